@@ -1,0 +1,191 @@
+"""From a listing to a `Cluster`, or to every complaint about it. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pylaunch.inventory import keys
+from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.template import resolved
+from pylaunch.model.cluster import ENV_ROOT, NODE_ROOT, Connection, Host, SshOptions
+from pylaunch.model.hostset import fold
+
+GROUP = "cluster"
+"""The group whose hosts are the cluster. Without it, all hosts are."""
+
+SSH_PORT = 22
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What is wrong with one host: the key at fault and its raw value, where there is one."""
+
+    host: str
+    message: str
+    key: str | None = None
+    value: object = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the inventory says. `hosts` can be trusted only where there are no complaints."""
+
+    hosts: tuple[Host, ...]
+    complaints: tuple[Complaint, ...]
+
+
+def group_in_use(listing: Listing) -> str:
+    """The group whose hosts are the cluster."""
+    return GROUP if GROUP in listing.groups else "all"
+
+
+def read_hosts(listing: Listing) -> Reading:
+    """The hosts of the cluster in rank order, and all complaints about them."""
+    readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
+    hosts = [reader.host() for reader in readers]
+    ranks = {reader.name: rank for reader in readers if (rank := reader.take("rank", keys.whole_number)) is not None}
+    complaints = [complaint for reader in readers for complaint in reader.complaints]
+    complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
+    # Hosts with a rank come first, in that order; the sort keeps the others as the inventory has them.
+    hosts.sort(key=lambda host: (host.name not in ranks, ranks.get(host.name, 0)))
+    return Reading(tuple(hosts), tuple(complaints))
+
+
+class _HostReader:
+    """Reads the variables of one host and collects what is wrong with them."""
+
+    def __init__(self, name: str, variables: Mapping[str, object]) -> None:
+        self.name = name
+        self.complaints: list[Complaint] = []
+        self._variables = variables
+        for variable, value in variables.items():
+            if (message := keys.complaint_about_name(variable)) is not None:
+                self.complaints.append(Complaint(name, message, variable, value))
+
+    def take(self, key: str, reader: Callable[[object], T]) -> T | None:
+        """The value of `key`; None when it is not set or wrong."""
+        spelled = [name for name in (key, *_other_spellings(key)) if name in self._variables]
+        if not spelled:
+            return None
+        value = self._variables[spelled[0]]
+        if any(self._variables[name] != value for name in spelled[1:]):
+            self._complain(spelled[1], f"contradicts {spelled[0]}, which is another name for it")
+        try:
+            return reader(resolved(value, self.name, self._variables))
+        except ValueError as error:
+            self._complain(spelled[0], str(error))
+            return None
+
+    def host(self) -> Host:
+        """The host these variables describe."""
+        chosen = self.take("ansible_python_interpreter", keys.interpreter)
+        return Host(
+            name=self.name,
+            address=self.take("ansible_host", keys.word) or self.name,
+            connection=self.take("ansible_connection", keys.connection) or Connection.SSH,
+            ssh=SshOptions(
+                user=self.take("ansible_user", keys.word),
+                port=self.take("ansible_port", keys.port),
+                private_key=self.take("ansible_ssh_private_key_file", keys.text),
+                common_args=(
+                    *(self.take("ansible_ssh_common_args", keys.arguments) or ()),
+                    *(self.take("ansible_ssh_extra_args", keys.arguments) or ()),
+                ),
+            ),
+            devices=self._devices(),
+            interface=self.take("interface", keys.interface),
+            fabric_address=self.take("fabric_address", keys.word),
+            topology=self.take("topology", keys.topology) or (),
+            python=self.take("pylaunch_python", keys.path),
+            agent_python=self.take("pylaunch_agent_python", keys.path) or chosen or Host.agent_python,
+            node_root=self.take("pylaunch_node_root", keys.path) or NODE_ROOT,
+            env_root=self.take("pylaunch_env_root", keys.path) or ENV_ROOT,
+            attestation=self.take("pylaunch_attestation", keys.agreement) or Host.attestation,
+        )
+
+    def _devices(self) -> tuple[int, ...]:
+        """`devices` if given, else all of `gpus`."""
+        count = self.take("gpus", keys.whole_number)
+        named = self.take("devices", keys.devices)
+        if named is None:
+            return tuple(range(count or 0))
+        if count is not None and (absent := [index for index in named if index >= count]):
+            self._complain("devices", f"device {absent[0]} does not exist: gpus={count} means 0 to {count - 1}")
+        return named
+
+    def _complain(self, key: str, message: str) -> None:
+        self.complaints.append(Complaint(self.name, message, key, self._variables[key]))
+
+
+def _other_spellings(key: str) -> Sequence[str]:
+    return [alias for alias, meant in keys.ALIASES.items() if meant == key]
+
+
+def _shared_ranks(ranks: Mapping[str, int]) -> list[Complaint]:
+    owners = _owners({host: (str(rank),) for host, rank in ranks.items()})
+    return [
+        Complaint(hosts[-1], f"rank {rank} is also the rank of {fold(hosts[:-1])}", "rank", int(rank))
+        for rank, hosts in owners.items()
+        if len(hosts) > 1
+    ]
+
+
+def _shared_addresses(hosts: Sequence[Host]) -> list[Complaint]:
+    """Two entries for one machine would start every rank of it twice."""
+    complaints = []
+    for names in _owners({host.name: _identity(host) for host in hosts}).values():
+        if len(names) > 1:
+            host = next(host for host in hosts if host.name == names[-1])
+            key = "ansible_host" if host.address != host.name else None
+            message = f"has the same address as {fold(names[:-1])}: {host.address}"
+            if host.connection is Connection.LOCAL:
+                message = f"is this machine, as is {fold(names[:-1])}: give each its own pylaunch_node_root"
+            complaints.append(Complaint(host.name, message, key, host.address))
+    for address, names in _owners({h.name: (h.fabric_address,) for h in hosts if h.fabric_address}).items():
+        if len(names) > 1 and not _is_loopback(address):
+            message = f"has the same address as {fold(names[:-1])}: {address}"
+            complaints.append(Complaint(names[-1], message, "fabric_address", address))
+    return complaints
+
+
+def _identity(host: Host) -> tuple[str, ...]:
+    if host.connection is Connection.LOCAL:
+        return ("local", host.node_root)
+    return (host.address, str(host.ssh.port or SSH_PORT), *host.ssh.common_args)
+
+
+def _owners(values: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    owners: dict[str, list[str]] = {}
+    for host, value in values.items():
+        owners.setdefault(" ".join(value), []).append(host)
+    return owners
+
+
+def _loopback_among_others(hosts: Sequence[Host]) -> list[Complaint]:
+    """A loopback address means each node itself; it works only when all nodes are this machine."""
+    on_loopback = [host for host in hosts if _is_loopback(host.rank_address)]
+    if len(on_loopback) == len(hosts):
+        return []
+    return [
+        Complaint(
+            host.name,
+            f"the other hosts cannot reach it at {host.rank_address}; set fabric_address",
+            "fabric_address" if host.fabric_address else "ansible_host" if host.address != host.name else None,
+            host.rank_address,
+        )
+        for host in on_loopback
+    ]
+
+
+def _is_loopback(address: str) -> bool:
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

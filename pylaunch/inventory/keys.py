@@ -1,0 +1,197 @@
+"""The keys pylaunch reads for a host, and how each value is understood.
+
+Readers take what Ansible made of the text (a number, a string, a list) and raise ValueError saying what was expected.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from pylaunch.model.cluster import Agreement, Connection
+
+KEYS = (
+    "ansible_host",
+    "ansible_port",
+    "ansible_user",
+    "ansible_connection",
+    "ansible_ssh_private_key_file",
+    "ansible_ssh_common_args",
+    "ansible_ssh_extra_args",
+    "ansible_python_interpreter",
+    "gpus",
+    "devices",
+    "interface",
+    "fabric_address",
+    "rank",
+    "topology",
+    "pylaunch_python",
+    "pylaunch_agent_python",
+    "pylaunch_node_root",
+    "pylaunch_env_root",
+    "pylaunch_attestation",
+    "pylaunch_unprivileged",
+)
+"""Every key read, in the order of the reference. The last one is read by provision's playbook alone."""
+
+ALIASES = {
+    "ansible_ssh_host": "ansible_host",
+    "ansible_ssh_port": "ansible_port",
+    "ansible_ssh_user": "ansible_user",
+    "ansible_private_key_file": "ansible_ssh_private_key_file",
+}
+"""Ansible's other spellings, obeyed because Ansible would connect by them."""
+
+REFUSED = {
+    "ansible_ssh_args": "it would replace the options that make Ansible share pylaunch's connections and known_hosts; "
+    "use ansible_ssh_common_args",
+}
+
+INTERFACE_NAME_LIMIT = 15
+_PLACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
+
+
+def complaint_about_name(name: str) -> str | None:
+    """Why a variable called `name` cannot be meant, or None when it is ours or none of our business."""
+    if name in REFUSED:
+        return REFUSED[name]
+    if name in KEYS or name in ALIASES:
+        return None
+    meant = next((key for key in KEYS if _is_misspelling(name, key)), None)
+    if meant is not None:
+        return f"unknown key; did you mean {meant}?"
+    return "unknown key" if name.startswith("pylaunch_") else None
+
+
+def _is_misspelling(name: str, key: str) -> bool:
+    plain, wanted = (text.lower().replace("-", "_") for text in (name, key))
+    if plain == wanted:
+        return True
+    if abs(len(plain) - len(wanted)) == 1:
+        longer, shorter = sorted((plain, wanted), key=len, reverse=True)
+        return any(longer[:at] + longer[at + 1 :] == shorter for at in range(len(longer)))
+    if len(plain) != len(wanted):
+        return False
+    differing = [at for at in range(len(plain)) if plain[at] != wanted[at]]
+    if len(differing) == 2:
+        first, second = differing
+        return second == first + 1 and plain[first] == wanted[second] and plain[second] == wanted[first]
+    # One letter replaced makes another word of a short one: `cpus` is not `gpus`.
+    return len(differing) == 1 and len(wanted) > 6
+
+
+def shown(value: object) -> str:
+    """`value` as a complaint quotes it."""
+    if isinstance(value, dict) and "__ansible_vault" in value:
+        return "a value encrypted alone (encrypt the whole file with ansible-vault instead, or write it plainly)"
+    return repr(value)
+
+
+def word(value: object) -> str:
+    """A text without blanks."""
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        text = str(value)
+        if text and not any(character.isspace() for character in text) and not text.startswith("-"):
+            return text
+    raise ValueError(f"expected one word, got {shown(value)}")
+
+
+def whole_number(value: object) -> int:
+    """A number ≥ 0."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    raise ValueError(f"expected a whole number, got {shown(value)}")
+
+
+def port(value: object) -> int:
+    """A TCP port."""
+    number = whole_number(value)
+    if not 1 <= number <= 65535:
+        raise ValueError(f"expected a port from 1 to 65535, got {number}")
+    return number
+
+
+def connection(value: object) -> Connection:
+    """How Ansible, and so pylaunch, reaches the host."""
+    name = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
+    if name in ("ssh", "smart"):
+        return Connection.SSH
+    if name == "local":
+        return Connection.LOCAL
+    raise ValueError(f"expected ssh or local, got {shown(value)}")
+
+
+def agreement(value: object) -> Agreement:
+    """What a start does about hosts that differ. YAML reads a bare off as false."""
+    text = "off" if value is False else str(value)
+    if text in {each.value for each in Agreement}:
+        return Agreement(text)
+    raise ValueError(f"expected warn, refuse or off, got {shown(value)}")
+
+
+def arguments(value: object) -> tuple[str, ...]:
+    """Words for the ssh command line."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected words for ssh, got {shown(value)}")
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise ValueError(f"expected words for ssh, got {shown(value)} ({str(error).lower()})") from None
+
+
+def devices(value: object) -> tuple[int, ...]:
+    """Device indexes: a number, `0,1`, `4-7`, or a list of these."""
+    parts = value if isinstance(value, list) else str(value).split(",")
+    indexes: list[int] = []
+    for part in parts:
+        text = str(part).strip()
+        if isinstance(part, (bool, dict, list)) or (isinstance(value, dict)):
+            raise ValueError(f"expected device numbers such as 0,1 or 0-3, got {shown(value)}")
+        if text.isdecimal():
+            indexes.append(int(text))
+        elif (span := _RANGE.fullmatch(text)) and int(span[1]) <= int(span[2]):
+            indexes += range(int(span[1]), int(span[2]) + 1)
+        elif text:
+            raise ValueError(f"expected device numbers such as 0,1 or 0-3, got {shown(value)}")
+    if twice := sorted({index for index in indexes if indexes.count(index) > 1}):
+        raise ValueError(f"device {', '.join(map(str, twice))} is named twice in {shown(value)}")
+    return tuple(indexes)
+
+
+def interface(value: object) -> str:
+    """A network interface, as the kernel may call it."""
+    name = word(value)
+    if "/" in name or "," in name or len(name) > INTERFACE_NAME_LIMIT:
+        raise ValueError(f"expected the name of one network interface, got {shown(value)}")
+    return name
+
+
+def topology(value: object) -> tuple[str, ...]:
+    """Where a host stands, from the outside in: names with "/" between them."""
+    is_text = isinstance(value, (str, int)) and not isinstance(value, bool)
+    parts = tuple(str(value).split("/")) if is_text else ("",)
+    if not all(_PLACE.fullmatch(part) for part in parts):
+        raise ValueError(f"expected names from the outside in, such as rack1/switch3, got {shown(value)}")
+    return parts
+
+
+def path(value: object) -> str:
+    """An absolute path on the host."""
+    if isinstance(value, str) and value.startswith("/") and "\n" not in value:
+        return value
+    raise ValueError(f"expected an absolute path, got {shown(value)}")
+
+
+def interpreter(value: object) -> str | None:
+    """Ansible's interpreter setting: a path, or one of its ways to choose, which leave the choice to us."""
+    return None if str(value).startswith("auto") else path(value)
+
+
+def text(value: object) -> str:
+    """Any text with something in it."""
+    if isinstance(value, str) and value.strip():
+        return value
+    raise ValueError(f"expected text, got {shown(value)}")

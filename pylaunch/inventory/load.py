@@ -1,0 +1,211 @@
+"""Finds the inventory, asks Ansible what it says, and reduces it to what the user wants of it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import platform
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pylaunch.errors import InventoryError, UsageError
+from pylaunch.inventory import refusal, remembered
+from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
+from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.locate import place_of
+from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.hostset import expand, fold
+from pylaunch.store.paths import project_known_hosts
+from pylaunch.transport import process
+
+SETTINGS = "pylaunch.toml"
+INVENTORY = "cluster.ini"
+EXAMPLE = "inventory/cluster.ini"
+LARGEST_FILE = 1 << 20
+ANSWER_TIMEOUT_S = 120
+"""Dynamic sources ask clouds."""
+
+ANSIBLE_SETTINGS = {
+    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+    "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true",
+    "ANSIBLE_INVENTORY_EXPORT": "false",
+    "ANSIBLE_LOCALHOST_WARNING": "false",
+    "ANSIBLE_NOCOLOR": "true",
+    "ANSIBLE_FORCE_COLOR": "false",
+}
+
+
+def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster:
+    """The cluster that `inventory` describes, reduced to `limit` (`gpu[01-04],storage`: hosts and groups).
+
+    Without `inventory`: the one that `pylaunch.toml` in the working directory names, else `cluster.ini` there, else
+    this machine alone. Raises InventoryError with all complaints at once, UsageError for a `limit` it cannot obey.
+    """
+    source = inventory if inventory is not None else _found_here(Path.cwd())
+    if source is None:
+        cluster = Cluster((this_machine(),))
+        return cluster if limit is None else _limited(cluster, limit, {})
+    source = source.absolute()
+    listing = _ask_ansible(source)
+    cluster = _judged(listing, source)
+    return cluster if limit is None else _limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
+
+
+def this_machine(devices: Path = Path("/dev")) -> Host:
+    """The machine pylaunch runs on, as the only host of a cluster. Nothing is provisioned: ranks use our own Python."""
+    accelerators = [entry for entry in devices.glob("nvidia*") if entry.name.removeprefix("nvidia").isdecimal()]
+    return Host(
+        name=platform.node(),
+        address="127.0.0.1",
+        connection=Connection.LOCAL,
+        devices=tuple(range(len(accelerators))),
+        interface="lo",
+        python=sys.executable,
+        agent_python=sys.executable,
+    )
+
+
+def _found_here(directory: Path) -> Path | None:
+    named = _named_in_settings(directory / SETTINGS)
+    if named is not None:
+        return named
+    usual = directory / INVENTORY
+    return usual if usual.exists() else None
+
+
+def _named_in_settings(settings: Path) -> Path | None:
+    try:
+        content = tomllib.loads(settings.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
+    if unknown := sorted(set(content) - {"inventory"}):
+        raise UsageError(
+            f"{settings.name}: unknown key: {', '.join(unknown)}", hint="the only key is inventory, a path"
+        )
+    if "inventory" not in content:
+        return None
+    value = content["inventory"]
+    if not isinstance(value, str) or not value:
+        raise UsageError(
+            f"{settings.name}: inventory: expected a path, got {value!r}", hint='inventory = "cluster.ini"'
+        )
+    return settings.parent / Path(value).expanduser()
+
+
+def _ask_ansible(source: Path) -> Listing:
+    _readable(source)
+    asked = remembered.question(source, Path.cwd(), os.environ)
+    if asked is not None and (answered := remembered.recall(asked)) is not None:
+        return answered
+    program = Path(sys.executable).parent / "ansible-inventory"
+    argv = (str(program), "-i", str(source), "--list")
+    answer = process.run(argv, env=ANSIBLE_SETTINGS, timeout_s=ANSWER_TIMEOUT_S)
+    if not answer.ok:
+        by_hand = quoted(("ansible-inventory", "-i", _shown(source), "--list"))
+        vault = "give Ansible the vault password: ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"
+        raise InventoryError(
+            f"Ansible cannot read the inventory {_shown(source)}",
+            evidence=refusal.evidence(answer.stderr, str(_directory(source)), _texts(source)),
+            hint=vault if "vault secrets" in answer.stderr else by_hand,
+        )
+    if skipped := refusal.skipped(answer.stderr, str(_directory(source))):
+        raise InventoryError(
+            f"Ansible would skip a part of the inventory {_shown(source)}",
+            evidence=skipped,
+            hint="remove or correct it; a group in YAML holds only hosts, vars and children",
+        )
+    if asked is not None:
+        remembered.keep(asked, answer.stdout)
+    return Listing.parse(answer.stdout)
+
+
+def _readable(source: Path) -> None:
+    if not source.exists():
+        near = difflib.get_close_matches(source.name, _names_in(source.parent), n=1)
+        hint = f"did you mean {source.with_name(near[0])}?" if near else f"start from the example: {EXAMPLE}"
+        raise InventoryError(f"no such inventory: {source}", hint=hint)
+    if not os.access(source, os.R_OK):
+        raise InventoryError(f"the inventory cannot be read: {source}", hint=quoted(("ls", "-l", str(source))))
+    if source.is_dir() and not _names_in(source):
+        raise InventoryError(f"the inventory directory is empty: {source}", hint=f"start from the example: {EXAMPLE}")
+
+
+def _names_in(directory: Path) -> list[str]:
+    return [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
+
+
+def _judged(listing: Listing, source: Path) -> Cluster:
+    group = group_in_use(listing)
+    if not listing.hosts_of(group):
+        raise InventoryError(
+            f"the inventory has no hosts: {_shown(source)}"
+            if group == "all"
+            else f"the group {group} has no hosts: {_shown(source)}",
+            hint=f"put your hosts under [{'cluster' if group == 'all' else group}]; start from the example: {EXAMPLE}",
+        )
+    reading = read_hosts(listing)
+    if reading.complaints:
+        evidence = explained(reading.complaints, _texts(source))
+        count = f"{len(evidence)} complaints" if len(evidence) > 1 else "1 complaint"
+        raise InventoryError(
+            f"{count} about the inventory {_shown(source)}",
+            evidence=evidence,
+            hint="every key is described in docs/reference/inventory.md",
+        )
+    return Cluster(reading.hosts, sources=(str(source),), known_hosts=str(project_known_hosts(source)))
+
+
+def explained(complaints: Sequence[Complaint], files: Mapping[str, str]) -> list[str]:
+    """One line per complaint, hosts folded where they share it: `cluster.ini:12: gpu[01-04]: gpus: expected …`."""
+    hosts: dict[tuple[str, str], list[str]] = {}
+    for complaint in complaints:
+        place = place_of(files, complaint.host, complaint.key, complaint.value)
+        said = f"{complaint.key}: {complaint.message}" if complaint.key is not None else complaint.message
+        hosts.setdefault((f"{place}: " if place else "", said), []).append(complaint.host)
+    return [f"{place}{fold(names)}: {said}" for (place, said), names in hosts.items()]
+
+
+def _texts(source: Path) -> dict[str, str]:
+    """The files an inventory is made of, as far as they are text: the source, and variables next to it."""
+    directory = _directory(source)
+    files = [*sorted(source.rglob("*"))] if source.is_dir() else [source]
+    files += [file for name in ("group_vars", "host_vars") for file in sorted((directory / name).rglob("*"))]
+    texts = {}
+    for file in dict.fromkeys(files):
+        if file.is_file() and file.stat().st_size <= LARGEST_FILE:
+            texts[str(file.relative_to(directory))] = file.read_text(encoding="utf-8", errors="replace")
+    return texts
+
+
+def _directory(source: Path) -> Path:
+    return source if source.is_dir() else source.parent
+
+
+def _limited(cluster: Cluster, limit: str, groups: Mapping[str, Sequence[str]]) -> Cluster:
+    try:
+        asked = expand(limit)
+    except ValueError as error:
+        raise UsageError(
+            f"--limit {limit}: {error}", hint="hosts and groups, with ranges: --limit gpu[01-04]"
+        ) from None
+    members = {group: set(hosts) & set(cluster.names) for group, hosts in groups.items()}
+    choices = {name: {name} for name in cluster.names} | {group: hosts for group, hosts in members.items() if hosts}
+    unknown = [name for name in asked if name not in choices]
+    wanted = {host for name in asked for host in choices.get(name, ())}
+    if unknown or not wanted:
+        near = difflib.get_close_matches((unknown or [limit])[0], choices, n=3)
+        raise UsageError(
+            f"--limit {limit}: not in the cluster: {fold(unknown) or 'no host is named'}",
+            hint=f"did you mean {' or '.join(near)}?" if near else f"the cluster is {fold(cluster.names)}",
+        )
+    return cluster.only(wanted)
+
+
+def _shown(path: Path) -> str:
+    """`path` as a person in the working directory would type it."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,87 @@
+"""Where in the inventory's files a key of a host stands. Ansible does not say, so this looks at the text.
+
+Only a single possible line counts as an answer: no line is better than a wrong one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pylaunch.model.hostset import expand
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of an inventory file, with the YAML keys it stands under."""
+
+    file: str
+    number: int
+    text: str
+    parents: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """As editors and compilers write it."""
+        return f"{self.file}:{self.number}"
+
+
+def place_of(files: Mapping[str, str], host: str, key: str | None, value: object) -> str | None:
+    """`file:line` where `key` is set for `host` (or where `host` stands, without a key); None when unsure."""
+    lines = [line for name, text in files.items() for line in _lines(name, text)]
+    if key is None:
+        candidates = [line for line in lines if _names_host(line, host)]
+    else:
+        setting = re.compile(rf"""(?:^|[\s{{,])["']?{re.escape(key)}["']?\s*[=:]\s*(.*)""")
+        found = [(line, match[1]) for line in lines if (match := setting.search(line.text))]
+        same_value = [line for line, rest in found if _starts_with(rest, value)]
+        candidates = same_value or [line for line, _ in found]
+        own = [line for line in candidates if _names_host(line, host) or _is_file_of(line, host)]
+        candidates = own or candidates
+    return candidates[0].place if len(candidates) == 1 else None
+
+
+def place_of_text(files: Mapping[str, str], excerpt: str) -> str | None:
+    """`file:line` of the only line with `excerpt` in it."""
+    found = [line.place for name, text in files.items() for line in _lines(name, text) if excerpt in line.text]
+    return found[0] if len(found) == 1 else None
+
+
+def _lines(file: str, text: str) -> list[Line]:
+    lines = []
+    above: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        indent = len(line) - len(line.lstrip())
+        above = [(depth, name) for depth, name in above if depth < indent]
+        lines.append(Line(file, number, line, tuple(name for _, name in above)))
+        if (mapping := re.match(r"""["']?([^"':]+)["']?\s*:""", stripped)) is not None:
+            above.append((indent, mapping[1]))
+    return lines
+
+
+def _names_host(line: Line, host: str) -> bool:
+    """Whether the line is about `host`: it begins with it (INI, also as a range) or stands under it (YAML)."""
+    pattern = line.text.split()[0].strip("\"'").rstrip(":")
+    return any(host in _hosts(name) for name in (pattern, *line.parents))
+
+
+def _hosts(pattern: str) -> tuple[str, ...]:
+    # Ansible counts with a colon, `n[1:3]`, and takes a port after the name.
+    counted = re.sub(r"\[(\d+):(\d+)\]", r"[\1-\2]", pattern)
+    try:
+        return expand(re.sub(r":\d+$", "", counted))
+    except ValueError:
+        return ()
+
+
+def _is_file_of(line: Line, host: str) -> bool:
+    return re.search(rf"(^|/)host_vars/{re.escape(host)}(/|\.ya?ml$|\.json$|$)", line.file) is not None
+
+
+def _starts_with(rest: str, value: object) -> bool:
+    written = str(value) if not isinstance(value, list) else ",".join(map(str, value))
+    return rest.lstrip("\"'[ ").replace(" ", "").startswith(written.replace(" ", ""))

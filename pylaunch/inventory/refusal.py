@@ -1,0 +1,71 @@
+"""What Ansible says about a source that no parser accepts, reduced to what the author of the source can use.
+
+Ansible tries its parsers one after the other and reports every failure; the first one that is not merely
+"this is not my format" is the one that matters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pylaunch.inventory.locate import place_of_text
+
+_NOT_MY_FORMAT = "no root 'plugin' key found"
+_UNPACKING = "not enough values to unpack"
+_BLOCK = re.compile(r"^\[(?:WARNING|ERROR)\]: ", re.MULTILINE)
+_FAILED = re.compile(r"Failed to parse inventory with '(\w+)' plugin: (?:Failed to parse inventory: )?(.*)")
+_ORIGIN = re.compile(r"^Origin: (?:<inventory plugin '\w+' with source '(?P<source>.*)'>|(?P<path>.*?))$", re.MULTILINE)
+_SCRIPT_STDERR = "Standard error from inventory script:\n"
+_SKIPPED = re.compile(r"^\[WARNING\]: (Skipping .*)$", re.MULTILINE)
+_DUPLICATE = re.compile(r"^\[WARNING\]: Found (duplicate mapping key .*)\.\nOrigin: (.*?):(\d+)", re.MULTILINE)
+_QUOTED = re.compile(r"got: (.+)$|'(.+)'")
+
+
+def evidence(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]:
+    """One line per file that could not be parsed, with its line where it can be known.
+
+    `files` are the texts of the inventory by path relative to `directory`.
+    """
+    lines: dict[str, list[str]] = {}
+    for block in _BLOCK.split(stderr):
+        failed, origin = _FAILED.search(block), _ORIGIN.search(block)
+        if failed is None or origin is None or failed[2].startswith(_NOT_MY_FORMAT):
+            continue
+        path, _, position = (origin["source"] or origin["path"]).partition(":")
+        name = path.removeprefix(f"{directory}/")
+        message = (failed[2] if failed[2] != "Failed to parse inventory." else _cause(block)).rstrip(".")
+        text = files.get(name, "")
+        if _UNPACKING in message and (number := _unclosed_section(text)) is not None:
+            position, message = str(number), "a section header without its closing bracket"
+        place = f"{name}:{position.split(':')[0]}" if position else _place(name, text, message)
+        script_said = block.partition(_SCRIPT_STDERR)[2].strip().splitlines()
+        lines.setdefault(name, [f"{place}: {message}", *script_said])
+    if lines:
+        return [line for group in lines.values() for line in group]
+    return [line.removeprefix("[ERROR]: ") for line in stderr.splitlines() if line.strip()][-5:]
+
+
+def _cause(block: str) -> str:
+    """The innermost cause of a chain."""
+    return block.split("<<< caused by >>>")[-1].strip().splitlines()[0]
+
+
+def _place(name: str, text: str, message: str) -> str:
+    """`name`, with a line when the message quotes something that stands on one line only."""
+    quoted = _QUOTED.search(message)
+    return (quoted and place_of_text({name: text}, quoted[1] or quoted[2])) or name
+
+
+def _unclosed_section(text: str) -> int | None:
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if line.startswith("[") and "]" not in line), None)
+
+
+def skipped(stderr: str, directory: str) -> list[str]:
+    """Parts of the inventory that Ansible read past: nothing the user wrote may be lost in silence."""
+    twice = [
+        f"{path.removeprefix(f'{directory}/')}:{line}: {said}, and only the last is used"
+        for said, path, line in _DUPLICATE.findall(stderr)
+    ]
+    return twice + _SKIPPED.findall(stderr)

@@ -1,0 +1,46 @@
+"""How far a node's clock is from ours, measured over the connection we already have. Pure.
+
+As in NTP (RFC 5905, section 8): the node's reading is taken to belong to the middle of the round trip, and the round
+trip that took least time is the one to believe. The truth lies within half that round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One ping: our clock before and after, the node's in between. Seconds since the epoch."""
+
+    sent: float
+    node: float
+    received: float
+
+    @property
+    def round_trip(self) -> float:
+        """Seconds from question to answer."""
+        return self.received - self.sent
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """The node's clock minus ours, in seconds, give or take `uncertainty`."""
+
+    seconds: float
+    uncertainty: float
+
+    def to_ours(self, node_time: float) -> float:
+        """A time on the node's clock, on ours."""
+        return node_time - self.seconds
+
+    def to_node(self, our_time: float) -> float:
+        """A time on our clock, on the node's."""
+        return our_time + self.seconds
+
+
+def measure(exchanges: Iterable[Exchange]) -> ClockOffset:
+    """The offset from the quickest of `exchanges`. Raises ValueError without any."""
+    best = min(exchanges, key=lambda exchange: exchange.round_trip)
+    return ClockOffset(best.node - (best.sent + best.received) / 2, best.round_trip / 2)

@@ -1,0 +1,113 @@
+"""The hosts of a cluster and what the inventory says they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+NODE_ROOT = "/var/tmp/pylaunch-{user}"
+"""Where pylaunch keeps what it puts on a host. Local to the node and kept across reboots; homes may be shared by NFS.
+`{user}` is filled in on the node with the numeric user id."""
+
+ENV_ROOT = "/opt/pylaunch"
+"""Where the role python_env puts environments: `<env root>/envs/<lock hash>` and the link `<env root>/current`."""
+
+
+class Connection(Enum):
+    """How a host is reached."""
+
+    SSH = "ssh"
+    LOCAL = "local"
+
+
+class Agreement(Enum):
+    """What a start does when a host differs from the others in what ranks that talk to each other must share."""
+
+    WARN = "warn"
+    REFUSE = "refuse"
+    OFF = "off"
+
+
+@dataclass(frozen=True)
+class SshOptions:
+    """What OpenSSH must be told beyond the user's own configuration. None leaves the choice to that configuration."""
+
+    user: str | None = None
+    port: int | None = None
+    private_key: str | None = None
+    common_args: tuple[str, ...] = ()
+    """Words given to every ssh, as in Ansible's `ansible_ssh_common_args`: jump hosts, ciphers."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine in the inventory."""
+
+    name: str
+    address: str
+    """Where SSH connects, and the address other nodes use unless `fabric_address` says otherwise."""
+
+    connection: Connection = Connection.SSH
+    ssh: SshOptions = field(default_factory=SshOptions)
+    devices: tuple[int, ...] = ()
+    """Accelerator indexes that runs may use (`gpus=8` is 0..7). Empty: the host computes on its CPU."""
+
+    interface: str | None = None
+    """Network interface for rank traffic; None lets the frameworks choose."""
+
+    fabric_address: str | None = None
+    """Address the other nodes use for rank traffic, when it is not `address`."""
+
+    topology: tuple[str, ...] = ()
+    """Where it stands in the network, from the outside in: ("rack1", "switch3"). Empty: the inventory does not say."""
+
+    python: str | None = None
+    """Interpreter that runs the ranks; None is the one provisioned under `env_root`."""
+
+    agent_python: str = "/usr/bin/python3"
+    """Interpreter that runs pylaunch's agent; any Python ≥ 3.8."""
+
+    node_root: str = NODE_ROOT
+    env_root: str = ENV_ROOT
+    attestation: Agreement = Agreement.WARN
+
+    @property
+    def rank_address(self) -> str:
+        """The address at which this host's ranks are found by the others."""
+        return self.fabric_address or self.address
+
+    @property
+    def rank_python(self) -> str:
+        """The interpreter that runs ranks here when the job names none."""
+        return self.python or f"{self.env_root}/current/bin/python"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """All hosts, in rank order."""
+
+    hosts: tuple[Host, ...]
+    sources: tuple[str, ...] = ()
+    """Absolute paths of the inventory files this came from, to give to Ansible again; empty for this machine alone."""
+
+    known_hosts: str | None = None
+    """Absolute path of the project's known_hosts file, used next to the user's own."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the hosts, in rank order."""
+        return tuple(host.name for host in self.hosts)
+
+    def __getitem__(self, name: str) -> Host:
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise KeyError(name)
+
+    def only(self, names: Iterable[str]) -> Cluster:
+        """The cluster reduced to `names`, still in rank order. Raises KeyError for a name it does not have."""
+        wanted = set(names)
+        if missing := wanted - set(self.names):
+            raise KeyError(", ".join(sorted(missing)))
+        return replace(self, hosts=tuple(host for host in self.hosts if host.name in wanted))

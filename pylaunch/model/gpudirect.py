@@ -1,0 +1,14 @@
+"""How a network adapter reaches the memory of a GPU. Pure."""
+
+from __future__ import annotations
+
+import re
+
+DMABUF_KERNEL = (5, 12)
+"""From this kernel on, NVIDIA's open module exports device memory as dma-buf, and needs no nvidia_peermem."""
+
+
+def exports_dma_buf(*, open_module: bool, kernel: str) -> bool:
+    """Device memory is reached without nvidia_peermem. `kernel` is its release: "6.8.0-45-generic"."""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", kernel)[:2])
+    return open_module and numbers >= DMABUF_KERNEL

@@ -1,0 +1,64 @@
+"""A tree of files as a value: what every node of a run must have, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class File:
+    """One regular file."""
+
+    path: str
+    """Relative to the tree, with `/`."""
+
+    mode: int
+    """Permission bits."""
+
+    size: int
+    digest: str
+    """SHA-256 of its content, in hexadecimal."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link, kept as it is."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All files and links of a tree, by path. Empty directories are not part of a tree, as in git."""
+
+    files: tuple[File, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @cached_property
+    def blobs(self) -> Mapping[str, File]:
+        """Content by digest, in the order in which nodes speak of it; a file that has it stands for it."""
+        return {file.digest: file for file in sorted(self.files, key=lambda file: file.digest)}
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """The manifest in one line, as nodes are told; the same bytes for the same tree."""
+        body = {
+            "files": [[file.path, file.mode, file.size, file.digest] for file in self.files],
+            "links": [[link.path, link.target] for link in self.links],
+        }
+        return json.dumps(body, separators=(",", ":"), sort_keys=True).encode() + b"\n"
+
+    @cached_property
+    def digest(self) -> str:
+        """What the tree is called: the SHA-256 of the manifest, in hexadecimal."""
+        return hashlib.sha256(self.encoded).hexdigest()

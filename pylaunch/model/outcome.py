@@ -1,0 +1,104 @@
+"""How a run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from signal import Signals
+
+
+class Status(Enum):
+    """The one word for a run."""
+
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    REFUSED = "refused"
+    """No rank was ever started."""
+
+
+@dataclass(frozen=True)
+class RankEnd:
+    """How one rank ended, or one node's launcher (then `rank` is None)."""
+
+    rank: int | None
+    host: str
+    exit_code: int | None
+    signal: int | None
+    """Exactly one of `exit_code` and `signal` is set."""
+
+    time: float
+    """Seconds since the epoch on the controller's clock, the node's clock offset taken out."""
+
+    stopped: bool
+    """It was told to end."""
+
+    last_lines: tuple[str, ...] = ()
+    error: str = ""
+    """The exception it left behind, and where it was raised: "RuntimeError: loss is NaN (train.py:12)"."""
+
+    step: int | None = None
+    """The last step it had marked."""
+
+    @property
+    def failed(self) -> bool:
+        """It ended badly, of itself."""
+        return self.exit_code != 0 and not self.stopped
+
+    @property
+    def how(self) -> str:
+        """What it did, in words: "exited with code 1", "was killed by SIGKILL after step 20"."""
+        after = "" if self.step is None or self.exit_code == 0 else f" after step {self.step}"
+        raised = f": {self.error}" if self.error else ""
+        return f"{self._end}{after}{raised}"
+
+    @property
+    def _end(self) -> str:
+        if self.signal is None:
+            return f"exited with code {self.exit_code}"
+        try:
+            return f"was killed by {Signals(self.signal).name}"
+        except ValueError:
+            return f"was killed by signal {self.signal}"
+
+    @property
+    def who(self) -> str:
+        """In words: "rank 3 on n2"."""
+        return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, on all nodes."""
+
+    status: Status
+    reason: str
+    """Why, in one line."""
+
+    ended_at: float
+    ends: tuple[RankEnd, ...]
+    leftovers: Mapping[str, tuple[str, ...]]
+    """What could not be removed, by host; empty is the proof of clean."""
+
+    unproven: tuple[str, ...] = ()
+    """Hosts that could not be asked whether they are clean."""
+
+    first_failure: RankEnd | None = None
+    by_hand: bool = False
+    """A person asked for the end, whatever else happened."""
+
+    @property
+    def furthest_step(self) -> int | None:
+        """The furthest step that any rank has marked."""
+        return max((end.step for end in self.ends if end.step is not None), default=None)
+
+
+def first_failure(ends: tuple[RankEnd, ...]) -> RankEnd | None:
+    """The root cause until evidence says otherwise: the earliest bad end, a rank before a launcher.
+
+    A launcher that fails reports its ranks' failure a moment later, so it is the cause only when no rank failed.
+    """
+    failed = [end for end in ends if end.failed]
+    ranks = [end for end in failed if end.rank is not None]
+    return min(ranks or failed, key=lambda end: end.time, default=None)

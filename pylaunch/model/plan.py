@@ -1,0 +1,221 @@
+"""What will run where: decided before any host is contacted, from what the user asked and what the inventory says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pylaunch.errors import UsageError
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import JobSpec, RankOrder
+from pylaunch.model.topology import by_topology
+
+NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
+"""What the role nccl_env has worked out on a node: variables that stand below those of a run."""
+
+
+PORT_ENTRY = "@port@"
+"""In rendered words and values: the rendezvous port, which the first node chooses when it prepares."""
+
+
+@dataclass(frozen=True)
+class RankPlan:
+    """One training process."""
+
+    rank: int
+    local_rank: int
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A host's place in a run."""
+
+    host: Host
+    node_rank: int
+    ranks: tuple[RankPlan, ...]
+    devices: tuple[int, ...]
+    """The accelerators this run uses here."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """One run, decided."""
+
+    run: str
+    job: JobSpec
+    nodes: tuple[NodePlan, ...]
+    known_hosts: str | None
+    sources: tuple[str, ...]
+    """The inventory, for Ansible; empty for this machine alone."""
+
+    spares: tuple[Host, ...] = ()
+    """Hosts that stand ready to replace one of the nodes."""
+
+    restart: int = 0
+    """How many attempts came before this one."""
+
+    @property
+    def attempt(self) -> str:
+        """What means this attempt and no other, also when more have followed."""
+        return f"{self.run}.0" if self.restart == 0 and self.job.max_restarts else self.run
+
+    @property
+    def world_size(self) -> int:
+        """Ranks of all nodes together."""
+        return sum(len(node.ranks) for node in self.nodes)
+
+    @property
+    def coordinator(self) -> NodePlan:
+        """The node at whose address the ranks meet."""
+        return self.nodes[0]
+
+    @property
+    def port(self) -> str:
+        """The rendezvous port as renderers write it: a number, or PORT_ENTRY where the first node chooses."""
+        return PORT_ENTRY if self.job.rendezvous_port is None else str(self.job.rendezvous_port)
+
+    @property
+    def cluster(self) -> Cluster:
+        """The hosts of the run, to reach them again."""
+        return Cluster(tuple(node.host for node in self.nodes), sources=self.sources, known_hosts=self.known_hosts)
+
+    def node_of_rank(self, rank: int) -> NodePlan:
+        """The node on which `rank` runs. Raises KeyError for a rank outside the world."""
+        for node in self.nodes:
+            if any(each.rank == rank for each in node.ranks):
+                return node
+        raise KeyError(rank)
+
+
+@dataclass(frozen=True)
+class RankCommand:
+    """What exec'ing one rank takes."""
+
+    argv: Argv
+    env: Mapping[str, str]
+    """On top of the node's."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A path that must exist on a node, and what to type when it does not. Relative ones start at the workdir."""
+
+    path: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class NodeCommand:
+    """A node's part of a plan in the words of its framework."""
+
+    launcher: Argv
+    """The framework's own program that starts the ranks of the node; empty when pylaunch starts them itself.
+    Its word "@rank" stands for pylaunch's entry point of one rank."""
+
+    env: Mapping[str, str]
+    ranks: tuple[RankCommand, ...]
+    needs: tuple[Need, ...]
+    gloo: str = ""
+    """Whose gloo the ranks talk over: "torch", "jax", or "" for neither. It listens where the host's own name leads."""
+
+
+def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
+    """Give every rank its node, number and device. Pure.
+
+    Raises UsageError when the cluster has too few hosts, or a host too few devices or no place in a topology for what
+    is asked.
+    """
+    if not job.command:
+        raise UsageError("nothing to run", hint="pylaunch start -- train.py")
+    if job.nodes is not None and not 1 <= job.nodes <= len(cluster.hosts):
+        raise UsageError(
+            f"--nodes {job.nodes}: the inventory has {len(cluster.hosts)} hosts ({fold(cluster.names)})",
+            hint=f"--nodes 1 … --nodes {len(cluster.hosts)}",
+        )
+    if job.rendezvous_port is not None and not 1 <= job.rendezvous_port <= 65535:
+        raise UsageError(f"--port {job.rendezvous_port}: expected 1 … 65535")
+    wanted = _node_count(cluster, job)
+    ordered = by_topology(cluster.hosts) if job.rank_order is RankOrder.TOPOLOGY else cluster.hosts
+    hosts, spares = ordered[:wanted], ordered[wanted : wanted + job.spares]
+    _check_devices((*hosts, *spares), job.ranks_per_node)
+    return RunPlan(run, job, _placed(hosts, job), cluster.known_hosts, cluster.sources, spares)
+
+
+def base_of(run: str) -> str:
+    """The run that `run` is an attempt of: attempts after the first are `RUN.1`, `RUN.2`, …"""
+    return run.partition(".")[0]
+
+
+def attempt_of(run: str) -> int:
+    """Which attempt of its run `run` is; 0 is the first."""
+    return int(run.partition(".")[2] or 0)
+
+
+def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
+    """The attempt after `plan`, on these of its hosts, in this order; the others are its spares. Pure."""
+    hosts = {host.name: host for host in (*(node.host for node in plan.nodes), *plan.spares)}
+    chosen = tuple(hosts.pop(name) for name in names)
+    restart = plan.restart + 1
+    return replace(
+        plan,
+        run=f"{base_of(plan.run)}.{restart}",
+        nodes=_placed(chosen, plan.job),
+        spares=tuple(hosts.values()),
+        restart=restart,
+    )
+
+
+def standby(plan: RunPlan) -> RunPlan:
+    """The spares of `plan` as nodes of a run of their own, to see whether they could take part. Never released."""
+    return replace(plan, run=f"{plan.run}-spares", nodes=_placed(plan.spares, plan.job), spares=())
+
+
+def _node_count(cluster: Cluster, job: JobSpec) -> int:
+    """How many nodes the world has. Raises UsageError when that does not fit the cluster."""
+    there = len(cluster.hosts)
+    wanted = job.nodes if job.nodes is not None else there - job.spares
+    if job.max_restarts < 0 or job.spares < 0:
+        raise UsageError("--max-restarts and --spares: expected 0 or more")
+    if wanted < 1 or wanted + job.spares > there:
+        raise UsageError(
+            f"--nodes {max(wanted, 1)} and --spares {job.spares} need {max(wanted, 1) + job.spares} hosts, "
+            f"and the inventory has {there} ({fold(cluster.names)})",
+            hint=f"--spares {max(0, there - max(wanted, 1))}, or fewer --nodes",
+        )
+    if job.min_nodes is not None and not 1 <= job.min_nodes <= wanted:
+        raise UsageError(f"--min-nodes {job.min_nodes}: expected 1 … {wanted}, the nodes of the run")
+    if job.max_restarts == 0 and (job.spares or job.min_nodes is not None):
+        option = "--spares" if job.spares else "--min-nodes"
+        raise UsageError(f"{option} says what a restart may do, and none is allowed", hint="--max-restarts 3")
+    return wanted
+
+
+def _placed(hosts: Sequence[Host], job: JobSpec) -> tuple[NodePlan, ...]:
+    nodes: list[NodePlan] = []
+    first_rank = 0
+    for node_rank, host in enumerate(hosts):
+        count = job.ranks_per_node or len(host.devices) or 1
+        ranks = tuple(RankPlan(first_rank + local_rank, local_rank) for local_rank in range(count))
+        nodes.append(NodePlan(host, node_rank, ranks, host.devices[:count]))
+        first_rank += count
+    return tuple(nodes)
+
+
+def _check_devices(hosts: tuple[Host, ...], ranks_per_node: int | None) -> None:
+    if ranks_per_node is None:
+        return
+    if ranks_per_node < 1:
+        raise UsageError(f"--nproc-per-node {ranks_per_node}: expected at least 1, or auto")
+    short = [host for host in hosts if host.devices and len(host.devices) < ranks_per_node]
+    if short:
+        most = min(len(host.devices) for host in short)
+        raise UsageError(
+            f"--nproc-per-node {ranks_per_node} is more than the devices of {fold(host.name for host in short)}",
+            evidence=[
+                f"{host.name}: {len(host.devices)} ({','.join(str(device) for device in host.devices)})"
+                for host in short
+            ],
+            hint=f"--nproc-per-node {most}, or correct gpus= / devices= in the inventory",
+        )

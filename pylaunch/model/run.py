@@ -1,0 +1,60 @@
+"""What is known about a run, as its record tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import RunPlan
+
+
+class EventKind(Enum):
+    """What can happen to a run."""
+
+    PREPARED = "prepared"
+    REFUSED = "refused"
+    RELEASED = "released"
+    RANK_STARTED = "rank_started"
+    RANK_ENDED = "rank_ended"
+    CONTACT_LOST = "contact_lost"
+    CONTACT_REGAINED = "contact_regained"
+    PEERS_UNHEARD = "peers_unheard"
+    """The agent on a host has no connection to those on the hosts in the text."""
+
+    STOP_ASKED = "stop_asked"
+    ATTACHED = "attached"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened. Times are seconds since the epoch on the controller's clock."""
+
+    time: float
+    kind: EventKind
+    host: str | None = None
+    rank: int | None = None
+    text: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Durations measured, by phase."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as its files tell it."""
+
+    plan: RunPlan
+    agent: str
+    """Version of the agent that runs it on its nodes."""
+
+    created_at: float
+    events: tuple[Event, ...]
+    outcome: Outcome | None
+    """None while it runs, or when nobody was there to see it end."""
+
+    @property
+    def has_started(self) -> bool:
+        """Its ranks were released, as far as this record knows: who attaches finds a run that was."""
+        return any(event.kind in (EventKind.RELEASED, EventKind.ATTACHED) for event in self.events)

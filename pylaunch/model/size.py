@@ -1,0 +1,32 @@
+"""Numbers of bytes as people write and read them."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"": 1, "b": 1} | {
+    letter.lower() + suffix: base**power
+    for power, letter in enumerate("KMGT", 1)
+    for suffix, base in (("", 1024), ("b", 1000), ("ib", 1024))
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+def parse_size(text: str) -> int:
+    """Bytes in "2GiB", "500MB" (powers of 1000), "64M" (as MiB) or "4096". Raises ValueError for anything else."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or found[2].lower() not in _UNITS:
+        raise ValueError(f"expected a size such as 2GiB, 500MB or 4096; got {text!r}")
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def shown_size(size: int) -> str:
+    """ "512 bytes", "4.2 KiB", "12 MiB": three digits at most before the unit, one after the point below ten."""
+    if size < 1024:
+        return f"{size} bytes"
+    value, unit = size / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"

@@ -1,0 +1,32 @@
+"""What a node is busy with and how far its ranks are, at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """The last step that a rank has marked, and when, in seconds since the epoch on our clock."""
+
+    rank: int
+    step: int
+    time: float
+
+
+@dataclass(frozen=True)
+class NodeUsage:
+    """Shares are 0 … 1, sizes bytes, rates bytes a second."""
+
+    cpu: float
+    memory_used: int
+    memory: int
+    received: float
+    sent: float
+    gpu: float | None
+    """Mean of all devices; None where there is none, or where none answers."""
+
+    gpu_memory_used: int
+    gpu_memory: int
+    steps: tuple[RankStep, ...] = ()
+    """How far its ranks are, where they mark steps."""

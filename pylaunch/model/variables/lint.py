@@ -1,0 +1,176 @@
+"""Judges variables as they are set somewhere: unknown names, impossible values, what is better not kept. Pure.
+
+A value is shown only where its variable is known: what somebody put under another name may be a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from pylaunch.model.variables import registry
+from pylaunch.model.variables.kinds import Number
+from pylaunch.model.variables.variable import Source, Variable
+
+
+class Severity(IntEnum):
+    """How bad it is. An error does not do what was meant, or fails."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+
+
+class Place(Enum):
+    """Where a variable is set, as far as that makes a difference."""
+
+    NCCL_CONF = "nccl.conf"
+    """A file that NCCL reads itself, and nobody else."""
+
+    FILE = "file"
+    """Kept for every job to come."""
+
+    PROCESS = "process"
+    """The environment of one job."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable, set somewhere."""
+
+    name: str
+    value: str
+    where: str
+    """File and line, or the option."""
+
+    place: Place = Place.PROCESS
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to say about a setting."""
+
+    severity: Severity
+    where: str
+    subject: str
+    """The variable, with its value where that may be shown."""
+
+    message: str
+    instead: str | None = None
+    """What to write in its place."""
+
+    source: Source | None = None
+
+    @property
+    def line(self) -> str:
+        """The finding in one line, without its severity."""
+        return f"{self.where}: {self.subject}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What is known of the jobs that will have these variables."""
+
+    machines: int | None = None
+    """On how many machines they run; None when that is open."""
+
+    debug: Severity | None = Severity.WARNING
+    """What a variable for debugging is, where it is kept; None allows it."""
+
+
+def machines(addresses: Iterable[str]) -> int:
+    """How many machines have these addresses; all on loopback are one."""
+    return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
+
+
+def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[Finding, ...]:
+    """All findings about `settings`, each judged alone; in their order."""
+    known = circumstances or Circumstances()
+    return tuple(finding for setting in settings for finding in _findings(setting, known))
+
+
+def _findings(setting: Setting, known: Circumstances) -> Iterator[Finding]:
+    variable = registry.VARIABLES.get(setting.name)
+    if variable is not None:
+        yield from _of_known(setting, variable, known)
+    elif setting.name in registry.UNREAD:
+        unread = registry.UNREAD[setting.name]
+        severity = Severity.ERROR if setting.place is Place.NCCL_CONF else Severity.WARNING
+        yield Finding(
+            severity,
+            setting.where,
+            setting.name,
+            f"nothing reads it{_but_yours(setting)}",
+            unread.instead,
+            unread.source,
+        )
+    elif registry.is_of_a_family(setting.name):
+        yield _unknown(setting)
+    if setting.place is Place.NCCL_CONF and not setting.name.startswith("NCCL_"):
+        text = "NCCL alone reads this file, too late for others"
+        yield Finding(Severity.WARNING, setting.where, setting.name, text, "set it in the environment of the job")
+
+
+def _but_yours(setting: Setting) -> str:
+    return "" if setting.place is Place.NCCL_CONF else ", unless your own program does"
+
+
+def _unknown(setting: Setting) -> Finding:
+    meant = registry.misspelled(setting.name)
+    if meant is not None:
+        return Finding(Severity.ERROR, setting.where, setting.name, "no such variable", meant.name, meant.source)
+    like = registry.similar(setting.name)
+    text = "not known here: a plug-in's, newer than this list, or a mistake"
+    hint = f"did you mean {like.name}?" if like is not None else None
+    return Finding(Severity.WARNING, setting.where, setting.name, text, hint)
+
+
+def _of_known(setting: Setting, variable: Variable, known: Circumstances) -> Iterator[Finding]:
+    def found(severity: Severity, message: str, instead: str | None = None) -> Finding:
+        return Finding(severity, setting.where, _shown(setting), message, instead, variable.source)
+
+    if variable.until is not None:
+        severity = Severity.ERROR if setting.place is Place.NCCL_CONF else Severity.WARNING
+        yield found(severity, f"nothing reads it since {variable.until}", variable.instead)
+        return
+    if variable.instead is not None:
+        yield found(Severity.WARNING, "deprecated", _renamed(setting, variable.instead))
+    problem = variable.kind.complaint(setting.value)
+    if problem is not None and setting.value:
+        yield found(Severity.ERROR, problem + _as_read(setting, variable), _repaired(setting, variable))
+    elif variable.debug_only and setting.place is not Place.PROCESS and known.debug is not None and _acts(setting):
+        text = "for debugging: not to be kept, where it makes later jobs slow or makes them fail"
+        yield found(known.debug, text, f"--env {setting.name}={setting.value} for one job")
+
+
+def _shown(setting: Setting) -> str:
+    return f"{setting.name}={setting.value}"
+
+
+def _renamed(setting: Setting, instead: str) -> str:
+    return instead if "=" in instead else f"{instead}={setting.value}"
+
+
+def _acts(setting: Setting) -> bool:
+    """It says something else than "off", which is what it is without being set."""
+    return setting.value.lower() not in ("", "0", "false", "off", "no", "n", "f")
+
+
+def _as_read(setting: Setting, variable: Variable) -> str:
+    """What NCCL makes of what is no number: it neither warns nor refuses."""
+    if not setting.name.startswith("NCCL_") or not isinstance(variable.kind, Number):
+        return ""
+    if Number().complaint(setting.value) is None:
+        return ""
+    return f"; NCCL silently takes it for {Number.read(setting.value)}"
+
+
+def _repaired(setting: Setting, variable: Variable) -> str | None:
+    """The setting with its value freed from what does not belong to it, if that makes it right."""
+    words = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+    bare = setting.value.strip().strip("'\"").strip().replace(", ", ",")
+    for value in (bare, words.get(bare.lower(), bare)):
+        if variable.kind.complaint(value) is None:
+            return f"{setting.name}={value}"
+    return None

@@ -1,0 +1,39 @@
+"""All variables that are known, by name."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from pylaunch.model.variables import frameworks, nccl
+from pylaunch.model.variables.variable import Unread, Variable
+
+VARIABLES = {each.name: each for each in (*nccl.VARIABLES, *frameworks.VARIABLES)}
+UNREAD: dict[str, Unread] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}
+
+FAMILIES = ("NCCL_", "TORCH_NCCL_", "TORCH_FR_", "TORCHELASTIC_", "GLOO_", "JAX_", "XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
+"""Names that begin so are known completely: one that is not in the registry is a mistake, or newer than it."""
+
+_ONE_SLIP = 0.92
+"""Likeness of two names of these families that differ by one or two letters."""
+
+_ALIKE = 0.8
+
+
+def is_of_a_family(name: str) -> bool:
+    """`name` belongs to somebody whose variables are all known."""
+    return name.startswith(FAMILIES)
+
+
+def misspelled(name: str) -> Variable | None:
+    """The variable that `name` must have been meant to be: it is a letter or two away."""
+    return _nearest(name, _ONE_SLIP)
+
+
+def similar(name: str) -> Variable | None:
+    """The variable whose name is most like `name`, if any is like it."""
+    return _nearest(name, _ALIKE)
+
+
+def _nearest(name: str, likeness: float) -> Variable | None:
+    found = get_close_matches(name, VARIABLES, n=1, cutoff=likeness)
+    return VARIABLES[found[0]] if found else None

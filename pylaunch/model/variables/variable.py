@@ -1,0 +1,51 @@
+"""What is known of one variable, and where from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pylaunch.model.variables.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Source:
+    """A public document."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable that somebody reads."""
+
+    name: str
+    kind: Kind
+    source: Source
+    since: str | None = None
+    """First version that reads it; None where the source does not say."""
+
+    until: str | None = None
+    """Last version that reads it; None: the newest still does."""
+
+    instead: str | None = None
+    """The name that has replaced it; the old one still works unless `until` says otherwise."""
+
+    debug_only: bool = False
+    """Fine for an experiment, not to be kept."""
+
+    per_node: bool = False
+    """May differ between nodes; all others must be the same in every rank."""
+
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A name found in guides that the program it seems to belong to does not read."""
+
+    name: str
+    instead: str
+    """What to write in its place, in words."""
+
+    source: Source

@@ -1,0 +1,115 @@
+"""NVIDIA's Xid codes that matter to training: what each means, and what to do. Pure.
+
+Code and name are those of NVIDIA's catalog, the longer ones shortened, and so is the first action. Where the catalog
+has a flow of questions for it (45, 48, 74, 144 to 150, 154) or nothing (171, 172), the action is our choice, as kind
+and meaning are everywhere. The catalog has more codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+SOURCE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
+
+
+class Action(Enum):
+    """What to do first."""
+
+    NOTHING = "nothing at once"
+    APPLICATION = "restart the job"
+    RESET = "reset the GPU"
+    REBOOT = "restart the machine"
+    LINKS = "look at the NVLink errors"
+
+
+class Kind(Enum):
+    """What it says about the GPU."""
+
+    DAMAGED = "damaged"
+    """The GPU cannot be trusted until the action is done."""
+
+    SUSPECT = "suspect"
+    """It works; look after it."""
+
+    PROGRAM = "program"
+    """Most likely a fault of the program that ran, or the echo of another Xid."""
+
+
+@dataclass(frozen=True)
+class Xid:
+    """One code."""
+
+    code: int
+    name: str
+    """The catalog's description or the first of it."""
+
+    kind: Kind
+    action: Action
+    meaning: str
+    """For somebody whose training failed: one sentence."""
+
+
+_NVLINK5 = "An error of the fifth generation's NVLink: its details decide whether a reset is needed"
+
+_TABLE = (
+    Xid(13, "Graphics Engine Exception", Kind.PROGRAM, Action.APPLICATION,
+        "A kernel read or wrote where it may not; the hardware is at fault only if it follows the GPU"),
+    Xid(31, "GPU memory page fault", Kind.PROGRAM, Action.APPLICATION,
+        "A kernel used an address that is not mapped; the hardware is at fault only if it follows the GPU"),
+    Xid(43, "GPU stopped processing", Kind.PROGRAM, Action.NOTHING,
+        "A program was ended after an error of its own; the GPU is well"),
+    Xid(45, "Preemptive cleanup, due to previous errors", Kind.PROGRAM, Action.NOTHING,
+        "The echo of another Xid, or of a killed program"),
+    Xid(46, "GPU stopped processing", Kind.DAMAGED, Action.RESET, "The GPU hangs"),
+    Xid(48, "Double Bit ECC Error", Kind.DAMAGED, Action.RESET,
+        "Memory that could not be corrected: what was computed may be wrong; 63 or 64 says whether it was mended"),
+    Xid(62, "Internal micro-controller halt", Kind.DAMAGED, Action.RESET, "The GPU's own controller stopped"),
+    Xid(63, "GPU memory remapping event", Kind.SUSPECT, Action.NOTHING,
+        "A bad row of memory will be replaced at the next reset; until then the job may go on"),
+    Xid(64, "GPU memory remapping failure", Kind.DAMAGED, Action.RESET,
+        "A bad row of memory could not be replaced: if it comes again after a reset, the GPU must be exchanged"),
+    Xid(69, "Graphics Engine class error", Kind.PROGRAM, Action.APPLICATION, "A program gave an unknown order"),
+    Xid(74, "NVLink Error", Kind.DAMAGED, Action.LINKS,
+        "A link between GPUs or to a switch failed; often the echo of a peer that fell off the bus (79)"),
+    Xid(79, "GPU has fallen off the bus", Kind.DAMAGED, Action.REBOOT,
+        "The machine cannot reach the GPU any more: power, heat, riser or the GPU itself"),
+    Xid(92, "High single-bit ECC error rate", Kind.SUSPECT, Action.NOTHING,
+        "Many errors that could still be corrected: the memory is wearing out"),
+    Xid(94, "Contained memory error", Kind.SUSPECT, Action.APPLICATION,
+        "Memory that could not be corrected hit one program alone; others and the GPU are well"),
+    Xid(95, "Uncontained memory error", Kind.DAMAGED, Action.RESET,
+        "Memory that could not be corrected: every program on this GPU may have computed with it"),
+    Xid(109, "Context Switch Timeout Error", Kind.DAMAGED, Action.RESET, "The GPU did not change programs in time"),
+    Xid(110, "Security Fault Error", Kind.DAMAGED, Action.RESET, "A protection of the GPU was triggered"),
+    Xid(119, "GSP RPC Timeout", Kind.DAMAGED, Action.RESET,
+        "The GPU's system processor does not answer the driver: calls into CUDA and nvidia-smi hang"),
+    Xid(120, "GSP Error", Kind.DAMAGED, Action.RESET, "The GPU's system processor failed"),
+    Xid(121, "C2C Error", Kind.SUSPECT, Action.NOTHING, "The link between CPU and GPU had errors that were corrected"),
+    Xid(136, "Link Training Failed", Kind.DAMAGED, Action.RESET, "An NVLink did not come up"),
+    Xid(137, "NVLink Privilege Error", Kind.PROGRAM, Action.NOTHING,
+        "A peer was accessed where it may not be: often the echo of a peer's program that ended"),
+    Xid(140, "ECC Unrecovered Error", Kind.DAMAGED, Action.RESET, "Memory that could not be corrected"),
+    Xid(143, "GPU Initialization Error", Kind.DAMAGED, Action.RESET, "The GPU did not start"),
+    *(Xid(code, f"NVLINK: {unit} Error", Kind.SUSPECT, Action.LINKS, _NVLINK5)
+      for code, unit in ((144, "SAW"), (145, "RLW"), (146, "TLW"), (147, "TREX"), (148, "NVLPW_CTRL"),
+                         (149, "NETIR"), (150, "MSE"))),
+    Xid(154, "GPU Recovery Action Changed", Kind.PROGRAM, Action.NOTHING,
+        "Says which action another Xid needs: `nvidia-smi -q` shows it as GPU Recovery Action"),
+    Xid(155, "NVLINK: SW Defined Error", Kind.DAMAGED, Action.RESET, "The driver gave an NVLink up"),
+    Xid(156, "Resource Retirement Event", Kind.SUSPECT, Action.RESET, "A bad part will be left out after a reset"),
+    Xid(157, "Resource Retirement Failure", Kind.SUSPECT, Action.NOTHING, "A bad part could not be left out"),
+    Xid(158, "GPU Fatal Timeout", Kind.DAMAGED, Action.RESET, "The GPU hangs"),
+    Xid(171, "Uncorrectable DRAM error", Kind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the DRAM"),
+    Xid(172, "Uncorrectable SRAM error", Kind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the SRAM"),
+)  # fmt: skip
+
+XIDS = {each.code: each for each in _TABLE}
+"""By code."""
+
+
+def explain(code: int) -> Xid:
+    """What is known of `code`; one that is not in the table is a suspect."""
+    return XIDS.get(
+        code, Xid(code, "not in pylaunch's table", Kind.SUSPECT, Action.NOTHING, f"See NVIDIA's catalog: {SOURCE}")
+    )
