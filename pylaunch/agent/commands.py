@@ -1,0 +1,130 @@
+"""What the agent can be asked on a command line."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+
+from pylaunch.agent import clean, record, relay, trees, wire
+from pylaunch.agent.crew import archive
+from pylaunch.agent.layout import AgentError, NodeRoot, UnknownRunError, default_root, open_root
+
+
+def main() -> int:
+    """Carry out one verb; the exit code."""
+    arguments = _parser().parse_args()
+    try:
+        if arguments.version:
+            print(version())
+            return 0
+        if arguments.verb is None:
+            raise AgentError("expected a verb; see --help")
+        return _obey(arguments, open_root(arguments.root, make=not arguments.dry_run))
+    except (AgentError, wire.WireError, OSError) as error:
+        if arguments.verb in ("open", "attach"):
+            return relay.fail(str(error), wire.NO_RUN if isinstance(error, UnknownRunError) else "")
+        print(json.dumps({"error": str(error)}))
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="agent.pyz", description="pylaunch's agent on this node")
+    parser.add_argument("--version", action="store_true", help="print the content hash of this archive")
+    parser.set_defaults(verb=None, dry_run=False)
+    verbs = parser.add_subparsers(dest="verb")
+    for name, text in (
+        ("hello", "who we are, and which runs live here"),
+        ("open", "talk to the supervisor of a run, starting it if need be"),
+        ("attach", "talk to the supervisor of a run, or to what is left of the run"),
+        ("runs", "the runs that this node knows, live and past"),
+        ("ship", "receive the code of a run"),
+        ("clean", "remove what dead runs left"),
+        ("node", "install this archive under the root, and clean"),
+    ):
+        verb = verbs.add_parser(name, help=text)
+        verb.add_argument("--root", default=default_root(), help="node root; {user} becomes the numeric user id")
+        if name in ("open", "attach", "ship"):
+            verb.add_argument("--run", required=True, help="id of the run")
+        if name in ("clean", "node"):
+            verb.add_argument("--dry-run", action="store_true", help="change nothing")
+    return parser
+
+
+def _obey(arguments: argparse.Namespace, root: NodeRoot) -> int:
+    if arguments.verb == "open":
+        return relay.open_run(root, arguments.run, version())
+    if arguments.verb == "attach":
+        return relay.attach(root, arguments.run, version())
+    if arguments.verb == "ship":
+        return trees.serve(root, arguments.run)
+    if arguments.verb == "hello":
+        print(json.dumps(_hello(root)))
+    elif arguments.verb == "runs":
+        print(json.dumps(_runs(root)))
+    elif arguments.verb == "clean":
+        cleaned = clean.clean(root, dry_run=arguments.dry_run)
+        print(json.dumps({"removed": cleaned.removed, "left": cleaned.left}))
+    else:
+        print(json.dumps(_node(root, dry_run=arguments.dry_run)))
+    return 0
+
+
+def _hello(root: NodeRoot) -> dict[str, object]:
+    return {
+        "version": version(),
+        "protocol": wire.PROTOCOL,
+        "python": platform.python_version(),
+        "host": os.uname().nodename,
+        "uid": os.getuid(),
+        "root": root.path,
+        "runs": [directory.run for directory in root.all_runs() if clean.is_live(directory)],
+    }
+
+
+def _runs(root: NodeRoot) -> list[dict[str, object]]:
+    tasks = [(directory, record.read_task(directory)) for directory in root.all_runs()]
+    return [
+        {"run": task.run, "host": task.host, "live": clean.is_live(directory), "record": task.record}
+        for directory, task in tasks
+        if task is not None
+    ]
+
+
+def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:
+    installed = install(root, dry_run=dry_run)
+    cleaned = clean.clean(root, dry_run=dry_run)
+    removed = cleaned.removed + ([] if dry_run else clean.prune_archives(root, version()))
+    return {
+        **_hello(root),
+        "changed": installed or bool(removed),
+        "agent": root.archive(version()),
+        "removed": removed,
+        "left": cleaned.left,
+    }
+
+
+def version() -> str:
+    """The content hash of the file we run from."""
+    return _digest(archive())
+
+
+def _digest(path: str) -> str:
+    with open(path, "rb") as source:
+        return hashlib.sha256(source.read()).hexdigest()[:16]
+
+
+def install(root: NodeRoot, *, dry_run: bool) -> bool:
+    """Put this archive where controllers look for it, whole or not at all; whether it was not there before."""
+    target = root.archive(version())
+    if os.path.exists(target) and _digest(target) == version():
+        return False
+    if not dry_run:
+        aside = f"{target}.{os.getpid()}"
+        shutil.copyfile(archive(), aside)
+        os.chmod(aside, 0o600)
+        os.replace(aside, target)
+    return True

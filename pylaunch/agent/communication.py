@@ -1,0 +1,209 @@
+"""What a host needs to talk to its peers: the interface that leads to them, its adapters, and the files that say so.
+
+One file for two users. The probe (`facts.py`) takes it along to compare a host with what it should be; the role
+`nccl_env` uses it as its module's library, through a link. So it needs the standard library alone, any Python >= 3.8,
+and nothing of pylaunch. A question is what the role wants:
+
+    {"peers": [address, …], "interface": name or "", "profile": "auto" or a name, "hcas": [name, …],
+     "variables": {name: text, …}}
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import struct
+from typing import Any, Dict, List, Optional, Tuple
+
+NCCL_CONF = "/etc/nccl.conf"
+NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
+MARK = "Written by pylaunch (role nccl_env)"
+LINK_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
+LOOPBACK = "lo"
+
+_SIOCGIFCONF = 0x8912
+_IFREQ = struct.Struct("16s4s4s16x" if struct.calcsize("P") == 8 else "16s4s4s8x")
+_ROOM = 1024
+"""Addresses that are asked for at once."""
+
+
+class UndecidedError(ValueError):
+    """Why no answer can be given for this host, in words for the user."""
+
+
+def wanted(question: Dict[str, Any]) -> Dict[str, Any]:
+    """What this host should have: profile, interface, variables, and the content of each file."""
+    interface, family = _interface(_chosen_interface(question), question["peers"])
+    adapters = _adapters()
+    profile = _profile(question["profile"], interface, adapters)
+    variables = {"NCCL_DEBUG": "WARN", **socket_variables(interface, family)}
+    if profile in LINK_LAYERS:
+        variables["NCCL_IB_HCA"] = "=" + ",".join(question["hcas"] or _fastest(profile, adapters))
+        if profile == "roce" and family == socket.AF_INET6:
+            variables["NCCL_IB_ADDR_FAMILY"] = "AF_INET6"
+    variables.update(question["variables"])
+    return {
+        "profile": profile,
+        "interface": interface,
+        "variables": variables,
+        "files": {NCCL_CONF: _nccl_conf(profile, variables), NODE_ENVIRONMENT: _environment(profile, variables)},
+    }
+
+
+def interface_to(peers: List[str]) -> Tuple[str, int]:
+    """The interface that leads to all `peers`, and the family of its addresses. Raises UndecidedError."""
+    return _interface("", peers)
+
+
+def socket_variables(interface: str, family: int) -> Dict[str, str]:
+    """What tells NCCL, gloo and TensorPipe to use exactly `interface`."""
+    variables = {"NCCL_SOCKET_IFNAME": "=" + interface, "GLOO_SOCKET_IFNAME": interface, "TP_SOCKET_IFNAME": interface}
+    if family == socket.AF_INET6:
+        variables["NCCL_SOCKET_FAMILY"] = "AF_INET6"
+    return variables
+
+
+def fact(question: Dict[str, Any]) -> Dict[str, Any]:
+    """What this host should have, and what is there."""
+    should = wanted(question)
+    files = [
+        {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "is_foreign": is_foreign(path)}
+        for path, content in sorted(should["files"].items())
+    ]
+    return {"profile": should["profile"], "interface": should["interface"], "files": files}
+
+
+def is_foreign(path: str) -> bool:
+    """There is such a file, and somebody else wrote it."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return MARK not in file.read(4096)
+    except FileNotFoundError:
+        return False
+
+
+def _nccl_conf(profile: str, variables: Dict[str, str]) -> str:
+    lines = ["# %s, profile %s." % (MARK, profile)]
+    # What pylaunch starts has these variables in its environment, which wins; this is for everything else.
+    lines += ["%s=%s" % item for item in sorted(variables.items()) if item[0].startswith("NCCL_")]
+    return "\n".join(lines) + "\n"
+
+
+def _environment(profile: str, variables: Dict[str, str]) -> str:
+    body = {"about": MARK, "profile": profile, "variables": variables}
+    return json.dumps(body, indent=2, sort_keys=True) + "\n"
+
+
+def _chosen_interface(question: Dict[str, Any]) -> str:
+    return str(question["interface"] or (LOOPBACK if question["profile"] == "loopback" else ""))
+
+
+def _interface(chosen: str, peers: List[str]) -> Tuple[str, int]:
+    """The interface for the ranks of this host, and the family of its addresses."""
+    sources = {peer: own_address(peer) for peer in peers}
+    remote = {peer: source for peer, source in sources.items() if source is not None}
+    family = next((family for family, _ in remote.values()), int(socket.AF_INET))
+    if chosen:
+        present = sorted(name for _, name in socket.if_nameindex())
+        if chosen not in present:
+            raise UndecidedError("the inventory says interface=%s, and there are %s" % (chosen, ", ".join(present)))
+        return chosen, family
+    if not remote:
+        return LOOPBACK, family
+    owners = address_owners()
+    found: Dict[str, str] = {}
+    for peer, (_, address) in remote.items():
+        if address not in owners:
+            raise UndecidedError("%s is reached from %s, which no interface has" % (peer, address))
+        found.setdefault(owners[address], peer)
+    if len(found) > 1:
+        ways = ", ".join("%s over %s" % (peer, name) for name, peer in sorted(found.items()))
+        raise UndecidedError("the members are reached over several interfaces (%s): set interface=" % ways)
+    return next(iter(found)), family
+
+
+def own_address(peer: str) -> Optional[Tuple[int, str]]:
+    """Family and own address from which the kernel would send to `peer`; None when `peer` is this host."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(address)
+            own = str(probe.getsockname()[0])
+    except OSError as error:
+        raise UndecidedError("%s cannot be reached: %s" % (peer, error.strerror or error)) from None
+    # Packets to an own address come from that address.
+    return None if own == address[0] or own.startswith("127.") or own == "::1" else (int(family), own)
+
+
+def address_owners() -> Dict[str, str]:
+    """Address → interface, of all addresses of this host."""
+    owners = {}
+    space = array.array("B", bytes(_ROOM * _IFREQ.size))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        # The kernel fills an array of struct ifreq, aliases (eth0:1) included, and says how much of it.
+        answer = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", len(space), space.buffer_info()[0]))
+    for name, _, address in _IFREQ.iter_unpack(space.tobytes()[: struct.unpack("iP", answer)[0]]):
+        owners[socket.inet_ntoa(address)] = name.split(b"\0", 1)[0].decode().partition(":")[0]
+    try:
+        with open("/proc/net/if_inet6", encoding="ascii") as file:
+            rows = [line.split() for line in file]
+    except FileNotFoundError:
+        return owners
+    owners.update({socket.inet_ntop(socket.AF_INET6, bytes.fromhex(row[0])): row[5] for row in rows})
+    return owners
+
+
+class Adapter:
+    """A port of an InfiniBand or RoCE adapter that is up."""
+
+    def __init__(self, name: str, link_layer: str, rate: float) -> None:
+        self.name = name
+        self.link_layer = link_layer
+        self.rate = rate
+
+
+def _adapters(root: str = "/sys/class/infiniband") -> List[Adapter]:
+    found = []
+    for hca in sorted(os.listdir(root)) if os.path.isdir(root) else []:
+        ports = os.path.join(root, hca, "ports")
+        for port in sorted(os.listdir(ports)):
+            state, layer, rate = (_line(os.path.join(ports, port, name)) for name in ("state", "link_layer", "rate"))
+            # State is like "4: ACTIVE", rate like "400 Gb/sec (4X NDR)".
+            if state.endswith("ACTIVE"):
+                found.append(Adapter("%s:%s" % (hca, port), layer, _number(rate)))
+    return found
+
+
+def _line(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read().strip()
+
+
+def _number(rate: str) -> float:
+    try:
+        return float(rate.split()[0])
+    except (IndexError, ValueError):
+        return 0.0
+
+
+def _profile(chosen: str, interface: str, adapters: List[Adapter]) -> str:
+    if chosen != "auto":
+        layer = LINK_LAYERS.get(chosen)
+        if layer is not None and not any(adapter.link_layer == layer for adapter in adapters):
+            raise UndecidedError("profile %s, and no %s port is active in /sys/class/infiniband" % (chosen, layer))
+        return chosen
+    if interface == LOOPBACK:
+        return "loopback"
+    layers = {adapter.link_layer for adapter in adapters}
+    return next((profile for profile, layer in LINK_LAYERS.items() if layer in layers), "ethernet")
+
+
+def _fastest(profile: str, adapters: List[Adapter]) -> List[str]:
+    """The adapters of the fabric: those as fast as the fastest, which storage and management ports are not."""
+    fitting = [adapter for adapter in adapters if adapter.link_layer == LINK_LAYERS[profile]]
+    best = max(adapter.rate for adapter in fitting)
+    return [adapter.name for adapter in fitting if adapter.rate == best]

@@ -1,0 +1,176 @@
+"""Where the agent keeps things on a node. No other module joins these paths.
+
+<root>/                      0700, ours
+  agents/<version>.pyz       the agent, by content
+  runs/<run>/
+    agent.lock               locked for as long as the run's supervisor lives
+    agent.sock               controllers connect here
+    ranks.sock               ranks that a launcher starts report here
+    agent.log                what the supervisor itself has to say
+    task.json                what it was asked to do
+    events.jsonl             what happened, as wire messages
+    outcome.json             how it ended; absent while it runs
+    logs/<rank>.out|err      what the ranks wrote; launcher.out|err for the launcher
+    times/<rank>.out|err     when that log had how many bytes (see `times`)
+    ranks/<rank>.error.json  the exception a rank left behind, as torch's `record` and pylaunch.runtime write it
+    ranks/<rank>.step        the last step a rank has marked
+    hostfile                 the nodes of the run, `address slots=ranks` a line
+  blobs/<ab>/<sha256>        content of code that runs brought with them
+  trees/<run>/               that code laid out for one run, which may write there
+  trees/<run>.json           what it was made of
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+
+SOCKETS = ("agent.sock", "ranks.sock")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+class AgentError(Exception):
+    """Something a person must know: what happened, with the value."""
+
+
+class UnknownRunError(AgentError):
+    """There is nothing of this run here."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The files of one run on this node."""
+
+    run: str
+    path: str
+
+    def file(self, name: str) -> str:
+        """One of the files in the table above."""
+        return os.path.join(self.path, name)
+
+    @property
+    def logs(self) -> str:
+        return self.file("logs")
+
+    def stream(self, name: str) -> str:
+        """The log file behind the wire's stream `name`."""
+        return os.path.join(self.path, "logs", name)
+
+    def times(self, name: str) -> str:
+        """When the log file behind the stream `name` had how many bytes."""
+        return os.path.join(self.path, "times", name)
+
+    def of_rank(self, rank: int, name: str) -> str:
+        """What `rank` leaves behind itself."""
+        return os.path.join(self.path, "ranks", "%d.%s" % (rank, name))
+
+    @property
+    def is_over(self) -> bool:
+        return os.path.exists(self.file("outcome.json"))
+
+
+@dataclass(frozen=True)
+class NodeRoot:
+    """The one directory on this node that is ours."""
+
+    path: str
+
+    @property
+    def agents(self) -> str:
+        return os.path.join(self.path, "agents")
+
+    @property
+    def runs(self) -> str:
+        return os.path.join(self.path, "runs")
+
+    @property
+    def blobs(self) -> str:
+        return os.path.join(self.path, "blobs")
+
+    @property
+    def trees(self) -> str:
+        return os.path.join(self.path, "trees")
+
+    def blob(self, digest: str) -> str:
+        return os.path.join(self.blobs, digest[:2], digest)
+
+    def tree(self, run: str) -> str:
+        return os.path.join(self.trees, run)
+
+    def manifest(self, run: str) -> str:
+        return os.path.join(self.trees, run + ".json")
+
+    def archive(self, version: str) -> str:
+        return os.path.join(self.agents, version + ".pyz")
+
+    def run(self, run: str) -> RunDirectory:
+        """The directory of `run`, which may not exist. Raises AgentError for an id that is no file name."""
+        if not RUN_ID.match(run):
+            raise AgentError(f"run id: expected letters, digits, '.', '_' and '-', at most 64; got {run!r}")
+        return RunDirectory(run, os.path.join(self.runs, run))
+
+    def all_runs(self) -> list[RunDirectory]:
+        """Every run that has a directory here, oldest first."""
+        if not os.path.isdir(self.runs):
+            return []
+        with os.scandir(self.runs) as entries:
+            found = [entry for entry in entries if RUN_ID.match(entry.name) and entry.is_dir(follow_symlinks=False)]
+        return [RunDirectory(entry.name, entry.path) for entry in sorted(found, key=_age)]
+
+    def all_archives(self) -> list[str]:
+        """Every agent archive that is here, oldest first."""
+        with os.scandir(self.agents) as entries:
+            found = [entry for entry in entries if entry.name.endswith(".pyz")]
+        return [entry.path for entry in sorted(found, key=_age)]
+
+
+def _age(entry: os.DirEntry[str]) -> tuple[float, str]:
+    """What sorts oldest first; what somebody removes meanwhile counts as old."""
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime, entry.name
+    except FileNotFoundError:
+        return 0.0, entry.name
+
+
+def default_root() -> str:
+    return os.path.join(os.path.realpath("/var/tmp"), f"pylaunch-{os.getuid()}")
+
+
+def open_root(template: str, *, make: bool = True) -> NodeRoot:
+    """The node root at `template`, made if need be and wanted; `{user}` in it becomes our numeric user id.
+
+    Raises AgentError when what is there is not a directory of ours that is closed to others.
+    """
+    wanted = os.path.abspath(template.replace("{user}", str(os.getuid())))
+    path = os.path.join(os.path.realpath(os.path.dirname(wanted)), os.path.basename(wanted))
+    root = NodeRoot(path)
+    try:
+        if make:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.mkdir(path, 0o700)
+    except FileExistsError:
+        pass  # Looked at below, whoever made it.
+    except OSError as error:
+        raise AgentError(f"node root {path} cannot be made: {error.strerror}") from None
+    if os.path.lexists(path):
+        problem = _problem(os.lstat(path))
+        if problem is not None:
+            raise AgentError(f"node root {path} {problem}; it may be a trap: look at it, then remove it")
+    if make:
+        for directory in (root.agents, root.runs):
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+    return root
+
+
+def _problem(status: os.stat_result) -> str | None:
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISDIR(status.st_mode):
+        return "is not a directory"
+    if status.st_uid != os.getuid():
+        return f"belongs to user id {status.st_uid}, not to us ({os.getuid()})"
+    if status.st_mode & 0o077:
+        return f"is open to others (mode {stat.S_IMODE(status.st_mode):04o}, expected 0700)"
+    return None

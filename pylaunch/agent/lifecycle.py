@@ -1,0 +1,131 @@
+"""The life of one run on one node, as values: given what happened and the time, what is true now and what to do.
+
+    prepared ─► running ─► stopping
+                   └──────────┴────► over
+
+A node stops itself when a rank or the launcher fails, and when it is told to. Stopping is: TERM to the ranks, TERM to
+the launcher when no rank is left, KILL to everything of the run at the deadline, again and again until it is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import FrozenSet, Union
+
+KILL_S = 5.0
+"""How long KILL is repeated before what is left is reported as left over."""
+
+
+@dataclass(frozen=True)
+class TerminateRanks:
+    """SIGTERM to these ranks: to the rank processes, not to their children."""
+
+    ranks: FrozenSet[int]
+
+
+@dataclass(frozen=True)
+class TerminateLauncher:
+    """SIGTERM to the launcher, whose ranks are gone."""
+
+
+@dataclass(frozen=True)
+class KillEverything:
+    """SIGKILL to every process of the run."""
+
+
+@dataclass(frozen=True)
+class Announce:
+    """Say that the run is being stopped, and why."""
+
+    reason: str
+
+
+Action = Union[TerminateRanks, TerminateLauncher, KillEverything, Announce]
+
+
+@dataclass(frozen=True)
+class Life:
+    """A run on this node."""
+
+    expected: FrozenSet[int]
+    has_launcher: bool
+    phase: str = "prepared"
+    running: FrozenSet[int] = frozenset()
+    ended: FrozenSet[int] = frozenset()
+    launcher_running: bool = False
+    launcher_told: bool = False
+    kill_at: float | None = None
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.phase == "stopping"
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of the run is left to wait for."""
+        if self.phase not in ("running", "stopping") or self.running or self.launcher_running:
+            return False
+        return self.has_launcher or self.ended >= self.expected
+
+    def gave_up(self, now: float) -> bool:
+        """KILL has been tried for long enough."""
+        return self.kill_at is not None and now > self.kill_at + KILL_S
+
+
+def released(life: Life) -> Life:
+    """Every process has been let go: a launcher alone, or all ranks."""
+    running = frozenset() if life.has_launcher else life.expected
+    return replace(life, phase="running", running=running, launcher_running=life.has_launcher)
+
+
+def rank_started(life: Life, rank: int) -> tuple[Life, list[Action]]:
+    """A launcher has started `rank`; one that comes while the node stops is told to go."""
+    after = replace(life, running=life.running | {rank}, ended=life.ended - {rank})
+    return after, [TerminateRanks(frozenset({rank}))] if life.is_stopping else []
+
+
+def rank_ended(life: Life, rank: int, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
+    """`rank` is gone; `failure` says how when it was not a good end."""
+    after = replace(life, running=life.running - {rank}, ended=life.ended | {rank})
+    if failure is not None and not life.is_stopping:
+        return stop(after, failure, now, grace_s)
+    return _launcher_next(after)
+
+
+def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
+    """The launcher is gone. Ranks it left behind are stopped."""
+    after = replace(life, launcher_running=False)
+    if life.is_stopping or not (failure or after.running):
+        return after, []
+    return stop(after, failure or "the launcher ended before its ranks", now, grace_s)
+
+
+def stop(life: Life, reason: str, now: float, grace_s: float) -> tuple[Life, list[Action]]:
+    """End the run. A later stop can only shorten the time that is left."""
+    deadline = now + grace_s
+    if life.kill_at is not None:
+        return replace(life, kill_at=min(life.kill_at, deadline)), []
+    after = replace(life, phase="stopping", kill_at=deadline)
+    actions: list[Action] = [Announce(reason)]
+    if after.running:
+        actions.append(TerminateRanks(after.running))
+    after, more = _launcher_next(after)
+    return after, actions + more
+
+
+def tick(life: Life, now: float) -> list[Action]:
+    """What the time alone demands."""
+    if life.kill_at is None or now < life.kill_at or not (life.running or life.launcher_running):
+        return []
+    return [KillEverything()]
+
+
+def _launcher_next(life: Life) -> tuple[Life, list[Action]]:
+    if life.is_stopping and life.launcher_running and not life.running and not life.launcher_told:
+        return replace(life, launcher_told=True), [TerminateLauncher()]
+    return life, []
+
+
+def next_deadline(life: Life) -> float | None:
+    """When `tick` must be asked next."""
+    return life.kill_at if life.running or life.launcher_running else None

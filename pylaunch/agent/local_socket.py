@@ -1,0 +1,46 @@
+"""Unix sockets by path, however long the path is: sun_path holds 108 bytes, /proc/self/fd/N is always short."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+
+def listen(path: str) -> socket.socket:
+    """A listening socket at `path`, for us alone; a stale one that lies there is replaced."""
+    with _Parent(path) as short:
+        if os.path.lexists(path):
+            os.unlink(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(short)
+        os.chmod(path, 0o600)
+        listener.listen(64)
+        return listener
+
+
+def connect(path: str, timeout_s: float | None = None) -> socket.socket:
+    """A connection to who listens at `path`. Raises OSError when nobody does."""
+    with _Parent(path) as short:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(short)
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
+
+class _Parent:
+    """A short name for `path`, good while its directory is held open."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._directory = -1
+
+    def __enter__(self) -> str:
+        self._directory = os.open(os.path.dirname(self._path), os.O_PATH | os.O_DIRECTORY)
+        return f"/proc/self/fd/{self._directory}/{os.path.basename(self._path)}"
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._directory)

@@ -1,0 +1,184 @@
+"""Processes as /proc shows them, found by the mark they carry and signalled so that a reused id is never hit.
+
+Every process of a run has PYLAUNCH_RUN and PYLAUNCH_ROOT in its environment. Programs that write over their own
+environment (setproctitle does) are still found by descent, while the supervisor that adopts all orphans lives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import Callable, Iterable
+
+RUN_MARK = "PYLAUNCH_RUN"
+ROOT_MARK = "PYLAUNCH_ROOT"
+POLL_S = 0.02
+SURVIVES_S = 3.0
+"""After this long, SIGKILL will not end a process: it waits in the kernel."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process; `pid` and `started` together name it for ever."""
+
+    pid: int
+    parent: int
+    started: int
+    """In clock ticks since boot."""
+
+    state: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command[:200]})"
+
+
+def mine() -> list[Process]:
+    """The processes of our user, without this one."""
+    uid, own = os.getuid(), os.getpid()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == own:
+            continue
+        try:
+            if os.stat("/proc/" + name).st_uid == uid:
+                found.append(read(int(name)))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def read(pid: int) -> Process:
+    """The process `pid`. Raises FileNotFoundError or ProcessLookupError when it is gone."""
+    with open(f"/proc/{pid}/stat", "rb") as source:
+        name, _, rest = source.read().partition(b"(")[2].rpartition(b")")
+    fields = rest.split()
+    with open(f"/proc/{pid}/cmdline", "rb") as source:
+        words = source.read().rstrip(b"\0").replace(b"\0", b" ") or b"[" + name + b"]"
+    state = fields[0].decode()
+    return Process(pid, int(fields[1]), int(fields[19]), state, words.decode("utf-8", "replace"))
+
+
+def start_time(process: Process) -> float:
+    """When `process` started, in seconds since the epoch."""
+    with open("/proc/stat", encoding="ascii") as source:
+        boot = next(int(line.split()[1]) for line in source if line.startswith("btime "))
+    return boot + process.started / os.sysconf("SC_CLK_TCK")
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment `pid` was started with; {} when it may not be read or is gone."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as source:
+            words = os.fsdecode(source.read()).split("\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return {}
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def open_files(pid: int) -> list[str] | None:
+    """What the descriptors of `pid` are; [] when it is gone, None when they may not be seen."""
+    directory = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(directory)
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    except PermissionError:
+        return None
+    found = []
+    for name in names:
+        try:
+            found.append(os.readlink(f"{directory}/{name}"))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def run_of(pid: int, root: str) -> str | None:
+    """The run under `root` whose mark `pid` carries. Containers' processes are seen, but have roots of their own."""
+    env = environment(pid)
+    if env.get(ROOT_MARK) != root or _process_namespace(pid) != _process_namespace(os.getpid()):
+        return None
+    return env.get(RUN_MARK)
+
+
+def _process_namespace(pid: int) -> str | None:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+
+
+def of_run(run: str, root: str) -> list[Process]:
+    """The processes that carry the mark of `run`, or descend from this process. Zombies are nobody."""
+    processes = [process for process in mine() if process.state != "Z"]
+    family = descendants(processes, [os.getpid()])
+    return [process for process in processes if process.pid in family or run_of(process.pid, root) == run]
+
+
+def descendants(processes: Iterable[Process], ancestors: Iterable[int]) -> set[int]:
+    """Those of `processes` that descend from `ancestors`."""
+    children: dict[int, list[int]] = {}
+    for process in processes:
+        children.setdefault(process.parent, []).append(process.pid)
+    found: set[int] = set()
+    waiting = list(ancestors)
+    while waiting:
+        for pid in children.get(waiting.pop(), []):
+            if pid not in found:
+                found.add(pid)
+                waiting.append(pid)
+    return found
+
+
+def send(process: Process, signum: int) -> None:
+    """Signal exactly `process`; nothing happens when it is gone."""
+    try:
+        if hasattr(os, "pidfd_open"):
+            handle = os.pidfd_open(process.pid)
+            try:
+                if _is_still(process):
+                    signal.pidfd_send_signal(handle, signum)
+            finally:
+                os.close(handle)
+        elif _is_still(process):
+            os.kill(process.pid, signum)
+    except ProcessLookupError:
+        return
+
+
+def _is_still(process: Process) -> bool:
+    try:
+        return read(process.pid).started == process.started
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def end_all(
+    find: Callable[[], list[Process]], grace_s: float, sleep: Callable[[float], None] = time.sleep
+) -> list[Process]:
+    """TERM all that `find` finds, KILL those that stay for `grace_s`, and look again until none is left.
+
+    What survives KILL for 3 s is returned. Looking takes its time on a busy host, and counts.
+    """
+    told: set[tuple[int, int]] = set()
+    left = find()
+    begun = time.monotonic()
+    killed: float | None = None
+    while left:
+        now = time.monotonic()
+        if killed is not None and now > killed + SURVIVES_S:
+            break
+        if killed is None and now >= begun + grace_s:
+            killed = now
+        for process in left:
+            if killed is not None:
+                send(process, signal.SIGKILL)
+            elif (process.pid, process.started) not in told:
+                told.add((process.pid, process.started))
+                send(process, signal.SIGTERM)
+        sleep(POLL_S)
+        left = find()
+    return left

@@ -1,0 +1,137 @@
+"""The code and the files that every node must have alike, hashed where they are. Bounded in files, bytes and depth."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import os
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+SOURCES = (
+    ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",
+)  # fmt: skip
+"""Ends of names of files that are code. Others may be results, which differ between nodes."""
+
+IGNORE_FILES = (".gitignore", ".pylaunchignore")
+ALWAYS_IGNORED = (".*/", "__pycache__/", "node_modules/", "*.egg-info/")
+"""And every directory that is a Python environment."""
+MOST_FILES = 2000
+MOST_BYTES = 32 << 20
+LARGEST = 1 << 20
+"""Bytes of a file that is read; of a larger one, only its size is compared."""
+
+MOST_SHOWN = 64 << 10
+DIGITS = 16
+
+
+def tree(directory: str) -> Optional[Dict[str, Any]]:
+    """File below `directory` → hash, of all code that is not ignored; `complete` is false beyond the bounds.
+
+    Null for a directory that holds more than one project: the root and a home.
+    """
+    if os.path.realpath(directory) in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(directory):
+        return None
+    rules = ignore_rules(directory)
+    found: Dict[str, str] = {}
+    size = 0
+    for path in sources(directory, rules):
+        whole = os.path.join(directory, path)
+        size += min(os.stat(whole).st_size, LARGEST)
+        if len(found) >= MOST_FILES or size > MOST_BYTES:
+            return {"complete": False, "files": {}}
+        found[path] = hashed(whole)
+    return {"complete": True, "files": found}
+
+
+def sources(directory: str, rules: List[Tuple[str, bool]]) -> Iterator[str]:
+    """Paths of code below `directory`, relative to it, in a fixed order. Links to directories are not followed."""
+    for here, directories, files in os.walk(directory):
+        relative = os.path.relpath(here, directory)
+        prefix = "" if relative == "." else relative + "/"
+        directories[:] = sorted(
+            name for name in directories
+            if not ignored(prefix + name + "/", rules) and not os.path.exists(os.path.join(here, name, "pyvenv.cfg"))
+        )  # fmt: skip
+        for name in sorted(files):
+            if (
+                name.endswith(SOURCES)
+                and not ignored(prefix + name, rules)
+                and os.path.isfile(os.path.join(here, name))
+            ):
+                yield prefix + name
+
+
+def ignore_rules(directory: str) -> List[Tuple[str, bool]]:
+    """Patterns and whether they take back: those that always hold, then those of the files at the top."""
+    rules = [(pattern, False) for pattern in ALWAYS_IGNORED]
+    for name in IGNORE_FILES:
+        path = os.path.join(directory, name)
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                words = [line.strip() for line in file]
+            rules += [(word.lstrip("!"), word.startswith("!")) for word in words if word and not word.startswith("#")]
+    return rules
+
+
+def ignored(path: str, rules: List[Tuple[str, bool]]) -> bool:
+    """Whether the last rule that matches `path` (directories end in "/") says so.
+
+    As in git, for the common forms: a pattern with a slash before its end starts at the top, any other matches at every
+    depth, one that ends in a slash matches directories only, a star stops at a slash and two do not, "!" takes back.
+    """
+    answer = False
+    for pattern, back in rules:
+        if (path.endswith("/") or not pattern.endswith("/")) and matches(path.rstrip("/"), pattern.rstrip("/")):
+            answer = not back
+    return answer
+
+
+def matches(path: str, pattern: str) -> bool:
+    if "/" not in pattern:
+        return fnmatch.fnmatchcase(path.rsplit("/", 1)[-1], pattern)
+    wanted = pattern.lstrip("/")
+    if "**" in wanted:
+        return fnmatch.fnmatchcase("/" + path, "/" + wanted.replace("**/", "*"))
+    parts, patterns = path.split("/"), wanted.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatch.fnmatchcase, parts, patterns))
+
+
+def hashed(path: str) -> str:
+    """A short hash of a file's content; of a large file, its size."""
+    size = os.stat(path).st_size
+    if size > LARGEST:
+        return "%d bytes" % size
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()[:DIGITS]
+
+
+def files(question: Dict[str, Any]) -> Dict[str, str]:
+    """Path → hash of the files of `paths`, relative ones from `workdir`; "" where there is none.
+
+    Those of `candidates` are words of a command line: they are told only where they are files.
+    """
+    found = {}
+    for path in question["paths"]:
+        whole = os.path.join(question["workdir"], path)
+        found[path] = hashed(whole) if os.path.isfile(whole) else ""
+    for path in question["candidates"]:
+        whole = os.path.join(question["workdir"], path)
+        if os.path.isfile(whole):
+            found[path] = hashed(whole)
+    return found
+
+
+def texts(question: Dict[str, Any]) -> Dict[str, List[str]]:
+    """Path → lines of the files of `paths` that are text and not too long to show."""
+    found = {}
+    for path in question["paths"]:
+        whole = os.path.join(question["workdir"], path)
+        if os.path.isfile(whole) and os.stat(whole).st_size <= MOST_SHOWN:
+            with open(whole, "rb") as file:
+                content = file.read()
+            if b"\0" not in content:
+                found[path] = content.decode("utf-8", "replace").splitlines()
+    return found
+
+
+READERS = {"code.tree": tree, "code.files": files, "code.texts": texts}

@@ -1,0 +1,91 @@
+"""Out of the SSH session's scope, on nodes where logind ends everything in it at logout (KillUserProcesses=yes).
+
+A session that ends takes its cgroup with it there, supervisor and ranks included. The supervisor asks systemd for
+a scope of its own: root the system's, others their own user's, which outlives them only where they linger. Elsewhere
+nothing is asked and nothing changes.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import time
+from typing import List
+
+ANSWER_S = 5.0
+MOVED_S = 2.0
+POLL_S = 0.01
+LINGER = "/var/lib/systemd/linger"
+
+_LOGIND = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+_SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
+
+
+def leave_session(run: str) -> str | None:
+    """Move this process where a logout does not reach it, if one would; what to tell a person when that cannot be."""
+    busctl = shutil.which("busctl", path="/usr/bin:/bin")
+    if busctl is None or not is_session(_cgroups()):
+        return None
+    if _call([busctl, "--system", "get-property", *_LOGIND, "KillUserProcesses"]).strip() != "b true":
+        return None
+    uid = os.getuid()
+    if uid != 0 and (cure := _missing(uid)):
+        return (
+            "logind ends what a user leaves running at logout (KillUserProcesses=yes), so the run ends with the "
+            f"connection; as root: {cure}"
+        )
+    which = ["--system"] if uid == 0 else ["--user"]
+    _call([busctl, *which, "call", *_SYSTEMD, "StartTransientUnit", *unit_words(run, os.getpid())])
+    until = time.monotonic() + MOVED_S
+    while is_session(_cgroups()):
+        if time.monotonic() > until:
+            return "logind ends what is left running at logout (KillUserProcesses=yes), and systemd gave no scope"
+        time.sleep(POLL_S)
+    return None
+
+
+def unit_words(run: str, pid: int) -> List[str]:
+    """The arguments of StartTransientUnit, as busctl takes them: a scope that holds `pid`."""
+    properties = ["2", "PIDs", "au", "1", str(pid), "Description", "s", f"pylaunch run {run}"]
+    return ["ssa(sv)a(sa(sv))", f"pylaunch-{run}-{pid}.scope", "fail", *properties, "0"]
+
+
+def is_session(cgroups: str) -> bool:
+    """What /proc/self/cgroup says belongs to a login session."""
+    last = [line.rpartition("/")[2] for line in cgroups.splitlines()]
+    return any(name.startswith("session-") and name.endswith(".scope") for name in last)
+
+
+def _cgroups() -> str:
+    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as source:
+        return source.read()
+
+
+def _missing(uid: int) -> str:
+    """What to type, as root, so that a user's own systemd stays and can be talked to; "" when all is there."""
+    if not os.path.exists(os.path.join(LINGER, _name(uid))):
+        return f"loginctl enable-linger {_name(uid)}"
+    if not os.path.exists(f"/run/user/{uid}/bus"):
+        return f"install the package dbus-user-session, then systemctl restart user@{uid}"
+    return ""
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _call(words: List[str]) -> str:
+    """What busctl answers; "" when it does not."""
+    import subprocess  # noqa: PLC0415 -- 10 ms that only nodes with sessions pay
+
+    env = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}
+    try:
+        return subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=ANSWER_S, check=False
+        ).stdout.decode("utf-8", "replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

@@ -1,0 +1,143 @@
+"""When ranks wrote what: for each log file a small one of marks, "at this time it had so many bytes".
+
+Nothing stands between a rank and its log, so lines have no times of their own. The agent looks at the sizes once a
+second and writes down those that have grown. What lies behind the last mark before a moment was written after that
+mark: a reader who begins there misses nothing since that moment, and sees at most what was written between the two.
+
+A file of marks is bounded. When it is full, marks are thinned by their age: those of the last minutes stay as they are,
+of older ones one in every 1/SHARE of their age.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+
+from pylaunch.agent.layout import RunDirectory
+from pylaunch.agent.record import note
+from pylaunch.agent.tail import CHUNK
+
+PERIOD_S = 1.0
+"""Between two looks at the sizes."""
+
+MOST = 8192
+"""Marks in one file, 128 KiB."""
+
+SHARE = 512
+"""After thinning, the time between two marks is this part of their age. A year takes some 6000 marks."""
+
+MTIME_SLACK_S = 1.0
+"""By how much the kernel may date a write too early, and far more."""
+
+_MARK = struct.Struct("<dq")
+
+Mark = Tuple[float, int]
+"""Seconds since the epoch, and the bytes that were there."""
+
+
+class Times:
+    """Writes the marks of the streams of one run: stream name → log file."""
+
+    def __init__(self, directory: RunDirectory, streams: Mapping[str, str]) -> None:
+        self._directory = directory
+        self._streams = dict(streams)
+        self._sizes: Dict[str, int] = {}
+        self._counts: Dict[str, int] = {}
+        self._next = 0.0
+
+    def look(self, now: float) -> None:
+        """Write down what has grown, if it is time to look. `now` is monotonic."""
+        if now >= self._next:
+            self._next = now + PERIOD_S
+            self.note()
+
+    def note(self) -> None:
+        """Write down what has grown."""
+        for name, path in list(self._streams.items()):
+            try:
+                # The time after the size: bytes that come in between are dated too late, never too early.
+                size, moment = os.stat(path).st_size, time.time()
+                if size != self._sizes.get(name, 0):
+                    self._append(name, (moment, size))
+                    self._sizes[name] = size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                del self._streams[name]
+                note(f"when {path} was written is not known from here on: {error.strerror}")
+
+    def _append(self, name: str, mark: Mark) -> None:
+        path = self._directory.times(name)
+        if name not in self._counts:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(path, "ab") as sink:
+            sink.write(_MARK.pack(*mark))
+        self._counts[name] = self._counts.get(name, 0) + 1
+        if self._counts[name] >= MOST:
+            kept = thinned(read(path), mark[0])
+            with open(path + ".new", "wb") as sink:
+                sink.write(b"".join(_MARK.pack(*each) for each in kept))
+            os.replace(path + ".new", path)
+            self._counts[name] = len(kept)
+
+
+def read(path: str) -> List[Mark]:
+    """The marks in a file, the oldest first; none where there is no file. One cut short by a crash is left out."""
+    try:
+        with open(path, "rb") as source:
+            content = source.read()
+    except FileNotFoundError:
+        return []
+    whole = len(content) // _MARK.size * _MARK.size
+    return list(_MARK.iter_unpack(content[:whole]))
+
+
+def thinned(marks: List[Mark], now: float) -> List[Mark]:
+    """At most three quarters of MOST of `marks`: the newest, and of older ones fewer, the older they are."""
+    share = SHARE
+    while True:
+        kept: List[Mark] = []
+        for mark in reversed(marks):
+            if not kept or abs(kept[-1][0] - mark[0]) >= max(0.0, now - mark[0]) / share:
+                kept.append(mark)
+        if len(kept) <= MOST * 3 // 4:
+            return kept[::-1]
+        share //= 2
+
+
+def before(marks: Iterable[Mark], moment: float) -> int:
+    """How many bytes had surely been written at `moment`. A clock that was set back makes them fewer, never more."""
+    size = 0
+    for at, there in marks:
+        if at > moment:
+            break
+        size = there
+    return size
+
+
+def begins(directory: RunDirectory, paths: Mapping[str, str], moment: Optional[float]) -> Dict[str, int]:
+    """Where to begin in each stream to have all that was written since `moment`; {} for None."""
+    if moment is None:
+        return {}
+    return {name: _begin(path, read(directory.times(name)), moment) for name, path in paths.items()}
+
+
+def _begin(path: str, marks: List[Mark], moment: float) -> int:
+    try:
+        status = os.stat(path)
+        if status.st_mtime + MTIME_SLACK_S < moment:
+            return status.st_size
+        return line_begin(path, before(marks, moment))
+    except FileNotFoundError:
+        return 0
+
+
+def line_begin(path: str, offset: int) -> int:
+    """The beginning of the line that is unfinished at `offset`, if it is no further back than CHUNK."""
+    start = max(0, offset - CHUNK)
+    with open(path, "rb", buffering=0) as source:
+        block = os.pread(source.fileno(), offset - start, start)
+    newline = block.rfind(b"\n")
+    return start + newline + 1 if newline >= 0 or start == 0 else offset

@@ -1,0 +1,136 @@
+"""What this node is busy with, read from /proc and from nvidia-smi where that is; only while a controller watches."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import Callable, List, Optional
+
+from pylaunch.agent import wire
+
+LOOPBACK = "lo"
+SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
+
+SMI_PERIOD_S = 2.0
+"""Between two questions to nvidia-smi, however many watch."""
+
+SMI_STALE_S = 10.0
+"""An older answer is none: the driver may hang, and what it said then is no longer true."""
+
+NO_DEVICES: tuple[Optional[float], int, int] = (None, 0, 0)
+
+
+class Meter:
+    """Tells one who watches, every `every_s`, what happened since the last time. All share one `smi`."""
+
+    def __init__(self, every_s: float, smi: Smi, steps: Callable[[], List[wire.StepMark]]) -> None:
+        self._every_s = every_s
+        self._next = 0.0
+        self._before: Optional[tuple[float, tuple[int, int], tuple[int, int]]] = None
+        self._smi = smi
+        self._steps = steps
+
+    def read(self, now: float) -> Optional[wire.Usage]:
+        """What there is to tell at `now` (monotonic); None while it is not time."""
+        if now < self._next:
+            return None
+        self._next = now + self._every_s
+        counted = (now, cpu_ticks(_text("/proc/stat")), network_bytes(_text("/proc/net/dev")))
+        before, self._before = self._before, counted
+        used, total = memory(_text("/proc/meminfo"))
+        gpu = self._smi.latest(now)
+        if before is None:
+            return None
+        elapsed = now - before[0]
+        busy, all_ticks = (counted[1][each] - before[1][each] for each in (0, 1))
+        received, sent = ((counted[2][each] - before[2][each]) / elapsed for each in (0, 1))
+        return wire.Usage(busy / all_ticks if all_ticks else 0.0, used, total, received, sent, *gpu, self._steps())
+
+
+class Smi:
+    """The last answer of nvidia-smi. It is never waited for: a driver that hangs must not hang the agent."""
+
+    def __init__(self) -> None:
+        self._program = shutil.which("nvidia-smi")
+        self._child: Optional[subprocess.Popen[bytes]] = None
+        self._text = b""
+        self._answer = NO_DEVICES
+        self._answered = 0.0
+        self._next = 0.0
+
+    def latest(self, now: float) -> tuple[Optional[float], int, int]:
+        """Mean utilization of all devices (None without), bytes used and there are; asks anew when it is time."""
+        if self._child is not None and self._has_answered(self._child):
+            self._answer, self._answered = devices(self._text.decode("ascii", "replace")), now
+            self._child = None
+        if self._program is not None and self._child is None and now >= self._next:
+            self._next = now + SMI_PERIOD_S
+            self._ask(self._program)
+        return self._answer if now - self._answered <= SMI_STALE_S else NO_DEVICES
+
+    def _ask(self, program: str) -> None:
+        self._text = b""
+        null = subprocess.DEVNULL
+        self._child = subprocess.Popen([program, *SMI_WORDS], stdin=null, stdout=subprocess.PIPE, stderr=null)
+        assert self._child.stdout is not None
+        os.set_blocking(self._child.stdout.fileno(), False)
+
+    def _has_answered(self, child: subprocess.Popen[bytes]) -> bool:
+        assert child.stdout is not None
+        while True:
+            try:
+                chunk = os.read(child.stdout.fileno(), 1 << 16)
+            except BlockingIOError:
+                return False
+            if not chunk:
+                child.stdout.close()
+                child.poll()
+                return True
+            self._text += chunk
+
+
+def cpu_ticks(stat: str) -> tuple[int, int]:
+    """Ticks spent with work, and all, from the first line of /proc/stat (proc(5)); waiting for a disk is no work."""
+    user, nice, system, idle, wait, irq, soft, steal = (int(word) for word in stat.split("\n", 1)[0].split()[1:9])
+    busy = user + nice + system + irq + soft + steal
+    return busy, busy + idle + wait
+
+
+def memory(meminfo: str) -> tuple[int, int]:
+    """Bytes that programs cannot have, and all, from /proc/meminfo."""
+    fields = dict(line.split(":", 1) for line in meminfo.splitlines())
+    total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
+    return total - available, total
+
+
+def network_bytes(dev: str) -> tuple[int, int]:
+    """Bytes received and sent over everything but loopback, from /proc/net/dev."""
+    counts = [line.split(":", 1) for line in dev.splitlines() if ":" in line]
+    words = [rest.split() for name, rest in counts if name.strip() != LOOPBACK]
+    return sum(int(each[0]) for each in words), sum(int(each[8]) for each in words)
+
+
+def devices(csv: str) -> tuple[Optional[float], int, int]:
+    """Mean utilization (0 … 1), bytes used and bytes there are of all devices that nvidia-smi tells of."""
+    rows = []
+    for line in csv.splitlines():
+        try:
+            utilization, used, total = (float(word) for word in line.split(","))
+        except ValueError:  # "[N/A]", or words instead of numbers when the driver is in trouble.
+            continue
+        rows.append((utilization, int(used) << 20, int(total) << 20))
+    if not rows:
+        return None, 0, 0
+    return sum(row[0] for row in rows) / len(rows) / 100, sum(row[1] for row in rows), sum(row[2] for row in rows)
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="ascii", errors="replace") as file:
+        return file.read()
+
+
+def due(meter: Optional[Meter]) -> Optional[wire.Usage]:
+    """What `meter` has to tell now."""
+    return None if meter is None else meter.read(time.monotonic())

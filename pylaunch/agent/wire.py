@@ -1,0 +1,441 @@
+"""What the controller and the agent say to each other: one JSON object a line, in both directions.
+
+    controller                          agent (one per node and run)
+                       ◄── Hello        on every connection, before anything else
+    Ping               ──►              also again and again: a controller that is silent counts as gone
+                       ◄── Pong         the clock of the node, to correct times with
+    Prepare(NodeTask)  ──►
+                       ◄── Ready | Refused
+    Release(at)        ──►
+                       ◄── Released, then RankStarted for each rank
+    Follow(offsets)    ──►
+                       ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped at times
+                       ◄── RankEnded … , LauncherEnded
+    Stop(grace, why)   ──►
+                       ◄── Finished     all ended, nothing left (or what was left); the agent then exits
+
+A connection that ends before Release aborts the run on that node; one that ends later detaches and changes nothing
+(unless the task says `ends_with_controller`). What agents say to each other is in `seal`.
+Every time is seconds since the epoch on the clock of whoever sends it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Type, TypeVar
+
+from pylaunch.agent import fields
+from pylaunch.agent.fields import WireError as WireError
+from pylaunch.agent.fields import excerpt
+
+PROTOCOL = 1
+"""Raised when a message changes its meaning. The two sides refuse to talk across different numbers."""
+
+MAX_LINE = 1 << 20
+"""Longest line either side accepts, in bytes."""
+
+SINCE = "since"
+"""In `Hello.knows`: obeys `Follow.since`."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RankTask:
+    """One rank of a node."""
+
+    rank: int
+    local_rank: int
+    argv: List[str]
+    env: Dict[str, str]
+    """Added to the node's environment for this rank alone."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A path that must exist; a relative one starts at the working directory. `hint` is for when it does not."""
+
+    path: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class NodeTask:
+    """All that one node must do in a run."""
+
+    run: str
+    host: str
+    node_rank: int
+    workdir: str
+    ranks: List[RankTask]
+    env: Dict[str, str]
+    """The whole environment of the ranks and the launcher, less what the agent and the launcher add."""
+
+    launcher: List[str]
+    """Program that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
+    The word RANK_ENTRY in it becomes the command with which a launcher starts one rank through the agent."""
+
+    hold_port: Optional[int]
+    """TCP port to take now and keep for the run's rendezvous; None on nodes that host none."""
+
+    devices: List[int]
+    """Accelerators this node leases to the run."""
+
+    needs: List[Need]
+    """What must exist before anything starts: interpreter, script."""
+
+    grace_s: float
+    """Between SIGTERM and SIGKILL when the node stops itself because a rank failed."""
+
+    world_size: int
+    python: str = ""
+    """Interpreter of the ranks, whose environment is told with Ready; "" for ranks that need none."""
+
+    env_file: Optional[str] = None
+    """A JSON file of this node, {"variables": {…}}: what stands below `env`. One that is not there says nothing."""
+
+    log_limit: int = 0
+    """Bytes that one log file may take on the disk: its middle goes when there are more; 0 is no limit."""
+
+    machines: int = 1
+    """How many machines the nodes of the run are."""
+
+    peers: Dict[str, str] = field(default_factory=dict)
+    """Address of every node of the run by its host, in rank order, this one included."""
+
+    node_timeout_s: float = 10.0
+    """After how long without a word a node counts as lost."""
+
+    ends_with_controller: bool = False
+    """Stop when no controller has been heard for `node_timeout_s`."""
+
+    record: str = ""
+    """What a controller that never saw this run must know to follow it: opaque to the agent, told by `runs`."""
+
+    gloo: str = ""
+    """Whose gloo the ranks talk over: "torch", "jax" or "". It listens where the host's own name leads."""
+
+    hostfile: str = ""
+    """The nodes of the run as `address slots=ranks` lines, kept in a file that ranks are told of."""
+
+    choose_port: bool = False
+    """Choose a free port, take and keep it as if it were `hold_port`, and say with Ready which one it is."""
+
+    def __post_init__(self) -> None:
+        if len({task.rank for task in self.ranks}) != len(self.ranks):
+            raise WireError(f"run {self.run}: a rank appears twice on {self.host}")
+
+
+RANK_ENTRY = "@rank"
+TREE = "@tree"
+"""The first part of a working directory that lies in the code that was shipped for the run."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a node refuses: a stable code, what was found, and what to type next ("" if there is nothing to type)."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+# Controller → agent
+
+
+@dataclass(frozen=True)
+class Ping:
+    serial: int
+
+
+@dataclass(frozen=True)
+class Prepare:
+    task: NodeTask
+    secrets: Dict[str, str] = field(default_factory=dict, repr=False)
+    """Further variables of the ranks and the launcher. The agent keeps their values in its memory alone."""
+
+
+@dataclass(frozen=True)
+class Release:
+    at: float
+    """When to start, on the node's clock; a time already past means now, one further than 5 s off is refused as now."""
+
+    ports: Dict[str, int] = field(default_factory=dict)
+    """Where the agents of this run listen for each other, by host."""
+
+    key: str = field(default="", repr=False)
+    """The secret, in hexadecimal, with which they seal what they say. Neither side writes it down."""
+
+    rendezvous_port: Optional[int] = None
+    """The rendezvous port that a node has chosen; None when nobody had to."""
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Send Output as it comes, and what has become of the ranks so far (RankStarted, RankEnded, …) before it.
+
+    Who released a run is told Finished only once it has said what it follows, so that a short run loses no output.
+    """
+
+    offsets: Dict[str, int]
+    """Where to go on: stream name → byte offset. A stream not named starts at 0."""
+
+    streams: Optional[List[str]]
+    """Only these streams; None is all, [] is none."""
+
+    tail: Optional[int] = None
+    """Begin with so many last lines of a stream that `offsets` does not name; None is with the first."""
+
+    lag: Optional[int] = None
+    """Skip to the newest where the reader is more than so many bytes behind; None is never."""
+
+    usage_s: float = 0.0
+    """Tell Usage every so many seconds; 0 is never."""
+
+    since: Optional[float] = None
+    """Leave away what was written before this time, as exactly as the node knows (`times`); None is nothing."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    grace_s: float
+    reason: str
+
+
+# Agent → controller
+
+
+@dataclass(frozen=True)
+class Hello:
+    protocol: int
+    version: str
+    """Content hash of the agent archive."""
+
+    run: str
+    host: str
+    """What the node calls itself (`uname -n`)."""
+
+    pid: int
+    uid: int
+    python: str
+    phase: str
+    """One of PHASES."""
+
+    time: float
+    running: List[int]
+    """Ranks that run now."""
+
+    knows: List[str] = field(default_factory=list)
+    """What it can do that agents of earlier versions cannot."""
+
+
+PHASES = ("new", "prepared", "running", "stopping", "finished")
+
+
+@dataclass(frozen=True)
+class Pong:
+    serial: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Ready:
+    seconds: float
+    """What preparing took."""
+
+    removed: List[str]
+    """What earlier, dead runs had left here and is gone now, one phrase each."""
+
+    essentials: Dict[str, str]
+    """What must be the same on every node of a run; "" for what is not there."""
+
+    port: int = 0
+    """Where this agent listens for those of the other nodes; 0 when there are none."""
+
+    notes: List[str] = field(default_factory=list)
+    """What a person should know and no run is refused for."""
+
+    rendezvous_port: Optional[int] = None
+    """The rendezvous port, where this node was to choose it."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    reasons: List[Reason]
+
+
+@dataclass(frozen=True)
+class Released:
+    time: float
+    """When the first process was exec'd."""
+
+
+@dataclass(frozen=True)
+class RankStarted:
+    rank: int
+    pid: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Output:
+    """Whole lines a rank (or the launcher) wrote."""
+
+    stream: str
+    """`<rank>.out`, `<rank>.err`, `launcher.out` or `launcher.err`: also the name of the log file on the node."""
+
+    offset: int
+    """Byte offset just after this text: what to pass to Follow to go on from here."""
+
+    text: str
+    time: float
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Bytes of a log that are not sent: the reader was too slow (`Follow.lag`), or they are no longer there."""
+
+    stream: str
+    start: int
+    offset: int
+    """Byte offset just after: what to pass to Follow to go on from here."""
+
+    path: str
+    """The log file on the node."""
+
+
+@dataclass(frozen=True)
+class StepMark:
+    """The last step that a rank has marked with `pylaunch.runtime.step`, and when."""
+
+    rank: int
+    step: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the node is busy with. Shares are 0 … 1, sizes bytes, rates bytes a second since the last time."""
+
+    cpu: float
+    memory_used: int
+    memory: int
+    received: float
+    sent: float
+    gpu: Optional[float]
+    """Mean utilization of all devices; None where there is none, or where none answers."""
+
+    gpu_memory_used: int
+    gpu_memory: int
+    steps: List[StepMark] = field(default_factory=list)
+    """How far its ranks are; those that mark no steps are missing."""
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """All that was in the followed logs when Follow came has been sent."""
+
+
+@dataclass(frozen=True)
+class RankEnded:
+    rank: int
+    exit_code: Optional[int]
+    """None when a signal ended it."""
+
+    signal: Optional[int]
+    time: float
+    last_lines: List[str]
+    """Its last lines, stderr if there are any, else stdout."""
+
+    stopped: bool
+    """True when it ended because pylaunch (or its launcher) told it to."""
+
+    error: str = ""
+    """The exception it left behind, "RuntimeError: loss is NaN (train.py:12)"; "" when it left none."""
+
+    step: Optional[int] = None
+    """The last step it marked with `pylaunch.runtime.step`."""
+
+
+@dataclass(frozen=True)
+class LauncherEnded:
+    exit_code: Optional[int]
+    signal: Optional[int]
+    time: float
+    last_lines: List[str]
+
+
+@dataclass(frozen=True)
+class Stopping:
+    reason: str
+    time: float
+
+
+@dataclass(frozen=True)
+class PeersUnheard:
+    """Agents of this run that this one cannot exchange words with; the controller is the only way between them."""
+
+    hosts: List[str]
+
+
+@dataclass(frozen=True)
+class Finished:
+    leftovers: List[str]
+    """What is still there after KILL, one phrase each; [] is the proof of clean."""
+
+    checked: List[str]
+    """What was looked at to say so: processes by run mark, the rendezvous port, device leases."""
+
+    time: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The agent itself cannot go on; its run on this node is over."""
+
+    message: str
+    code: str = ""
+    """NO_RUN, or "" for everything that only the message tells."""
+
+
+NO_RUN = "no-run"
+
+
+TO_AGENT = (Ping, Prepare, Release, Follow, Stop)
+FROM_AGENT = (
+    Hello, Pong, Ready, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded, LauncherEnded,
+    Stopping, PeersUnheard, Finished, Failed,
+)  # fmt: skip
+_PARTS: Dict[str, Type[Any]] = {cls.__name__: cls for cls in (NodeTask, RankTask, Need, Reason, StepMark)}
+_BY_NAME: Dict[str, Type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
+
+
+def encode(message: object) -> bytes:
+    """`message` as one line. Raises WireError for something that is not a message."""
+    name = type(message).__name__
+    if _BY_NAME.get(name) is not type(message):
+        raise WireError(f"not a message: {message!r}")
+    body = dataclasses.asdict(message)  # type: ignore[call-overload]  # one of the dataclasses above
+    return json.dumps({"type": name, **body}, separators=(",", ":")).encode() + b"\n"
+
+
+def decode(line: bytes) -> Any:
+    """The message in `line`. Unknown fields are ignored, so that a newer peer may say more.
+
+    Raises WireError when the line is no JSON object, of no known type, lacks a field or has one of the wrong kind.
+    """
+    try:
+        body = json.loads(line)
+    except ValueError:
+        raise WireError(f"expected a JSON object, got {excerpt(line)}") from None
+    cls = _BY_NAME.get(body.get("type", "")) if isinstance(body, dict) else None
+    if cls is None:
+        raise WireError(f"expected a message, got {excerpt(line)}")
+    return from_fields(cls, body)
+
+
+def from_fields(cls: Type[T], body: Dict[str, Any]) -> T:
+    """A `cls` from a JSON object, nested ones included. Raises WireError for a field missing or of the wrong kind."""
+    return fields.read(cls, body, _PARTS)

@@ -1,0 +1,76 @@
+"""The devices of the hosts, next to who holds them: a run by its lease, and processes that asked nobody. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.occupancy.look import HostView
+from pylaunch.occupancy.processes import Occupant
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The run that has a device."""
+
+    run: str
+    user: str
+    since: float
+    """Seconds since the epoch, on the clock of the host."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    """One device of one host."""
+
+    host: str
+    index: int
+    model: str | None
+    """None where nothing but the inventory tells of this device."""
+
+    memory_used_mib: int | None
+    memory_total_mib: int | None
+    utilization_percent: int | None
+    lease: Lease | None
+    unleased: tuple[Occupant, ...]
+    """Processes that hold it and are not of the run that leases it."""
+
+
+def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
+    """Every device that the inventory or nvidia-smi tells of, in order of index."""
+    cards = {card["index"]: card for card in view.cards}
+    for index in sorted({*host.devices, *cards}):
+        card = cards.get(index, {})
+        lease = _lease(view.leases.get(index))
+        yield DeviceView(
+            host.name, index, card.get("name"), card.get("memory_used_mib"), card.get("memory_total_mib"),
+            card.get("utilization_percent"), lease, tuple(_unleased(view, index, card, lease)),
+        )  # fmt: skip
+
+
+def _lease(holder: Mapping[str, Any] | None) -> Lease | None:
+    if holder is None:
+        return None
+    return Lease(holder["run"], holder["user"], holder["since"], holder["words"])
+
+
+def _unleased(view: HostView, index: int, card: Mapping[str, Any], lease: Lease | None) -> Iterator[Occupant]:
+    """Who holds the device file, or has memory on it, without the lease. Index and device file may differ."""
+    minor = card.get("minor")
+    path = f"/dev/nvidia{index if minor is None else minor}"
+    on_card = {process["pid"]: process for process in card.get("processes", ())}
+    seen = view.occupancy
+    told = set()
+    for occupant in (*seen.stale, *seen.at_work, *seen.foreign):
+        told.add(occupant.pid)
+        holds = path in occupant.devices or occupant.pid in on_card
+        if holds and (lease is None or occupant.run != lease.run):
+            yield occupant
+    for pid, process in on_card.items():
+        if pid not in told:
+            name = process["name"] or "a process that cannot be seen"
+            yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, process["memory_mib"])

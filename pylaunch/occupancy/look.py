@@ -1,0 +1,144 @@
+"""Asking all hosts at once who uses them: for `gpus`, which only looks, and `clean`, which looks again after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
+from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, program
+
+_SUBJECTS = ("occupants", "gpu", "lease")
+"""Modules of `agent/readers`."""
+
+_DEADLINES = {"occupants.processes": 20.0, "gpu.smi": 20.0}
+"""Seconds. nvidia-smi initializes every device without persistence mode; thousands of processes are looked into."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Something that could not be looked at, and why."""
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class HostView:
+    """One host's answer."""
+
+    occupancy: Occupancy
+    cards: tuple[Mapping[str, Any], ...]
+    """What nvidia-smi says of each device, in the words of the reader gpu.smi."""
+
+    complaint: str | None
+    """What nvidia-smi said instead."""
+
+    leases: Mapping[int, Mapping[str, Any]]
+    """Holder of each device that is leased, in the words of the reader lease.holders."""
+
+    unread: tuple[Unread, ...]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What was done on a host, and how it stands afterwards."""
+
+    removed: tuple[str, ...]
+    """Of runs that are over, one phrase each."""
+
+    left: tuple[str, ...]
+    """Of runs that are over, and could not be removed."""
+
+    ended: tuple[str, ...]
+    """Left over processes that were ended."""
+
+    stays: tuple[str, ...]
+    """Those that survive SIGKILL."""
+
+    after: HostView
+
+
+def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
+    """Who uses each host of `cluster`; and the hosts that could not be asked. Changes nothing."""
+    last = {
+        host.name: f"frame.main({_readers()}, {_questions(host, port)!r}, {_DEADLINES!r})" for host in cluster.hosts
+    }
+    answers, unreachable = _ask(cluster, last)
+    return {name: _view(answer["readings"]) for name, answer in answers.items()}, unreachable
+
+
+def sweep(
+    cluster: Cluster, port: int, targets: Mapping[str, Sequence[Occupant]], *, dry_run: bool
+) -> tuple[dict[str, Swept], dict[str, Unreachable]]:
+    """Remove what runs that are over left, end exactly `targets` (by host), and look who uses each host then."""
+    last = {}
+    for host in cluster.hosts:
+        ends = [(each.pid, each.started) for each in targets.get(host.name, ())]
+        order = json.dumps({"root": host.node_root, "dry_run": dry_run, "targets": ends})
+        readings = f"frame.readings({_readers()}, json.loads({_questions(host, port)!r}), {_DEADLINES!r})"
+        last[host.name] = f'import json\nsys.modules["pylaunch.agent.sweep"].main({order!r}, lambda: {readings})'
+    answers, unreachable = _ask(cluster, last)
+    swept = {
+        name: Swept(
+            tuple(answer["removed"]),
+            tuple(answer["left"]),
+            tuple(answer["ended"]),
+            tuple(answer["stays"]),
+            _view(answer["readings"]),
+        )
+        for name, answer in answers.items()
+    }
+    return swept, unreachable
+
+
+def _readers() -> str:
+    return "{" + ", ".join(f'**sys.modules["pylaunch.agent.readers.{name}"].READERS' for name in _SUBJECTS) + "}"
+
+
+def _questions(host: Host, port: int) -> str:
+    return json.dumps(
+        {
+            "occupants.processes": {"ports": [port]},
+            "gpu.smi": None,
+            "lease.holders": {"root": host.node_root, "devices": list(host.devices), "ports": [port]},
+        }
+    )
+
+
+def _ask(cluster: Cluster, last: Mapping[str, str]) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
+    begin = 'frame = sys.modules["pylaunch.agent.readers.frame"]\n'
+    modules = ("readers.frame", *(f"readers.{name}" for name in _SUBJECTS), "sweep")
+    programs = {name: program(modules, begin + words) for name, words in last.items()}
+    answers, unreachable = {}, {}
+    for name, answered in ask(cluster, programs).items():
+        match answered:
+            case Unreachable():
+                unreachable[name] = answered
+            case NoPython():
+                unreachable[name] = Unreachable(f"no Python at {answered.path}", "pylaunch provision installs it")
+            case _:
+                answers[name] = answered
+    return answers, unreachable
+
+
+def _view(readings: Mapping[str, Any]) -> HostView:
+    unread = tuple(Unread(name, each["unmeasured"]) for name, each in readings.items() if "unmeasured" in each)
+    smi = readings["gpu.smi"].get("value") or {"cards": [], "complaint": None}
+    memory: dict[int, int] = {}
+    for card in smi["cards"]:
+        for process in card["processes"]:
+            if process["pid"] is not None:
+                memory[process["pid"]] = memory.get(process["pid"], 0) + (process["memory_mib"] or 0)
+    seen = readings["occupants.processes"].get("value")
+    held = readings["lease.holders"].get("value") or {"devices": {}}
+    return HostView(
+        occupancy(seen, memory) if seen is not None else Occupancy(),
+        tuple(smi["cards"]),
+        smi["complaint"],
+        {int(index): holder for index, holder in held["devices"].items()},
+        unread,
+    )

@@ -1,0 +1,134 @@
+"""Which processes of a host are left over, which are at work, and which are other people's. Pure.
+
+A process is judged by its family, never by its name. It is left over when it holds a device or the rendezvous port, or
+carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
+been adopted by the init process. A launcher whose ranks live, a service that systemd keeps, a program in which
+terminals are open, and all of a run whose supervisor lives are at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Reading = Mapping[str, Any]
+"""What the reader occupants.processes says."""
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """A process that uses a host for training."""
+
+    pid: int
+    started: int
+    """In clock ticks since boot; with `pid`, names the process for ever."""
+
+    began: float
+    """Seconds since the epoch."""
+
+    user: str
+    command: str
+    cwd: str
+    devices: tuple[str, ...]
+    ports: tuple[int, ...]
+    is_rank: bool
+    run: str | None
+    """The run of pylaunch that it belongs to."""
+
+    memory_mib: int | None = None
+    """Device memory, where nvidia-smi tells."""
+
+    @property
+    def uses(self) -> str:
+        """Why it is here, in words."""
+        words = [f"holds {device}" for device in self.devices]
+        words += [f"listens on port {port}" for port in self.ports]
+        if self.memory_mib:
+            words.append(f"has {self.memory_mib} MiB of device memory")
+        if self.is_rank:
+            words.append("has the variables of a rank")
+        return ", ".join(words) or "was started by one of these"
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command[:200]}) of {self.user}"
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """All of one host."""
+
+    stale: tuple[Occupant, ...] = ()
+    """Ours, and whoever started them is gone."""
+
+    at_work: tuple[Occupant, ...] = ()
+    """Ours, and alive."""
+
+    foreign: tuple[Occupant, ...] = ()
+    """Other users'."""
+
+    unseen: tuple[str, ...] = ()
+    """Users whose processes may hold anything: it could not be seen."""
+
+    hidden_listeners: tuple[tuple[int, str], ...] = ()
+    """(port, user) of listeners whose process could not be seen."""
+
+
+def occupancy(reading: Reading, memory: Mapping[int, int] | None = None) -> Occupancy:
+    """Divide what a host told. `memory` is device memory in MiB by process id."""
+    rows = {row["pid"]: row for row in reading["processes"]}
+    memory = memory or {}
+    own = {pid for pid, row in rows.items() if row["uid"] == reading["uid"]}
+    left = {pid for pid in own if _is_left_over(rows, pid)}
+    left |= {pid for pid in own if any(each in left for each in _above(rows, pid)) and not rows[pid]["run_is_live"]}
+    stale, at_work, foreign = [], [], []
+    for pid, row in rows.items():
+        runs = (rows[each]["run"] for each in (pid, *_above(rows, pid)) if each in rows)
+        occupant = _occupant(row, next(filter(None, runs), None), memory.get(pid))
+        if pid in left:
+            stale.append(occupant)
+        elif _is_of_interest(row) and pid in own:
+            at_work.append(occupant)
+        elif _is_of_interest(row):
+            foreign.append(occupant)
+    hidden = tuple((each["port"], each["user"]) for each in reading["listeners"])
+    return Occupancy(tuple(stale), tuple(at_work), tuple(foreign), tuple(reading["unseen"]), hidden)
+
+
+def _is_of_interest(row: Mapping[str, Any]) -> bool:
+    return bool(row["devices"] or row["ports"] or row["rank"])
+
+
+def _is_left_over(rows: Mapping[int, Mapping[str, Any]], pid: int) -> bool:
+    row = rows[pid]
+    if not _is_of_interest(row) or row["run_is_live"] or row["is_reaper"]:
+        return False
+    top = row
+    while top["parent"] in rows and rows[top["parent"]]["rank"] and rows[top["parent"]]["uid"] == row["uid"]:
+        top = rows[top["parent"]]
+    if top["service"] or not _is_orphan(rows, top):
+        return False
+    below = [each for each in rows.values() if top["pid"] in _above(rows, each["pid"])]
+    launches = not top["rank"] and any(each["rank"] for each in below)
+    return not launches and not any(each["is_terminal"] for each in [top, *below])
+
+
+def _is_orphan(rows: Mapping[int, Mapping[str, Any]], row: Mapping[str, Any]) -> bool:
+    parent = rows.get(row["parent"])
+    return row["parent"] == 1 or (parent is not None and bool(parent["is_reaper"]))
+
+
+def _above(rows: Mapping[int, Mapping[str, Any]], pid: int) -> Sequence[int]:
+    """The ancestors of `pid`, nearest first."""
+    found: list[int] = []
+    while pid in rows and rows[pid]["parent"] not in found:
+        pid = rows[pid]["parent"]
+        found.append(pid)
+    return found
+
+
+def _occupant(row: Mapping[str, Any], run: str | None, memory_mib: int | None) -> Occupant:
+    return Occupant(
+        row["pid"], row["started"], row["began"], row["user"], row["command"], row["cwd"], tuple(row["devices"]),
+        tuple(row["ports"]), row["rank"], run, memory_mib,
+    )  # fmt: skip

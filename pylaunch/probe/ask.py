@@ -1,0 +1,149 @@
+"""One process per host, over the connection that Ansible will use too: modules of the agent, piped into its Python."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from pylaunch.errors import PylaunchError
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.transport import process, ssh
+from pylaunch.transport.process import Together
+
+CONCURRENT = 64
+TIMEOUT_S = 60.0
+
+_LOADER = """\
+import sys, types
+for name, source in {sources!r}:
+    parent = "pylaunch"
+    for part in ("agent." + name).split("."):
+        whole = parent + "." + part
+        module = sys.modules.setdefault(whole, types.ModuleType(whole))
+        setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), part, module)
+        parent = whole
+    exec(compile(source, name + ".py", "exec"), module.__dict__)
+"""
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """A host that could not be asked."""
+
+    reason: str
+    hint: str | None = None
+    evidence: tuple[str, ...] = ()
+    """What was found out on the way to it."""
+
+
+@dataclass(frozen=True)
+class NoPython:
+    """A host that could be reached and has no interpreter at `path`: Ansible has to install it first."""
+
+    path: str
+
+
+Answered = Mapping[str, Any]
+"""The JSON object that the program printed."""
+
+
+def program(modules: Iterable[str], last: str) -> bytes:
+    """A script that loads `modules` of `pylaunch.agent` ("facts", "readers.host") with all of it that they import, and
+    then does `last`, in which they are found in `sys.modules`."""
+    sources = [(name, _source(name)) for name in needed(modules)]
+    return f"{_LOADER.format(sources=sources)}\n\n{last}\n".encode()
+
+
+def needed(modules: Iterable[str]) -> tuple[str, ...]:
+    """`modules` of the agent and all that they import of it, each after those that it imports itself."""
+    return tuple(dict.fromkeys(each for module in modules for each in (*needed(_imports(module)), module)))
+
+
+_IMPORT = re.compile(r"^\s*from pylaunch\.agent(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+
+
+@functools.cache
+def _imports(module: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for package, several, some in _IMPORT.findall(_source(module)):
+        names += [package] if package else [word.strip() for word in (several or some).split(",") if word.strip()]
+    return tuple(names)
+
+
+@functools.cache
+def _source(module: str) -> str:
+    *packages, name = module.split(".")
+    return resources.files("pylaunch.agent").joinpath(*packages, f"{name}.py").read_text(encoding="utf-8")
+
+
+def ask(
+    cluster: Cluster,
+    programs: Mapping[str, bytes],
+    *,
+    on_answer: Callable[[str, Answered | Unreachable | NoPython], None] | None = None,
+    timeout_s: float = TIMEOUT_S,
+    together: Together | None = None,
+) -> dict[str, Answered | Unreachable | NoPython]:
+    """What each host of `cluster` answers to its own program (host → program), in rank order.
+
+    Ctrl-C, or the end of `together`, ends the asking at once, also of a host that does not answer.
+    """
+    if not cluster.hosts:
+        return {}
+    answers: dict[str, Answered | Unreachable | NoPython] = {}
+    workers = min(CONCURRENT, len(cluster.hosts))
+    # In this order: the pool waits for its threads, which end when their processes do.
+    with ThreadPoolExecutor(workers) as pool, together or Together() as asking:
+        futures = {
+            pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], timeout_s): host.name
+            for host in cluster.hosts
+        }
+        for future in as_completed(futures):
+            answers[futures[future]] = future.result()
+            if on_answer is not None:
+                on_answer(futures[future], future.result())
+    return {name: answers[name] for name in cluster.names}
+
+
+def _ask(
+    asking: Together, host: Host, known_hosts: str | None, script: bytes, timeout_s: float
+) -> Answered | Unreachable | NoPython:
+    argv = ssh.command(host, known_hosts, (host.agent_python, "-I", "-"))
+    try:
+        ended = asking.run(argv, stdin=script, timeout_s=timeout_s)
+    except PylaunchError as error:
+        if host.connection is Connection.LOCAL and error.message.startswith("program not found"):
+            return NoPython(host.agent_python)
+        return Unreachable(error.message, error.hint)
+    return interpret(host, ended)
+
+
+def interpret(host: Host, ended: process.Completed) -> Answered | Unreachable | NoPython:
+    """What a probe that ended says about its host."""
+    if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+        return Unreachable(failure.reason, failure.hint)
+    if ended.returncode in (126, 127):
+        return NoPython(host.agent_python)
+    last = next((line for line in reversed(ended.stdout.splitlines()) if line.startswith("{")), None)
+    if not ended.ok or last is None:
+        said = [line for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
+        return Unreachable(
+            f"the probe failed ({process.describe_exit(ended.returncode)}): {said[-1] if said else 'no output'}",
+            f"{host.agent_python} must be Python 3.8 or newer",
+        )
+    answered: Answered = json.loads(last)
+    return answered
+
+
+def disconnect(cluster: Cluster) -> None:
+    """Let go of the shared connections to these hosts: what comes next logs in anew, what runs over them goes on."""
+    for host in cluster.hosts:
+        if host.connection is Connection.SSH:
+            program_, *words = ssh.command(host, cluster.known_hosts, ("true",))
+            process.run((program_, "-O", "stop", *words), timeout_s=TIMEOUT_S)

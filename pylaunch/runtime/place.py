@@ -1,0 +1,131 @@
+"""Who launched this process, and which rank of how many it is. Read from the environment alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import List, Mapping, Optional, Tuple
+
+DEFAULT_PORT = 29500
+_ORTE_ADDRESS = re.compile(r"tcp6?://\[?([^,\];]+?)(?:\]|,|:\d+$)")
+
+
+class LaunchError(Exception):
+    """What the launcher set does not say which rank this is, or where the others meet."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One rank's place in its world."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    local_world_size: int
+    """Ranks on this node; 1 where the launcher does not say."""
+
+    address: str
+    """Where rank 0 can be reached; "" in a world of one."""
+
+    port: int
+    launcher: str
+    """pylaunch, torchrun, variables (RANK and its kin, set by anybody), slurm, openmpi, or none."""
+
+
+def place(environment: Optional[Mapping[str, str]] = None) -> Place:
+    """The place that `environment` (os.environ) tells. Without a launcher: rank 0 of 1.
+
+    RANK and its kin win over Slurm's and Open MPI's, because whoever set them is nearer to this process.
+    Raises LaunchError when the variables are there in part, contradict each other or are no numbers.
+    """
+    env = os.environ if environment is None else environment
+    if "RANK" in env or "WORLD_SIZE" in env:
+        return _of_variables(env)
+    if "SLURM_PROCID" in env and "SLURM_STEP_NODELIST" in env:
+        return _of_slurm(env)
+    if "OMPI_COMM_WORLD_RANK" in env:
+        return _of_open_mpi(env)
+    return Place(0, 1, 0, 1, "", 0, "none")
+
+
+def _of_variables(env: Mapping[str, str]) -> Place:
+    launcher = "variables"
+    if "PYLAUNCH_RANK" in env:
+        launcher = "pylaunch"
+    elif "TORCHELASTIC_RUN_ID" in env:
+        launcher = "torchrun"
+    address = env.get("MASTER_ADDR", "")
+    return _checked(env, ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), address, launcher)
+
+
+def _of_slurm(env: Mapping[str, str]) -> Place:
+    """Rank 0 is on the first host of the step; the port is the one that JAX derives from the number of the job."""
+    address = env.get("MASTER_ADDR") or first_host(env["SLURM_STEP_NODELIST"])
+    names = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "")
+    job = env.get("SLURM_JOB_ID", "0")
+    port = int(job) % 4096 + 61440 if job.isdecimal() else DEFAULT_PORT
+    found = _checked(env, names, address, "slurm", port)
+    counts = tasks_per_node(env.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    node = env.get("SLURM_NODEID", "")
+    here = counts[int(node)] if node.isdecimal() and int(node) < len(counts) else 1
+    return replace(found, local_world_size=here)
+
+
+def _of_open_mpi(env: Mapping[str, str]) -> Place:
+    """mpirun says where it itself runs, which is the node of rank 0 unless hosts were ordered otherwise."""
+    found = _ORTE_ADDRESS.search(env.get("OMPI_MCA_orte_hnp_uri", ""))
+    address = env.get("MASTER_ADDR") or (found.group(1) if found else "")
+    names = tuple("OMPI_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
+    return _checked(env, (names[0], names[1], names[2], names[3]), address, "openmpi")
+
+
+def _checked(
+    env: Mapping[str, str], names: Tuple[str, str, str, str], address: str, launcher: str, port: int = DEFAULT_PORT
+) -> Place:
+    missing = [name for name in names[:2] if name not in env]
+    if missing:
+        others = " and ".join(name for name in names[:2] if name in env)
+        raise LaunchError("%s is set and %s is not: whoever starts this process must set both" % (others, missing[0]))
+    rank, world_size = _number(env, names[0]), _number(env, names[1])
+    local_rank = _number(env, names[2]) if names[2] in env else 0
+    if not 0 <= rank < world_size:
+        raise LaunchError("%s=%d is outside of a world of %s=%d" % (names[0], rank, names[1], world_size))
+    if world_size > 1 and not address:
+        raise LaunchError("MASTER_ADDR is not set: it must name the host of rank 0, for all %d ranks" % world_size)
+    if world_size > 1 and names[2] not in env:
+        raise LaunchError("%s is not set: it says which device of its node is this rank's" % names[2])
+    on_node = env.get(names[3], "1")
+    local_world_size = int(on_node) if on_node.isdecimal() else 1
+    if "MASTER_PORT" in env:
+        port = _number(env, "MASTER_PORT")
+    return Place(rank, world_size, local_rank, local_world_size, address, port, launcher)
+
+
+def _number(env: Mapping[str, str], name: str) -> int:
+    try:
+        return int(env[name])
+    except ValueError:
+        raise LaunchError("%s: expected a whole number, got %r" % (name, env[name])) from None
+
+
+def tasks_per_node(text: str) -> List[int]:
+    """Slurm's shorthand for ranks on each node: "4(x2),1" -> [4, 4, 1]. Empty for what is none."""
+    counts: List[int] = []
+    for part in text.split(","):
+        match = re.match(r"(\d+)(?:\(x(\d+)\))?$", part)
+        if match is None:
+            return []
+        counts += [int(match.group(1))] * int(match.group(2) or 1)
+    return counts
+
+
+def first_host(nodelist: str) -> str:
+    """The first host of a Slurm node list: "gpu[003-004,7],login" -> "gpu003"."""
+    head = re.match(r"[^\[,]*", nodelist)
+    prefix = head.group(0) if head else ""
+    rest = nodelist[len(prefix) :]
+    if not rest.startswith("["):
+        return prefix
+    inside, _, after = rest[1:].partition("]")
+    return prefix + re.split(r"[-,]", inside)[0] + re.split(r"[,\[]", after)[0]

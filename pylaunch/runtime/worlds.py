@@ -1,0 +1,182 @@
+"""Meeting all other ranks with torch or JAX, and waiting for each other afterwards.
+
+Neither is imported here before it is wanted; which one it is, the script has decided by importing it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+from datetime import timedelta
+from typing import Any, FrozenSet, Iterator, Optional, Union
+
+from pylaunch.runtime import failure
+from pylaunch.runtime.patience import MissingRanksError, Patience, gather
+from pylaunch.runtime.place import LaunchError, Place, place
+from pylaunch.runtime.rollcall import Called, Caller
+
+FRAMEWORKS = ("torch", "jax")
+STORE_TIMEOUT = timedelta(seconds=60)
+
+
+def init(
+    framework: Optional[str] = None, *, patience: Optional[Patience] = None, backend: Optional[str] = None
+) -> Place:
+    """Meet all other ranks and make torch's default process group, or JAX's distributed system. This rank's place.
+
+    `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is torch's: by default
+    nccl where CUDA is, else gloo. While ranks are missing it is said which ones, at every try of `patience`.
+    From here on an uncaught exception is kept for the launcher, which tells it.
+
+    Raises MissingRanksError when some never come, LaunchError when the environment does not say who this is, and
+    ValueError for a framework that is unclear.
+    """
+    chosen = _chosen(framework)
+    mine = place()
+    failure.watch()
+    if chosen == "torch":
+        _init_torch(mine, patience or Patience(), backend)
+    else:
+        _init_jax(mine, patience or Patience())
+    return mine
+
+
+def _chosen(framework: Optional[str]) -> str:
+    if framework is None:
+        imported = [name for name in FRAMEWORKS if name in sys.modules]
+        if len(imported) != 1:
+            found = " and ".join(imported) or "neither torch nor jax"
+            raise ValueError('init: %s imported; say which: init("torch") or init("jax")' % found)
+        return imported[0]
+    if framework not in FRAMEWORKS:
+        raise ValueError("init: expected torch or jax, got %r" % framework)
+    return framework
+
+
+def _init_torch(mine: Place, patience: Patience, backend: Optional[str]) -> None:
+    import torch  # noqa: PLC0415 -- a script for JAX must not pay for it
+    import torch.distributed as dist  # noqa: PLC0415
+
+    on_cuda = torch.cuda.is_available()
+    if on_cuda:
+        torch.cuda.set_device(mine.local_rank % torch.cuda.device_count())
+    if dist.is_initialized():
+        return
+    backend = backend or ("nccl" if on_cuda else "gloo")
+    if mine.launcher == "none":
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        return
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        store = dist.TCPStore(mine.address, mine.port, mine.world_size, is_master=False, timeout=STORE_TIMEOUT)
+        gather(_StoreRoll(store, mine).attempt, mine.world_size, patience)
+    else:
+        _call_the_roll(mine, patience)
+    where = "tcp://%s:%d" % (_in_url(mine.address), mine.port)
+    dist.init_process_group(backend, init_method=where, rank=mine.rank, world_size=mine.world_size)
+
+
+class _StoreRoll:
+    """A roll call over the store that torchrun keeps, whose port is taken by it."""
+
+    def __init__(self, store: Any, mine: Place) -> None:
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._store = store
+        self._keys = {rank: "pylaunch/roll/%s/%d" % (attempt, rank) for rank in range(mine.world_size)}
+        store.set(self._keys[mine.rank], "here")
+
+    def attempt(self, wait_s: float) -> FrozenSet[int]:
+        """Wait up to `wait_s` for everybody; who is missing."""
+        import torch.distributed as dist  # noqa: PLC0415 -- there is a store, so it is imported
+
+        try:
+            self._store.wait(list(self._keys.values()), timedelta(seconds=wait_s))
+        except dist.DistStoreError:
+            return frozenset(rank for rank, key in self._keys.items() if not self._store.check([key]))
+        return frozenset()
+
+
+def _init_jax(mine: Place, patience: Patience) -> None:
+    import jax  # noqa: PLC0415 -- a script for torch must not pay for it
+
+    if mine.world_size == 1 or jax.distributed.is_initialized():
+        return
+    _call_the_roll(mine, patience)
+    jax.distributed.initialize(
+        coordinator_address="%s:%d" % (_in_url(mine.address), mine.port),
+        num_processes=mine.world_size,
+        process_id=mine.rank,
+        local_device_ids=[mine.local_rank] if mine.local_world_size > 1 else None,
+    )
+
+
+def _in_url(address: str) -> str:
+    return "[%s]" % address if ":" in address else address
+
+
+def _call_the_roll(mine: Place, patience: Patience) -> None:
+    """Over plain sockets, on the port that the framework takes afterwards."""
+    run = os.environ.get("TORCHELASTIC_RUN_ID") or os.environ.get("SLURM_JOB_ID") or ""
+    side: Union[Caller, Called]
+    if mine.rank == 0:
+        side = Caller(mine.port, mine.world_size, run)
+    else:
+        side = Called((mine.address, mine.port), mine.rank, run)
+    try:
+        gather(side.attempt, mine.world_size, patience)
+    except OSError as error:
+        if isinstance(error, MissingRanksError):
+            raise
+        raise LaunchError("rank 0 cannot listen on port %d: %s" % (mine.port, error.strerror)) from error
+    finally:
+        side.close()
+
+
+def barrier() -> None:
+    """Wait until every rank is here. Returns at once in a world of one. Raises RuntimeError before `init`."""
+    mine = place()
+    if mine.world_size == 1:
+        return
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_available() and dist.is_initialized():
+        dist.barrier()
+        return
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized():
+        from jax.experimental import multihost_utils  # noqa: PLC0415 -- jax is there
+
+        multihost_utils.sync_global_devices("pylaunch.runtime.barrier")
+        return
+    raise RuntimeError(
+        "barrier: rank %d of %d has not met the others; call init() first" % (mine.rank, mine.world_size)
+    )
+
+
+@contextlib.contextmanager
+def main_process_first(*, local: bool = False) -> Iterator[None]:
+    """Rank 0 does it, then all others; with `local`, the first rank of each node before the others of that node.
+
+    For what must be downloaded or prepared once: the others find it done.
+    """
+    mine = place()
+    is_first = mine.local_rank == 0 if local else mine.rank == 0
+    if not is_first:
+        barrier()
+    yield
+    if is_first:
+        barrier()
+
+
+def seed(base: int) -> int:
+    """Seed this rank's generators with `base` + its number: Python's, and NumPy's and torch's where they are imported.
+
+    The seed, for `jax.random.key` and generators of your own.
+    """
+    number = base + place().rank
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number % 2**32)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(number)
+    return number
