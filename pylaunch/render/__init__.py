@@ -1,0 +1,30 @@
+"""A plan in another tool's words. Pure: plan in, command lines and environments out."""
+
+from __future__ import annotations
+
+from pylaunch.model.job import Framework
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.render import accelerate, command, deepspeed, direct, jax, torchrun
+
+_RENDERERS = {
+    Framework.TORCHRUN: torchrun.render,
+    Framework.DIRECT: direct.render,
+    Framework.JAX: jax.render,
+    Framework.ACCELERATE: accelerate.render,
+    Framework.DEEPSPEED: deepspeed.render,
+    Framework.COMMAND: command.render,
+}
+
+
+def render(plan: RunPlan) -> tuple[tuple[NodePlan, NodeCommand], ...]:
+    """Every node of `plan` with what must be exec'd there.
+
+    Raises UsageError for a plan that the framework would make something else of.
+    """
+    renderer = _RENDERERS[plan.job.framework]
+    return tuple((node, renderer(plan, node)) for node in plan.nodes)
+
+
+def remarks(plan: RunPlan) -> tuple[str, ...]:
+    """What the framework decides from the plan and a person may not expect, one line each."""
+    return accelerate.remarks(plan) if plan.job.framework is Framework.ACCELERATE else ()

@@ -1,0 +1,17 @@
+"""Any program: the agent starts one per rank, with the environment that torchrun made common."""
+
+from __future__ import annotations
+
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
+from pylaunch.render.environment import node_environment, rank_environment, script_need
+
+
+def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
+    """`node`'s ranks, exec'd directly. A program given by path must exist; one given by name is found on PATH."""
+    program = plan.job.command[0]
+    return NodeCommand(
+        launcher=(),
+        env=node_environment(plan, node),
+        ranks=tuple(RankCommand(plan.job.command, rank_environment(plan, node, rank)) for rank in node.ranks),
+        needs=(script_need(program),) if "/" in program else (),
+    )

@@ -1,0 +1,33 @@
+"""direct: what torchrun would set, without torchrun.
+
+Left out is what would be a lie: TORCHELASTIC_SIGNALS_TO_HANDLE and the timers are between torchrun and its own ranks.
+There is no store of an agent, so rank 0 keeps the store, at the address that it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan
+from pylaunch.render import script
+
+ENVIRONMENT = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}
+"""torchrun's default for NCCL: a rank whose collective has failed ends, instead of waiting."""
+
+
+def elastic_environment(plan: RunPlan, rank: RankPlan) -> Mapping[str, str]:
+    """What torch reads beside the contract: roles of one kind, and that somebody launched it."""
+    return {
+        "ROLE_NAME": "default",
+        "ROLE_RANK": str(rank.rank),
+        "ROLE_WORLD_SIZE": str(plan.world_size),
+        "TORCHELASTIC_RUN_ID": plan.run,
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }
+
+
+def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
+    """`node`'s ranks in torchrun's environment."""
+    return script.render(
+        plan, node, script.Dialect("torch", ENVIRONMENT, lambda rank: elastic_environment(plan, rank))
+    )  # fmt: skip

@@ -1,0 +1,51 @@
+"""A Python script whose ranks the agent starts itself: no launcher on the node, so no second import of a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pylaunch.model.argv import Argv
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RunPlan
+from pylaunch.render.environment import (
+    interpreter,
+    interpreter_need,
+    node_environment,
+    rank_environment,
+    script_need,
+    threads,
+)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a framework adds to what all have in common."""
+
+    gloo: str
+    env: Mapping[str, str]
+    """Of the node. What `--env` says wins."""
+
+    rank_env: Callable[[RankPlan], Mapping[str, str]]
+    entry: Argv = ()
+    """Words between the interpreter and the script."""
+
+    arguments: Callable[[RankPlan], Argv] = lambda rank: ()
+    """Words between the script and its own arguments."""
+
+
+def render(plan: RunPlan, node: NodePlan, dialect: Dialect) -> NodeCommand:
+    """`node`'s ranks, exec'd directly."""
+    python = interpreter(plan, node)
+    script, *arguments = plan.job.command
+
+    def command(rank: RankPlan) -> RankCommand:
+        argv = (python, "-u", *dialect.entry, script, *dialect.arguments(rank), *arguments)
+        return RankCommand(argv, {**rank_environment(plan, node, rank), **dialect.rank_env(rank)})
+
+    return NodeCommand(
+        launcher=(),
+        env={**threads(node), **dialect.env, **node_environment(plan, node)},
+        ranks=tuple(map(command, node.ranks)),
+        needs=(interpreter_need(plan, node), script_need(script)),
+        gloo=dialect.gloo,
+    )

@@ -1,0 +1,44 @@
+"""torchrun, one launcher per node, static rendezvous: the plan has already decided every rank."""
+
+from __future__ import annotations
+
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
+from pylaunch.render.environment import (
+    interpreter,
+    interpreter_need,
+    node_environment,
+    rank_environment,
+    script_need,
+    threads,
+)
+
+RANK_ENTRY = "@rank"
+
+
+def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
+    """`node`'s torchrun. It starts pylaunch's rank entry, which starts the script, so that every end is seen exactly.
+
+    Static rendezvous because c10d ignores node ranks, and a foreign listener on its port hangs it in silence.
+    """
+    python = interpreter(plan, node)
+    script = plan.job.command[0]
+    launcher = (
+        python, "-m", "torch.distributed.run",
+        f"--nnodes={len(plan.nodes)}",
+        f"--node-rank={node.node_rank}",
+        f"--nproc-per-node={len(node.ranks)}",
+        f"--master-addr={plan.coordinator.host.rank_address}",
+        f"--master-port={plan.port}",
+        f"--rdzv-id={plan.run}",
+        "--max-restarts=0",
+        "--no-python",
+        RANK_ENTRY,
+    )  # fmt: skip
+    argv = (python, "-u", *plan.job.command)
+    return NodeCommand(
+        launcher=launcher,
+        env={**threads(node), **node_environment(plan, node)},
+        ranks=tuple(RankCommand(argv, rank_environment(plan, node, rank)) for rank in node.ranks),
+        needs=(interpreter_need(plan, node), script_need(script)),
+        gloo="torch",
+    )

@@ -1,0 +1,48 @@
+"""Attestations of a project: `.pylaunch/attestations/<time>-<digest>.json`, and `latest.json` beside them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pylaunch.errors import UsageError
+from pylaunch.model.attestation import Attestation, parse
+from pylaunch.store.paths import project_directory
+
+LATEST = "latest.json"
+
+
+def keep(inventory: Path, attestation: Attestation, *, of_all_hosts: bool) -> Path:
+    """Store `attestation`; where it lies. One of all hosts becomes the latest, which others are compared with."""
+    directory = project_directory(inventory) / "attestations"
+    directory.mkdir(parents=True, exist_ok=True)
+    time = attestation.made_at.replace(":", "").replace("-", "")
+    path = directory / f"{time}-{attestation.digest[:12]}.json"
+    write(path, attestation)
+    if of_all_hosts:
+        aside = directory / f".{LATEST}.{os.getpid()}"
+        aside.unlink(missing_ok=True)
+        aside.symlink_to(path.name)
+        aside.replace(directory / LATEST)
+    return path
+
+
+def write(path: Path, attestation: Attestation) -> None:
+    """Write `attestation` to `path`, whole or not at all."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(attestation.text, encoding="utf-8")
+    aside.replace(path)
+
+
+def latest(inventory: Path) -> Attestation | None:
+    """The newest attestation of this project; None before the first. Raises UsageError when it was changed."""
+    path = project_directory(inventory) / "attestations" / LATEST
+    return read(path) if path.exists() else None
+
+
+def read(path: Path) -> Attestation:
+    """The attestation in `path`. Raises UsageError when it cannot be read or is not as it was sealed."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}", hint="make a new one: pylaunch attest") from None

@@ -1,0 +1,40 @@
+"""Where the playbooks and roles are: at the top of a checkout, or inside the installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pylaunch
+from pylaunch.errors import PylaunchError
+
+
+def content_directory() -> Path:
+    """The directory that holds `playbooks/` and `roles/`.
+
+    Raises PylaunchError when neither place has them: the package was built without them.
+    """
+    package = Path(pylaunch.__file__).resolve().parent
+    candidates = (package / "content", package.parent)
+    for candidate in candidates:
+        if (candidate / "playbooks").is_dir() and (candidate / "roles").is_dir():
+            return candidate
+    raise PylaunchError(
+        "this installation of pylaunch has no playbooks and no roles",
+        evidence=[f"looked in {candidate}" for candidate in candidates],
+        hint="install it from a wheel or run it from a checkout",
+    )
+
+
+def playbook(name: str) -> Path:
+    """The playbook `name`, without its suffix: `playbook("site")`."""
+    return content_directory() / "playbooks" / f"{name}.yml"
+
+
+def specifications_directory() -> Path:
+    """What `pylaunch verify` runs."""
+    return content_directory() / "verify"
+
+
+def roles_directory() -> Path:
+    """The directory with one subdirectory per role."""
+    return content_directory() / "roles"

@@ -1,0 +1,81 @@
+"""Every path pylaunch uses on the controller."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+def state_directory() -> Path:
+    """Records of runs: `$XDG_STATE_HOME/pylaunch`."""
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local/state") / "pylaunch"
+
+
+def cache_directory() -> Path:
+    """What may be deleted at any moment and costs only time: `$XDG_CACHE_HOME/pylaunch`."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "pylaunch"
+
+
+def project_directory(inventory: Path) -> Path:
+    """What belongs to one cluster and is no secret: `.pylaunch` next to its inventory."""
+    return inventory.absolute().parent / ".pylaunch"
+
+
+def project_known_hosts(inventory: Path) -> Path:
+    """The host keys `pylaunch trust` and `pylaunch lab` accepted for this project."""
+    return project_directory(inventory) / "known_hosts"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The files of one run."""
+
+    directory: Path
+
+    @property
+    def plan(self) -> Path:
+        """The plan, as decided."""
+        return self.directory / "plan.json"
+
+    @property
+    def attestation(self) -> Path:
+        """What its nodes were when they were prepared; absent for a run that never got there."""
+        return self.directory / "attestation.json"
+
+    @property
+    def events(self) -> Path:
+        """What happened, appended as it does, one JSON object a line."""
+        return self.directory / "events.jsonl"
+
+    @property
+    def controller(self) -> Path:
+        """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
+        return self.directory / "controller"
+
+    @property
+    def log(self) -> Path:
+        """What a controller in the background has to say."""
+        return self.directory / "controller.log"
+
+    @property
+    def outcome(self) -> Path:
+        """How it ended; absent while it runs."""
+        return self.directory / "outcome.json"
+
+    @property
+    def stop_asked(self) -> Path:
+        """There when somebody stopped the run, so that it is not restarted; in the directory of its first attempt."""
+        return self.directory / "stop-asked"
+
+
+def runs_directory() -> Path:
+    """One directory per run."""
+    return state_directory() / "runs"
+
+
+def run_paths(run_id: str) -> RunPaths:
+    """The paths of run `run_id`."""
+    return RunPaths(runs_directory() / run_id)

@@ -1,0 +1,265 @@
+"""Records of runs on the controller: the plan once, events appended as they happen, the outcome once.
+
+Whatever moment the controller dies at, the files say how far it came: the plan and the outcome are written aside and
+renamed, an event is one line written at once, and a torn line is ignored by the reader. A full disk costs the record,
+never the run: what cannot be written is told once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from pylaunch.errors import UsageError
+from pylaunch.model.attestation import Attestation
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.run import Event, RunRecord
+from pylaunch.store.paths import RunPaths, run_paths, runs_directory
+
+KEPT = 200
+"""Ended runs whose records are kept, with all attempts of each."""
+
+
+class _Head(msgspec.Struct):
+    created_at: float
+    agent: str
+    plan: RunPlan
+
+
+def new_run_id(random_hex: Callable[[int], str] = secrets.token_hex) -> str:
+    """An id that no record here has: eight hexadecimal digits."""
+    while True:
+        run = random_hex(4)
+        if not run_paths(run).directory.exists():
+            return run
+
+
+class UnknownRunError(UsageError):
+    """No record here is of the run that is meant."""
+
+
+def begin(plan: RunPlan, agent: str, now: float) -> None:
+    """Begin the record of a run. The directory is ours alone: environments may hold secrets.
+
+    Raises UsageError where that is not possible: a run that nobody can find again is not begun.
+    """
+    paths = run_paths(plan.run)
+    try:
+        paths.directory.mkdir(mode=0o700, parents=True)
+        _write(paths.plan, msgspec.json.encode(_Head(now, agent, plan)))
+    except OSError as error:
+        raise UsageError(
+            f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
+            hint="make room there, or keep records elsewhere: XDG_STATE_HOME=DIR",
+        ) from None
+
+
+class Recorder:
+    """Writes the record of one run, and tells `complain` when that is not possible."""
+
+    def __init__(self, run: str, complain: Callable[[str], None]) -> None:
+        self._paths = run_paths(run)
+        self._complain = complain
+        self._is_incomplete = False
+        self._charge: int | None = None
+
+    def take_charge(self) -> bool:
+        """Be the controller of this run until this process ends; False when another one is."""
+        if self._charge is None:
+            held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(held)
+                return False
+            os.truncate(held, 0)
+            os.write(held, str(os.getpid()).encode())
+            self._charge = held
+        return True
+
+    def attest(self, attestation: Attestation) -> None:
+        """What its nodes are."""
+        with self._told():
+            _write(self._paths.attestation, attestation.text.encode())
+
+    def append(self, event: Event) -> None:
+        """One more event, on disk when this returns to the caller's process."""
+        with self._told(), self._paths.events.open("ab") as file:
+            file.write(msgspec.json.encode(event) + b"\n")
+
+    def finish(self, outcome: Outcome) -> None:
+        """The end."""
+        with self._told():
+            _write(self._paths.outcome, msgspec.json.encode(outcome))
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if not self._is_incomplete:
+                self._is_incomplete = True
+                self._complain(
+                    f"the record of this run cannot be written ({error.strerror}); the run goes on without it"
+                )
+
+
+def controller(run: str) -> int | None:
+    """The process id of the controller that is in charge of `run` on this machine."""
+    path = run_paths(run).controller
+    try:
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        said = os.read(descriptor, 32)
+        return int(said) if said.isdigit() else None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def pack(plan: RunPlan, agent: str, created_at: float) -> str:
+    """The beginning of a record as one short word, to be kept on the nodes of the run."""
+    return base64.b64encode(zlib.compress(msgspec.json.encode(_Head(created_at, agent, plan)), 9)).decode()
+
+
+def unpack(text: str) -> RunRecord:
+    """What `pack` packed: a record in which nothing has happened. Raises ValueError when it is something else."""
+    try:
+        head = msgspec.json.decode(zlib.decompress(base64.b64decode(text, validate=True)), type=_Head)
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise ValueError(f"no record of a run: {error}") from None
+    return RunRecord(head.plan, head.agent, head.created_at, (), None)
+
+
+def adopt(record: RunRecord) -> None:
+    """Begin a record of a run that was started elsewhere, as old as the run is. One that is here stays as it is."""
+    paths = run_paths(record.plan.run)
+    if paths.directory.exists():
+        return
+    begin(record.plan, record.agent, record.created_at)
+    os.utime(paths.plan, (record.created_at, record.created_at))
+
+
+def read(run: str) -> RunRecord:
+    """The record of run `run` (its whole id). Raises UsageError when it is damaged, naming the file."""
+    paths = run_paths(run)
+    try:
+        head = msgspec.json.decode(paths.plan.read_bytes(), type=_Head)
+        outcome = None
+        if paths.outcome.exists():
+            outcome = msgspec.json.decode(paths.outcome.read_bytes(), type=Outcome)
+        return RunRecord(head.plan, head.agent, head.created_at, _events(paths), outcome)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(
+            f"the record of run {run} cannot be read: {error}", hint=f"rm -r {paths.directory}  # forgets this run"
+        ) from None
+
+
+def _events(paths: RunPaths) -> tuple[Event, ...]:
+    if not paths.events.exists():
+        return ()
+    events = []
+    for line in paths.events.read_bytes().splitlines():
+        with contextlib.suppress(msgspec.DecodeError):  # Torn by a death, or by a disk that was full for a while.
+            events.append(msgspec.json.decode(line, type=Event))
+    return tuple(events)
+
+
+def ids() -> list[str]:
+    """All recorded runs, the newest first."""
+    directory = runs_directory()
+    if not directory.is_dir():
+        return []
+    ages: dict[str, float] = {}
+    for path in directory.glob("*/plan.json"):
+        with contextlib.suppress(FileNotFoundError):  # Another controller may forget it meanwhile.
+            ages[path.parent.name] = path.stat().st_mtime
+    return sorted(ages, key=lambda run: ages[run], reverse=True)
+
+
+def readable(complain: Callable[[str], None]) -> Iterator[RunRecord]:
+    """Every record, the newest first; of those that are damaged `complain` hears."""
+    for run in ids():
+        try:
+            yield read(run)
+        except UsageError as error:
+            complain(error.render())
+
+
+def find(text: str | None) -> str:
+    """The id of the run that `text` means (see `meant`), or the newest run for None.
+
+    Raises UnknownRunError for none, UsageError for several.
+    """
+    known = ids()
+    if text is None:
+        if not known:
+            raise UnknownRunError("no run is recorded here", hint="pylaunch start -- train.py")
+        return known[0]
+    found = meant(text, known)
+    if not found:
+        raise UnknownRunError(f"no {'attempt' if '.' in text else 'run'} {text} is recorded here", hint="pylaunch ps")
+    runs = sorted({base_of(run) for run in found})
+    if len(runs) > 1:
+        raise UsageError(f"{text} begins {len(runs)} runs: {', '.join(runs)}", hint="give more digits")
+    return found[-1]
+
+
+def meant(text: str, known: Iterable[str]) -> list[str]:
+    """Those of the `known` ids that `text` means, by run and attempt. Pure.
+
+    It is an id or the beginning of one, which means all attempts of that run; `RUN.0` is the first of them alone.
+    """
+    beginning, dot, number = text.partition(".")
+    found = [run for run in known if base_of(run).startswith(beginning)]
+    if dot:
+        found = [run for run in found if str(attempt_of(run)) == number]
+    return sorted(found, key=lambda run: (base_of(run), attempt_of(run)))
+
+
+def attempts(run: str) -> list[str]:
+    """All recorded attempts of the run that `run` is one of, the first first."""
+    return [each for each in meant(base_of(run), ids()) if base_of(each) == base_of(run)]
+
+
+def ask_to_stop(run: str) -> None:
+    """Somebody wants this run to end: no attempt of it is to follow."""
+    marker = run_paths(base_of(run)).stop_asked
+    if marker.parent.is_dir():  # Not so for a run that another controller started.
+        marker.touch()
+
+
+def is_asked_to_stop(run: str) -> bool:
+    """Somebody has stopped an attempt of this run."""
+    return run_paths(base_of(run)).stop_asked.exists()
+
+
+def prune(keep: int = KEPT) -> None:
+    """Forget the oldest ended runs beyond `keep`. A run with an attempt that may still be live stays whole."""
+    attempts: dict[str, list[str]] = {}
+    for run in ids():
+        attempts.setdefault(base_of(run), []).append(run)
+    ended = [each for each in attempts.values() if all(run_paths(run).outcome.exists() for run in each)]
+    for each in ended[keep:]:
+        for run in each:
+            shutil.rmtree(run_paths(run).directory, ignore_errors=True)
+
+
+def _write(path: Path, content: bytes) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_bytes(content)
+    aside.replace(path)

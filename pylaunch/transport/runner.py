@@ -1,0 +1,320 @@
+"""The only importer of ansible_runner: a playbook in, values out.
+
+    PlaybookRun ──► run_playbook ──► Progress …          as it happens
+                                 ──► PlaybookResult      per host: counts, failures, what every task returned
+
+Ansible runs in a thread of its own; its event handler only enqueues. The caller's thread takes the events, so that
+`on_event` may be slow and Ctrl-C arrives where it is expected. Ansible's settings come from the ansible.cfg the user
+would get from the current directory, except for those that pylaunch relies on: they are set in the environment,
+which Ansible prefers to any file.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pylaunch.errors import ProvisionError
+from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Cluster
+from pylaunch.transport import guard, process, ssh
+
+MAX_FORKS = 50
+STOP_GRACE_S = 5.0
+"""Between asking ansible-playbook to end (SIGINT) and killing its process group."""
+
+POLL_S = 0.25
+
+
+@dataclass(frozen=True)
+class PlaybookRun:
+    """One run of a playbook, on exactly the hosts of `cluster`."""
+
+    playbook: Path
+    """Roles are looked for in `roles/` beside its directory, modules in `library/` inside it."""
+
+    cluster: Cluster
+    tags: tuple[str, ...] = ()
+    extra_vars: Mapping[str, object] = field(default_factory=dict)
+    check: bool = False
+    """Ansible's check mode with diffs: say what would change, change nothing."""
+
+    become_password: str | None = field(default=None, repr=False)
+
+
+class TaskStatus(Enum):
+    """What became of a task on a host."""
+
+    STARTED = "started"
+    OK = "ok"
+    CHANGED = "changed"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One step of one host."""
+
+    host: str
+    role: str
+    """"" outside roles."""
+
+    task: str
+    status: TaskStatus
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed on a host."""
+
+    host: str
+    role: str
+    task: str
+    message: str
+    """The task's own words, several lines where it wrote several."""
+
+    is_unreachable: bool
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many tasks ended how on one host."""
+
+    ok: int = 0
+    changed: int = 0
+    failed: int = 0
+    unreachable: int = 0
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class PlaybookResult:
+    """How a playbook ended. It reached its end on every host that has no failure here."""
+
+    tallies: Mapping[str, Tally]
+    failures: tuple[Failure, ...]
+    returned: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    """Host → task name → what the task's module returned there."""
+
+    @property
+    def ok(self) -> bool:
+        """No host failed."""
+        return not self.failures
+
+
+def run_playbook(
+    run: PlaybookRun,
+    *,
+    on_event: Callable[[Progress], None] | None = None,
+    unwanted: threading.Event | None = None,
+) -> PlaybookResult:
+    """Run Ansible to its end. A task that fails is in the answer.
+
+    Raises ProvisionError when Ansible itself could not go on: a playbook that does not parse, no summary at the end.
+    On KeyboardInterrupt, or when `on_event` raises, ansible-playbook is ended before the exception leaves; when this
+    process is killed, its guard ends it. So it is ended when another thread sets `unwanted`, which is one more reason
+    to have no summary.
+    """
+    import ansible_runner  # noqa: PLC0415 -- most verbs run no playbook, and its import takes as long as they do to begin
+
+    stop = _Stop(unwanted or threading.Event())
+    events: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+    collected = _Collected()
+    with tempfile.TemporaryDirectory(prefix="pylaunch-ansible-") as directory, _guarded(directory):
+        private = Path(directory)
+        arguments = _arguments(run, private)
+
+        def enqueue(event: dict[str, Any]) -> bool:
+            stop.pid = event.get("pid", stop.pid)
+            events.put(event)
+            return False
+
+        def work() -> None:
+            try:
+                ansible_runner.run(**arguments, event_handler=enqueue, cancel_callback=stop)
+            finally:
+                events.put(None)
+
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ansible-runner") as pool:
+            working = pool.submit(work)
+            try:
+                while (event := events.get()) is not None:
+                    progress = collected.add(event)
+                    if progress is not None and on_event is not None:
+                        on_event(progress)
+            finally:
+                stop.unwanted.set()
+            working.result()
+    return collected.result()
+
+
+def _guarded(directory: str) -> AbstractContextManager[None]:
+    return process.guarded((sys.executable, "-I", "-S", guard.__file__, directory))
+
+
+class _Stop:
+    """Asked by ansible-runner every POLL_S whether to kill ansible-playbook.
+
+    Its workers are sessions of their own, which a signal to the process group misses; an interrupt lets it end them.
+    """
+
+    def __init__(self, unwanted: threading.Event) -> None:
+        self.unwanted = unwanted
+        self.pid: int | None = None
+        self._deadline: float | None = None
+
+    def __call__(self) -> bool:
+        if not self.unwanted.is_set():
+            return False
+        if self.pid is None:
+            return True
+        if self._deadline is None:
+            self._deadline = time.monotonic() + STOP_GRACE_S
+            os.kill(self.pid, signal.SIGINT)
+        return time.monotonic() > self._deadline
+
+
+class _Collected:
+    """What the events said so far."""
+
+    def __init__(self) -> None:
+        self._failures: list[Failure] = []
+        self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._tallies: dict[str, Tally] | None = None
+        self._said: deque[str] = deque(maxlen=15)
+
+    def add(self, event: Mapping[str, Any]) -> Progress | None:
+        name, body = event["event"], event.get("event_data", {})
+        if name == "playbook_on_stats":
+            self._tallies = _tallies(body)
+            return None
+        if name not in _STATUSES:
+            self._said.extend(line for line in event["stdout"].splitlines() if line.strip())
+            return None
+        result = body.get("res", {})
+        status = _STATUSES[name]
+        if status is TaskStatus.OK and result.get("changed"):
+            status = TaskStatus.CHANGED
+        host, role, task = body["host"], body.get("role", ""), body["task"]
+        if status is not TaskStatus.STARTED:
+            self._returned.setdefault(host, {})[task] = result
+        if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not body.get("ignore_errors"):
+            unreachable = status is TaskStatus.UNREACHABLE
+            self._failures.append(Failure(host, role, task, failure_message(result), unreachable))
+        return Progress(host, role, task, status)
+
+    def result(self) -> PlaybookResult:
+        if self._tallies is None:
+            raise ProvisionError("Ansible ended before it summed up", evidence=[*self._said])
+        if not self._tallies:
+            raise ProvisionError("Ansible found no host to work on", evidence=[*self._said])
+        tallies = self._tallies
+        # A failure that a rescue section took care of is not one.
+        failures = [each for each in self._failures if tallies[each.host].failed or tallies[each.host].unreachable]
+        return PlaybookResult(MappingProxyType(tallies), tuple(failures), MappingProxyType(self._returned))
+
+
+_STATUSES = {
+    "runner_on_start": TaskStatus.STARTED,
+    "runner_on_ok": TaskStatus.OK,
+    "runner_on_skipped": TaskStatus.SKIPPED,
+    "runner_on_failed": TaskStatus.FAILED,
+    "runner_on_unreachable": TaskStatus.UNREACHABLE,
+}
+
+
+def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
+    names = {"ok": "ok", "changed": "changed", "failures": "failed", "dark": "unreachable", "skipped": "skipped"}
+    hosts: dict[str, dict[str, int]] = {host: {} for host in stats["processed"]}
+    for ansible_name, ours in names.items():
+        for host, count in stats[ansible_name].items():
+            hosts.setdefault(host, {})[ours] = count
+    return {host: Tally(**counts) for host, counts in hosts.items()}
+
+
+def failure_message(result: Mapping[str, Any]) -> str:
+    """What a failed task said: its message, then the last of its program's words. For a loop, of every failed item."""
+    items = [item for item in result.get("results", ()) if item.get("failed") or item.get("unreachable")]
+    if items:
+        return "\n".join(dict.fromkeys(_item_message(item) for item in items))
+    return _item_message(result)
+
+
+def _item_message(result: Mapping[str, Any]) -> str:
+    message = str(result.get("msg", "")).strip()
+    written = (result.get(key) for key in ("stderr", "module_stderr", "stdout", "module_stdout"))
+    said = next((str(text) for text in written if text), "")
+    extra = [line for line in said.strip().splitlines() if line.strip() and line.strip() not in message]
+    return "\n".join([*([message] if message else []), *extra[-10:]]) or "the task failed without a word"
+
+
+def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
+    """What ansible_runner.run is called with."""
+    limit = guard.limit_file(private)
+    limit.write_text("".join(f"{name}\n" for name in run.cluster.names))
+    words = ["--limit", f"@{limit}"]
+    if run.check:
+        words += ["--check", "--diff"]
+    arguments: dict[str, Any] = {
+        "private_data_dir": str(private),
+        # The working directory of ansible-playbook: relative paths in the user's settings keep their meaning.
+        "project_dir": str(Path.cwd()),
+        "playbook": str(run.playbook.absolute()),
+        "forks": min(MAX_FORKS, len(run.cluster.hosts)),
+        "envvars": environment(run),
+        "settings": {"pexpect_timeout": POLL_S},
+        "quiet": True,
+    }
+    extra_vars = dict(run.extra_vars)
+    if run.cluster.sources:
+        arguments["inventory"] = list(run.cluster.sources)
+    else:
+        arguments["inventory"] = ["".join(f"{name}," for name in run.cluster.names)]
+        extra_vars["ansible_connection"] = "local"
+    if run.become_password is not None:
+        words.append("--ask-become-pass")
+        arguments["passwords"] = {r"^BECOME password.*:\s*?$": run.become_password}
+    if run.tags:
+        arguments["tags"] = ",".join(run.tags)
+    if extra_vars:
+        arguments["extravars"] = extra_vars
+    return {**arguments, "cmdline": quoted(words)}
+
+
+def environment(run: PlaybookRun) -> dict[str, str]:
+    """What pylaunch insists on, as environment variables of ansible-playbook."""
+    return {
+        # ansible-runner looks for ansible-playbook on PATH: ours is the one beside our interpreter.
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+        "ANSIBLE_DEPRECATION_WARNINGS": "False",
+        "ANSIBLE_DISPLAY_ARGS_TO_STDOUT": "False",
+        "ANSIBLE_FORCE_COLOR": "False",
+        "ANSIBLE_GATHERING": "explicit",
+        # ansible-runner switches the check of host keys off where this is not set.
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_INJECT_FACT_VARS": "False",
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+        "ANSIBLE_NOCOLOR": "True",
+        "ANSIBLE_PIPELINING": "True",
+        "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
+        "ANSIBLE_ROLES_PATH": str(run.playbook.absolute().parent.parent / "roles"),
+        "ANSIBLE_SSH_ARGS": quoted(ssh.options(run.cluster.known_hosts)),
+        "ANSIBLE_STDOUT_CALLBACK": "default",
+    }
