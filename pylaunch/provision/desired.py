@@ -1,0 +1,209 @@
+"""What every host should be: the roles' data, rendered on the controller by Ansible's own machinery.
+
+Variable precedence, vault, templates and conditions mean what an administrator expects, because it is Ansible that
+interprets them: inventory and playbook group_vars and host_vars over role defaults, role vars over those, extra vars
+over all. None of what is imported from `ansible` here is a stable interface; `tests/contract/test_ansible_rendering.py`
+watches it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ansible import constants, context
+from ansible._internal._templating._engine import TemplateEngine
+from ansible.errors import AnsibleError
+from ansible.inventory.manager import InventoryManager
+from ansible.module_utils.common.collections import ImmutableDict
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.vault import VaultSecretsContext, get_file_vault_secret
+from ansible.plugins.loader import init_plugin_loader, lookup_loader
+from ansible.template import Templar
+from ansible.vars.hostvars import HostVars
+from ansible.vars.manager import VariableManager
+
+from pylaunch.errors import ProvisionError, UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.provision.state import RoleState, parse_state
+
+USUAL_FAMILY = "Debian"
+"""Of hosts that nobody has asked yet."""
+
+
+@dataclass(frozen=True)
+class Desired:
+    """What every host should be: host → the state of each role that applies to it, in the order in which roles run."""
+
+    hosts: Mapping[str, tuple[RoleState, ...]]
+    roles: tuple[str, ...]
+    """All roles of the playbook that were asked for, also those that want nothing of these hosts."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A playbook and the roles it uses."""
+
+    playbook: Path
+    roles: Path
+
+
+def render(
+    content: Content,
+    cluster: Cluster,
+    *,
+    only: Sequence[str] = (),
+    extra_vars: Mapping[str, object] | None = None,
+    family: str = USUAL_FAMILY,
+) -> Desired:
+    """The desired state of every host of `cluster`, of all roles or `only` some, for hosts of one os_family.
+
+    Raises UsageError for a role the playbook does not have, ProvisionError where Ansible cannot render a variable.
+    """
+    loader = DataLoader()
+    try:
+        loader.set_vault_secrets(_start_ansible())
+        listed = _listed_roles(loader, content.playbook)
+        if unknown := sorted(set(only) - {each.name for each in listed}):
+            raise UsageError(
+                f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(each.name for each in listed)}"
+            )
+        chosen = [each for each in listed if not only or each.name in only]
+        renderer = _Renderer(loader, content, cluster, {**(extra_vars or {}), "ansible_facts": {"os_family": family}})
+        with _without_waste():
+            hosts = {name: renderer.states(name, chosen) for name in cluster.names}
+    except AnsibleError as error:
+        raise ProvisionError(
+            "the desired state cannot be rendered", evidence=[line for line in str(error).splitlines() if line][:6]
+        ) from error
+    return Desired(hosts, tuple(each.name for each in chosen))
+
+
+@cache
+def _start_ansible() -> list[tuple[str, Any]]:
+    """What Ansible's command line does before it works, which may be done once in a process; the vault passwords."""
+    secrets = _vault_secrets(DataLoader())
+    VaultSecretsContext.initialize(VaultSecretsContext(secrets))
+    context.CLIARGS = ImmutableDict(tags=(), skip_tags=())
+    init_plugin_loader([])
+    return secrets
+
+
+def _vault_secrets(loader: DataLoader) -> list[tuple[str, Any]]:
+    """The vault passwords that the user's settings name, as for any playbook; not those that would be typed."""
+    sources = [*constants.DEFAULT_VAULT_IDENTITY_LIST, constants.DEFAULT_VAULT_PASSWORD_FILE]
+    secrets = []
+    for source in filter(None, sources):
+        name, _, file = source.rpartition("@")
+        if file not in ("prompt", "prompt_ask_vault_pass"):
+            identity = name or constants.DEFAULT_VAULT_IDENTITY
+            secret = get_file_vault_secret(filename=file, vault_id=identity, loader=loader)
+            secret.load()
+            secrets.append((identity, secret))
+    return secrets
+
+
+@dataclass(frozen=True)
+class _ListedRole:
+    name: str
+    conditions: tuple[Any, ...]
+
+
+def _listed_roles(loader: DataLoader, playbook: Path) -> list[_ListedRole]:
+    plays = loader.load_from_file(str(playbook), trusted_as_template=True)
+    listed = []
+    for play in plays:
+        for entry in play.get("roles", ()):
+            conditions = entry.get("when", [])
+            listed.append(
+                _ListedRole(entry["role"], tuple(conditions if isinstance(conditions, list) else [conditions]))
+            )
+    return listed
+
+
+class _KeptHostVars(HostVars):  # type: ignore[misc]
+    """What hosts say of each other. Ansible works it out at every look, and every host looks at all the others."""
+
+    def __init__(self, **sources: Any) -> None:
+        super().__init__(**sources)
+        self._kept: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._kept:
+            self._kept[key] = super().__getitem__(key)
+        return self._kept[key]
+
+
+@contextmanager
+def _without_waste() -> Iterator[None]:
+    """Have Ansible do once what it would do for every host, or every file, and which is most of what rendering costs.
+
+    It compiles each template once: a compiled template depends on its text, on the options, and on where its includes
+    would be looked for. And a file's template sees the host's variables themselves, to which its own are added, and
+    not a deep copy of them all: nothing that it may do changes one.
+    """
+    compile_template = TemplateEngine._compile_template  # noqa: SLF001 -- nothing public lies between two hosts
+    lookup: Any = sys.modules[lookup_loader.get("ansible.builtin.template", class_only=True).__module__]
+    kept: dict[Any, Any] = {}
+
+    def compiled(engine: Any, template: str, options: Any) -> Any:
+        question = (template, options, tuple(engine.environment.loader.searchpath))
+        if question not in kept:
+            kept[question] = compile_template(engine, template, options)
+        return kept[question]
+
+    TemplateEngine._compile_template = compiled  # noqa: SLF001
+    lookup.deepcopy = dict
+    try:
+        yield
+    finally:
+        TemplateEngine._compile_template = compile_template  # noqa: SLF001
+        lookup.deepcopy = deepcopy
+
+
+class _Renderer:
+    """Renders one host after another from one reading of the inventory and the roles."""
+
+    def __init__(
+        self, loader: DataLoader, content: Content, cluster: Cluster, extra_vars: Mapping[str, object]
+    ) -> None:
+        self._loader = loader
+        self._content = content
+        self._extra_vars = extra_vars
+        self._role_files: dict[tuple[str, str], dict[str, Any]] = {}
+        sources = list(cluster.sources) or ["".join(f"{name}," for name in cluster.names)]
+        self._inventory = InventoryManager(loader=loader, sources=sources)
+        self._variables = VariableManager(loader=loader, inventory=self._inventory)
+        self._hostvars = _KeptHostVars(inventory=self._inventory, variable_manager=self._variables, loader=loader)
+
+    def states(self, host: str, roles: Sequence[_ListedRole]) -> tuple[RoleState, ...]:
+        """What each of `roles` wants of `host`; those whose condition is not met want nothing."""
+        inventory_vars = self._variables.get_vars(host=self._inventory.get_host(host))
+        states = []
+        for role in roles:
+            values = {
+                **self._role_file(role.name, "defaults"),
+                **inventory_vars,
+                **self._role_file(role.name, "vars"),
+                **self._extra_vars,
+                "hostvars": self._hostvars,
+                "role_path": str(self._content.roles / role.name),
+                "ansible_search_path": [str(self._content.roles / role.name), str(self._content.playbook.parent)],
+            }
+            templar = Templar(loader=self._loader, variables=values)
+            if all(templar.evaluate_conditional(condition) for condition in role.conditions):
+                states.append(parse_state(role.name, templar.template(values[f"{role.name}_desired"])))
+        return tuple(states)
+
+    def _role_file(self, role: str, kind: str) -> dict[str, Any]:
+        if (role, kind) not in self._role_files:
+            path = self._content.roles / role / kind / "main.yml"
+            found = self._loader.load_from_file(str(path), trusted_as_template=True) if path.exists() else None
+            self._role_files[role, kind] = found or {}
+        return self._role_files[role, kind]

@@ -1,0 +1,282 @@
+"""The locked Python environment on the controller: what `pylaunch env lock` makes and the role python_env installs.
+
+    <directory>/requirements.lock   every distribution with its version and the hash of its wheel
+    <directory>/environment.tar     the lock, the wheels and uv, uncompressed, in one file to copy
+    <directory>/manifest.json       the id of the environment, and the hash of every file in the archive
+    <directory>.previous/           the same of the environment before it, to roll back to
+
+The id is the hash of the lock, which names the Python version and the machine it is for: the same id is the same
+environment. The wheels are those pip finds, in indexes or in local directories it is configured to look into; where
+they came from is not recorded, and no host ever asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from email.parser import BytesHeaderParser
+from importlib.metadata import version
+from pathlib import Path
+
+from pylaunch.errors import UsageError
+from pylaunch.provision.lock_sources import as_requirements
+from pylaunch.transport import process
+
+LOCK = "requirements.lock"
+ARCHIVE = "environment.tar"
+MANIFEST = "manifest.json"
+CONTROLLER_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an environment is. Field for field the content of manifest.json."""
+
+    id: str
+    python: str
+    machine: str
+    inputs: str
+    """Hash of the requirements it was made from, to see whether they changed."""
+
+    packages: Mapping[str, str]
+    """Distribution → version."""
+
+    uv: str
+    """The wheel in the archive that installs the others."""
+
+    files: Mapping[str, str]
+    """Member of the archive → sha256."""
+
+    archive_bytes: int
+    unpacked_bytes: int
+
+
+@dataclass(frozen=True)
+class LockRequest:
+    """What to lock, for which Python, and where to put it."""
+
+    requirements: tuple[Path, ...]
+    directory: Path
+    python: str = CONTROLLER_PYTHON
+    upgrade: bool = False
+
+
+@dataclass(frozen=True)
+class Locked:
+    """The environment there is now, and the one there was."""
+
+    manifest: Manifest
+    previous: Manifest | None
+
+    @property
+    def is_new(self) -> bool:
+        """It is not the one there was."""
+        return self.previous is None or self.previous.id != self.manifest.id
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """The environment in `directory`, None when there is none. Raises UsageError for one that is damaged."""
+    path = directory / MANIFEST
+    try:
+        return Manifest(**json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError) as error:
+        raise UsageError(f"{path}: not a manifest: {error}", hint="make it again: pylaunch env lock") from None
+
+
+def lock(request: LockRequest) -> Locked:
+    """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
+
+    Unchanged requirements keep what they were locked to, at once, unless `upgrade`.
+    Raises UsageError when pip cannot find wheels for them.
+    """
+    inputs = _inputs(request)
+    previous = read_manifest(request.directory)
+    if previous is not None and previous.inputs == inputs and not request.upgrade and _is_whole(request, previous):
+        return Locked(previous, previous)
+    parent = request.directory.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".environment-", dir=parent) as scratch:
+        wheels = _download(request, Path(scratch) / "wheels")
+        tool = _download_uv(request, Path(scratch) / "uv")
+        made = Path(scratch) / "made"
+        made.mkdir()
+        manifest = _write(made, wheels, tool, _Target(request.python, platform.machine(), inputs))
+        before = _previous(request.directory)
+        if previous is not None and previous.id != manifest.id:
+            if before.exists():
+                before.rename(Path(scratch) / "before")
+            request.directory.rename(before)
+        elif request.directory.exists():
+            request.directory.rename(Path(scratch) / "old")
+        made.rename(request.directory)
+    return Locked(manifest, previous)
+
+
+def previous_environment(directory: Path) -> Path:
+    """The directory of the environment to roll back to. Raises UsageError when there is none."""
+    previous = _previous(directory)
+    if not previous.is_dir():
+        raise UsageError(
+            f"no environment to roll back to: {previous} does not exist",
+            hint="one is kept when pylaunch env lock makes another",
+        )
+    return previous
+
+
+def swap_with_previous(directory: Path) -> None:
+    """Make the environment before this one the one to have; doing it again comes back."""
+    previous = previous_environment(directory)
+    aside = directory.with_name(f".{directory.name}.aside")
+    directory.rename(aside)
+    previous.rename(directory)
+    aside.rename(previous)
+
+
+def _previous(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}.previous")
+
+
+def _is_whole(request: LockRequest, manifest: Manifest) -> bool:
+    archive = request.directory / ARCHIVE
+    return archive.is_file() and archive.stat().st_size == manifest.archive_bytes
+
+
+def _inputs(request: LockRequest) -> str:
+    digest = hashlib.sha256(f"{request.python} {platform.machine()} uv {version('uv')}\n".encode())
+    for path in request.requirements:
+        for text in _texts(path):
+            digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
+    """A requirements file and those it includes."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError):
+        raise UsageError(f"no such requirements file: {path}", hint="see examples/requirements.txt") from None
+    yield text
+    for line in text.splitlines():
+        option, _, rest = line.strip().replace("=", " ", 1).partition(" ")
+        if option in ("-r", "-c", "--requirement", "--constraint"):
+            included = (path.parent / rest.strip()).resolve()
+            if included not in seen:
+                yield from _texts(included, seen | {included})
+
+
+def _download(request: LockRequest, directory: Path) -> list[Path]:
+    directory.mkdir()
+    sources = [as_requirements(path, directory) for path in request.requirements]
+    _pip(request, directory, [word for path in sources for word in ("--requirement", str(path))])
+    return sorted(directory.glob("*.whl"))
+
+
+def _download_uv(request: LockRequest, directory: Path) -> Path:
+    _pip(request, directory, ["--no-deps", f"uv=={version('uv')}"])
+    return next(directory.glob("uv-*.whl"))
+
+
+def _pip(request: LockRequest, directory: Path, words: Sequence[str]) -> None:
+    # Told a version, pip still judges markers by its own: for that version it is not told.
+    for_python = ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
+    ended = process.run(
+        (
+            sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
+            "--only-binary", ":all:", "--dest", str(directory), *for_python, *words,
+        ),
+    )  # fmt: skip
+    if not ended.ok:
+        said = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
+        raise UsageError(
+            f"pip cannot lock {' '.join(words)} for Python {request.python}",
+            evidence=said[-8:],
+            hint="only wheels can be locked: a package without one for this Python and machine needs another version",
+        )
+
+
+@dataclass(frozen=True)
+class _Target:
+    python: str
+    machine: str
+    inputs: str
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel as it describes itself."""
+
+    path: Path
+    name: str
+    version: str
+    sha256: str
+    unpacked_bytes: int
+
+
+def _write(directory: Path, wheels: Sequence[Path], tool: Path, target: _Target) -> Manifest:
+    """Write lock, archive and manifest into `directory`."""
+    described = sorted((_described(path) for path in wheels), key=lambda wheel: wheel.name)
+    text = lock_text(described, target.python, target.machine)
+    lock_path = directory / LOCK
+    lock_path.write_text(text, encoding="utf-8")
+    members = {LOCK: lock_path, **{f"wheels/{path.name}": path for path in sorted({*wheels, tool}, key=_by_name)}}
+    _archive(directory / ARCHIVE, members)
+    manifest = Manifest(
+        id=hashlib.sha256(text.encode()).hexdigest()[:16],
+        python=target.python,
+        machine=target.machine,
+        inputs=target.inputs,
+        packages={wheel.name: wheel.version for wheel in described},
+        uv=f"wheels/{tool.name}",
+        files={name: _sha256(path) for name, path in members.items()},
+        archive_bytes=(directory / ARCHIVE).stat().st_size,
+        unpacked_bytes=sum(wheel.unpacked_bytes for wheel in described),
+    )
+    (directory / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+def _by_name(path: Path) -> str:
+    return path.name
+
+
+def lock_text(wheels: Sequence[Wheel], python: str, machine: str) -> str:
+    """A requirements file that admits exactly these wheels."""
+    lines = [f"# Made by pylaunch env lock for Python {python} on {machine}."]
+    lines += [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}" for wheel in wheels]
+    return "\n".join(lines) + "\n"
+
+
+def _described(path: Path) -> Wheel:
+    """A wheel as it describes itself; its file name writes the version in another way ("+" and "_")."""
+    with zipfile.ZipFile(path) as archive:
+        name = next(
+            name for name in archive.namelist() if name.endswith(".dist-info/METADATA") and name.count("/") == 1
+        )
+        headers = BytesHeaderParser().parsebytes(archive.read(name))
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    return Wheel(path, str(headers["Name"]).lower(), str(headers["Version"]), _sha256(path), unpacked)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _archive(archive: Path, members: Mapping[str, Path]) -> None:
+    """An archive whose bytes depend on its members alone."""
+    with tarfile.open(archive, "w:", format=tarfile.PAX_FORMAT) as tar:
+        for name, path in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = path.stat().st_size
+            entry.mode = 0o644
+            with path.open("rb") as file:
+                tar.addfile(entry, file)

@@ -1,0 +1,240 @@
+"""The facts of one host, as its probe answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+CAPABILITIES = {"CAP_SYS_RESOURCE": 24, "CAP_SYS_TIME": 25}
+"""Bits of the capabilities that roles ask about."""
+
+FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "rhel": "RedHat", "fedora": "RedHat", "centos": "RedHat"}
+"""Distributions that others say they are like, or are: what Ansible calls their os_family."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The host was asked and could not look."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class FileFact:
+    """A file on a host."""
+
+    sha256: str
+    mode: str
+    owner: str
+    group: str
+
+
+@dataclass(frozen=True)
+class SysctlFact:
+    """A kernel setting on a host."""
+
+    value: str
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class LimitFact:
+    """A limit of a rank on a host."""
+
+    soft: str
+    hard: str
+
+
+@dataclass(frozen=True)
+class ServiceFact:
+    """A systemd unit, in systemd's words."""
+
+    load: str
+    enabled: str
+    active: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class EnvironmentFact:
+    """A Python environment on a host."""
+
+    recorded: str
+    digest: str
+    runs: bool
+
+
+@dataclass(frozen=True)
+class AlteredFile:
+    """A file of a Python environment that is not as it was installed."""
+
+    package: str
+    path: str
+    how: str
+    """edited, missing or added."""
+
+
+@dataclass(frozen=True)
+class GpuFact:
+    """NVIDIA's devices on a host, and what must agree around them."""
+
+    driver: str | None
+    open_module: bool
+    kernel: str
+    gpus: int
+    models: list[str]
+    firmware: list[str]
+    nvswitches: int
+    persistence: str | None
+    library: str | None
+    """The driver version that nvidia-smi's libraries speak of, or its complaint."""
+
+    fabric_manager: str | None
+    peermem: bool
+    infiniband: int
+
+
+Portrait = Mapping[str, Mapping[str, Any]]
+"""Group → fact → value. A group that could not be read is {"unreadable": reason}."""
+
+
+@dataclass(frozen=True)
+class WantedFile:
+    """A file whose content the host itself has worked out."""
+
+    path: str
+    sha256: str
+    is_foreign: bool
+    """It is there, and somebody else wrote it."""
+
+
+@dataclass(frozen=True)
+class CommunicationFact:
+    """How a host would talk to its peers."""
+
+    profile: str
+    interface: str
+    files: Sequence[Mapping[str, Any]]
+
+    @property
+    def wanted_files(self) -> tuple[WantedFile, ...]:
+        """The files that say so."""
+        return tuple(WantedFile(**file) for file in self.files)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What a host runs."""
+
+    name: str
+    ids: Sequence[str]
+    """Its own id, then those of what it is like, as os-release has them."""
+
+    @property
+    def family(self) -> str | None:
+        """Ansible's word for it: "Debian" or "RedHat". None: the roles do not know it."""
+        return next((FAMILIES[each] for each in self.ids if each in FAMILIES), None)
+
+
+class Answers(Generic[T]):
+    """Answers of one kind, by what was asked about. None: there is no such thing on the host."""
+
+    def __init__(self, asked: Sequence[str], answers: Sequence[T | Unreadable | None]) -> None:
+        self._answers = dict(zip(asked, answers, strict=True))
+
+    def __getitem__(self, asked: str) -> T | Unreadable | None:
+        return self._answers[asked]
+
+    def __contains__(self, asked: str) -> bool:
+        return asked in self._answers
+
+    @property
+    def only(self) -> T | Unreadable | None:
+        """The answer, where one question was asked."""
+        (answer,) = self._answers.values()
+        return answer
+
+
+def _not_asked() -> Answers[Any]:
+    return Answers((), ())
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one host answered."""
+
+    hostname: str
+    capabilities: int
+    distribution: Distribution
+    packages: Answers[str]
+    files: Answers[FileFact]
+    exists: Answers[bool]
+    blocks: Answers[str]
+    lines: Answers[list[str]]
+    sysctls: Answers[SysctlFact]
+    limits: Answers[LimitFact]
+    filesystems: Answers[int]
+    services: Answers[ServiceFact]
+    environments: Answers[EnvironmentFact]
+    links: Answers[str]
+    altered: Answers[tuple[AlteredFile, ...]] = field(default_factory=_not_asked)
+    """Per environment, where every file was looked at."""
+
+    contents: Answers[str] = field(default_factory=_not_asked)
+    holds: Answers[bool] = field(default_factory=_not_asked)
+    sshd: Answers[str] = field(default_factory=_not_asked)
+    gpus: Answers[GpuFact] = field(default_factory=_not_asked)
+    portraits: Answers[Portrait] = field(default_factory=_not_asked)
+    communications: Answers[CommunicationFact] = field(default_factory=_not_asked)
+    reports: Answers[list[str]] = field(default_factory=_not_asked)
+
+    def may(self, capability: str) -> bool:
+        """The host's processes can be given `capability`."""
+        return bool(self.capabilities >> CAPABILITIES[capability] & 1)
+
+
+def key(question: Any) -> str:
+    """What an answer is filed under."""
+    if isinstance(question, str):
+        return question
+    return "\n".join((question["path"], question.get("begin") or question.get("regexp", "")))
+
+
+_KINDS = {
+    "files": FileFact,
+    "sysctls": SysctlFact,
+    "limits": LimitFact,
+    "services": ServiceFact,
+    "environments": EnvironmentFact,
+    "gpus": GpuFact,
+    "communications": CommunicationFact,
+}
+
+
+def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Mapping[str, Any]) -> Facts:
+    """The facts in a probe's answer to `asked`."""
+    subjects = {
+        subject: Answers(
+            [key(question) for question in questions],
+            [_parsed(subject, answer) for answer in answered.get(subject, ())],
+        )
+        for subject, questions in asked.items()
+    }
+    return Facts(
+        hostname=answered["hostname"],
+        capabilities=answered["capabilities"],
+        distribution=Distribution(**answered["distribution"]),
+        **subjects,
+    )
+
+
+def _parsed(subject: str, answer: Any) -> Any:
+    if isinstance(answer, dict) and "unreadable" in answer:
+        return Unreadable(answer["unreadable"])
+    if subject == "altered" and answer is not None:
+        return tuple(AlteredFile(*each) for each in answer)
+    kind = _KINDS.get(subject)
+    return kind(**answer) if kind is not None and answer is not None else answer

@@ -1,0 +1,63 @@
+"""What a playbook is doing, task by task over all hosts, as values to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pylaunch.model.hostset import fold
+from pylaunch.transport.runner import Progress, TaskStatus
+
+
+@dataclass
+class TaskProgress:
+    """One task on its way through the hosts."""
+
+    role: str
+    task: str
+    started: set[str] = field(default_factory=set)
+    ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
+
+    def add(self, event: Progress) -> None:
+        """Take one more step into account."""
+        if event.status is TaskStatus.STARTED:
+            self.started.add(event.host)
+        else:
+            self.ended.setdefault(event.status, set()).add(event.host)
+
+    @property
+    def title(self) -> str:
+        """The task with its role."""
+        return f"{self.role}: {self.task}" if self.role else self.task
+
+    @property
+    def running(self) -> str:
+        """The task and where it still runs, for a line that is redrawn."""
+        done = set().union(*self.ended.values())
+        return f"{self.title} ({len(done)}/{len(self.started)} hosts)"
+
+    @property
+    def report(self) -> str | None:
+        """What it did, once it is over; None when it changed nothing and failed nowhere."""
+        told = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
+        parts = [f"{status.value} on {fold(self.ended[status])}" for status in told if status in self.ended]
+        return f"{self.title}: {', '.join(parts)}" if parts else None
+
+
+class Follower:
+    """Groups the steps of hosts into tasks. Ansible takes all hosts through a task before it begins the next."""
+
+    def __init__(self) -> None:
+        self.current: TaskProgress | None = None
+
+    def add(self, event: Progress) -> TaskProgress | None:
+        """Take one step into account; the task that it shows to be over, if any."""
+        ended = None
+        if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
+            ended, self.current = self.current, TaskProgress(event.role, event.task)
+        self.current.add(event)
+        return ended
+
+    def end(self) -> TaskProgress | None:
+        """No more steps come; the last task, if any."""
+        ended, self.current = self.current, None
+        return ended

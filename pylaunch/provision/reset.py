@@ -1,0 +1,41 @@
+"""Taking back what provisioning made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylaunch.probe.ask import disconnect
+from pylaunch.provision.workflow import ProvisionRequest
+from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
+
+
+@dataclass(frozen=True)
+class Reset:
+    """What to take back."""
+
+    request: ProvisionRequest
+    playbook: Path
+    environments: bool
+    """The Python environments too."""
+
+    check: bool
+    """Say what would change, change nothing."""
+
+
+def reset(wanted: Reset, *, on_progress: Callable[[Progress], None] | None = None) -> PlaybookResult:
+    """Undo on every host what the roles own. What others own stays."""
+    request = wanted.request
+    run = PlaybookRun(
+        playbook=wanted.playbook,
+        cluster=request.cluster,
+        tags=request.roles,
+        extra_vars={**request.extra_vars, "python_env_reset": wanted.environments},
+        check=wanted.check,
+        become_password=request.become_password,
+    )
+    result = run_playbook(run, on_event=on_progress)
+    # Limits are those of the moment of login.
+    disconnect(request.cluster)
+    return result

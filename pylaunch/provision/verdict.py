@@ -1,0 +1,107 @@
+"""From what provisioning met to the error the user reads. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
+from pylaunch.model.hostset import alike, fold
+from pylaunch.probe.ask import Unreachable
+from pylaunch.provision.drift import Change
+from pylaunch.provision.facts import Distribution
+from pylaunch.provision.state import RoleState
+from pylaunch.transport.runner import Failure
+
+_HINTS: tuple[tuple[str, str], ...] = (
+    ("Missing sudo password", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
+    ("a password is required", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
+    ("Incorrect sudo password", "the password was not accepted; try again: pylaunch provision -K"),
+    ("Duplicate sudo password prompt", "the password was not accepted; try again: pylaunch provision -K"),
+    ("sudo: not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
+    ("sudo: command not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
+    ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
+    ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
+    ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("has no installation candidate", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("Unable to locate package", "{hosts} must reach a package mirror: apt-get update there says more"),
+)
+
+
+_UNDONE = "something on the host undoes it: another tool that manages it, or a setting that overrides ours"
+_ONLY_VERIFIED = "gpu_node verifies and changes nothing: mend it on those hosts, then pylaunch provision --plan"
+_LIMITS_OVERRIDDEN = (
+    "something between sshd and the rank overrides /etc/security/limits.d/90-pylaunch.conf: UsePAM no in sshd's "
+    "configuration, a later file in limits.d, or ulimit in an rc file of the user's shell"
+)
+
+
+def refuse_unknown(desired: Mapping[str, Sequence[RoleState]], distributions: Mapping[str, Distribution]) -> None:
+    """Raises ProvisionError for hosts of which something is wanted that depends on a distribution we do not know."""
+    unknown = {
+        host: (distribution.name,)
+        for host, distribution in distributions.items()
+        if distribution.family is None and any(state.depends_on_distribution for state in desired[host])
+    }
+    if unknown:
+        raise ProvisionError(
+            f"the roles know the families of Debian and of Red Hat, and not the distribution of {fold(unknown)}",
+            evidence=[f"{hosts}  {name}" for hosts, name in alike(unknown)],
+            hint="set pylaunch_unprivileged=true for these hosts to install the Python environment alone, or leave them"
+            " out with --limit",
+        )
+
+
+def failure_error(failures: Sequence[Failure], total: int) -> ProvisionError:
+    """The error for tasks that failed: in their own words, told once for all hosts that say the same."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for failure in failures:
+        title = f"{failure.role}: {failure.task}" if failure.role else failure.task
+        told.setdefault((title, failure.message), []).append(failure.host)
+    evidence = []
+    for (title, message), names in told.items():
+        first, *more = message.splitlines()
+        evidence += [f"{fold(names)}  {title}: {first}", *(f"    {line}" for line in more)]
+    hosts = {failure.host for failure in failures}
+    return ProvisionError(
+        f"{len(hosts)} of {total} hosts could not be provisioned: {fold(hosts)}",
+        evidence=evidence,
+        hint=_hint(failures),
+    )
+
+
+def _hint(failures: Sequence[Failure]) -> str:
+    for needle, hint in _HINTS:
+        hosts = [failure.host for failure in failures if needle in failure.message]
+        if hosts:
+            return hint.format(hosts=fold(hosts))
+    return f"after mending that: pylaunch provision --limit {fold(failure.host for failure in failures)}"
+
+
+def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> PylaunchError:
+    """The error for hosts that could not be asked."""
+    hints = [each.hint for each in unreachable.values() if each.hint is not None]
+    reasons = {host: (each.reason,) for host, each in unreachable.items()}
+    return ClusterNotReadyError(
+        f"{len(unreachable)} of {total} hosts cannot be reached: {fold(unreachable)}",
+        evidence=[f"{hosts}  {reason}" for hosts, reason in alike(reasons)],
+        hint=hints[0] if hints else None,
+    )
+
+
+def remaining_error(changes: Mapping[str, Sequence[Change]]) -> ProvisionError:
+    """The error for hosts that still differ though every task went well."""
+    different = {host: each for host, each in changes.items() if each}
+    remaining = [change for each in different.values() for change in each]
+    hint = _UNDONE
+    if all(change.role == "gpu_node" for change in remaining):
+        hint = _ONLY_VERIFIED
+    elif all(change.subject.startswith("limit ") for change in remaining):
+        hint = _LIMITS_OVERRIDDEN
+    return ProvisionError(
+        f"still not as it should be after provisioning: {fold(different)}",
+        evidence=[
+            f"{hosts}  {change.role}: {change.subject} {change.difference}" for hosts, change in alike(different)
+        ],
+        hint=hint,
+    )

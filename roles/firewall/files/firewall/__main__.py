@@ -1,0 +1,266 @@
+"""Ports of this host that members of the cluster alone may open. Installed by pylaunch (role firewall); run it as root.
+
+    arm ──► armed/ ──► confirm ──► confirmed.json and what the boot loads
+               └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
+
+`armed/` is renamed by whoever gets there first, so that exactly one of confirm and restore happens. The rules are held
+by what is in charge of the host: firewalld where it runs, ufw where it is enabled, else an nftables table of our own.
+Nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+from typing import Any, Dict, Iterator, List, Optional
+
+from backends import BACKENDS, Backend, in_charge, named
+from host import RefusedError, is_enabled, own_ssh_port, run, text_of, write
+from rules import Wanted, bounds
+
+WANTED = "/etc/pylaunch/firewall/wanted.json"
+RULES = "/etc/pylaunch/firewall/rules.nft"
+STATE = "/var/lib/pylaunch/firewall"
+ARMED = STATE + "/armed"
+CONFIRMED = STATE + "/confirmed.json"
+RESTORE_UNIT = "pylaunch-firewall-restore.service"
+RESTORE_TIMER = "pylaunch-firewall-restore.timer"
+LISTENER_UNIT = "pylaunch-firewall-listener.service"
+
+LISTEN = """\
+import os, socket, sys
+family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
+listener = socket.create_server(("", int(sys.argv[1])), family=family, dualstack_ipv6=family == socket.AF_INET6)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+while True:
+    listener.accept()[0].close()
+"""
+
+
+def read_wanted() -> Wanted:
+    """What the role wrote, made this host's own."""
+    asked = json.loads(text_of(WANTED))
+    ephemeral = "-".join(text_of("/proc/sys/net/ipv4/ip_local_port_range").split())
+    closed = [str(each).replace("ephemeral", ephemeral) for each in asked["member_ports"]]
+    rules = text_of(RULES).replace("@ephemeral@", ephemeral)
+    return Wanted(sorted(set(asked["members"])), closed, asked["udp_ports"], asked["ssh_ports"], ephemeral, rules)
+
+
+def differences(wanted: Wanted, backend: Backend) -> List[str]:
+    """What is in force against what should be; empty: all is well."""
+    if not os.path.exists(CONFIRMED):
+        return ["not in force"]
+    confirmed = json.loads(text_of(CONFIRMED))
+    if confirmed["backend"] != backend.name:
+        return ["the rules are with %s, but %s is in charge now" % (confirmed["backend"], backend.name)]
+    live = backend.live()
+    if live is None:
+        return ["the rules are gone"]
+    found = []
+    if confirmed["ephemeral"] != wanted.ephemeral:
+        found.append("made for ephemeral ports %s, which are %s now" % (confirmed["ephemeral"], wanted.ephemeral))
+    elif confirmed["wanted"] != wanted.digest:
+        found.append("other rules are in force")
+    if live.rules != confirmed["live"]:
+        found.append("the live rules are not those that were confirmed")
+    found += ["%s is missing among the members" % each for each in wanted.members if each not in live.members]
+    found += ["%s is not a member" % each for each in live.members if each not in wanted.members]
+    if not found and not backend.is_persistent(wanted):
+        found.append("would be gone after a reboot")
+    return found
+
+
+def arm(within: int) -> Dict[str, Any]:
+    """Put what is wanted in force, for `within` seconds. Says with which token it is confirmed, and on which port a
+    member should be able to connect meanwhile."""
+    restore()
+    backend, wanted = in_charge(), read_wanted()
+    found = differences(wanted, backend)
+    if not found:
+        return {"changed": False}
+    refuse_lockout(wanted)
+    confirmed = json.loads(text_of(CONFIRMED) or "{}")
+    live = backend.live()
+    only_members = live is not None and [live.rules, wanted.digest, backend.name] == [
+        confirmed.get(key) for key in ("live", "wanted", "backend")
+    ]
+    for left in os.listdir(STATE) if os.path.isdir(STATE) else ():
+        if left.startswith(("aside-", "confirming-", "restoring-")):
+            shutil.rmtree(os.path.join(STATE, left))
+    token = secrets.token_hex(8)
+    aside = "%s/aside-%s" % (STATE, token)
+    os.makedirs(aside, mode=0o700)
+    backend.snapshot(aside)
+    write(aside + "/armed.json", json.dumps({"token": token, "backend": backend.name, "wanted": wanted._asdict()}))
+    # A unit by its name, not a command of ours: what takes the rules back does not depend on how we were started.
+    if not is_enabled(RESTORE_UNIT):
+        run(["systemctl", "--quiet", "enable", RESTORE_UNIT])
+    run(
+        [
+            *("systemd-run", "--quiet", "--on-active=%d" % within, "--timer-property=AccuracySec=100ms"),
+            "--unit=" + RESTORE_UNIT,
+        ]
+    )
+    os.rename(aside, ARMED)
+    try:
+        port = listen(wanted, within)
+        backend.apply(wanted, only_members=only_members)
+    except RefusedError:
+        restore()
+        raise
+    return {"changed": True, "differences": found, "token": token, "port": port, "backend": backend.name}
+
+
+def confirm(token: str) -> Dict[str, Any]:
+    """Keep what is armed. Raises RefusedError when it was taken back already."""
+    if not os.path.exists(ARMED) or json.loads(text_of(ARMED + "/armed.json"))["token"] != token:
+        raise RefusedError("confirmed too late: the rules were taken back before")
+    taken = take_armed("confirming")
+    if taken is None:
+        raise RefusedError("confirmed too late: the rules were taken back before")
+    armed = json.loads(text_of(taken + "/armed.json"))
+    stop_waiting()
+    wanted, backend = Wanted(**armed["wanted"]), named(armed["backend"])
+    try:
+        keep(wanted, backend)
+    except (RefusedError, OSError) as error:
+        backend.restore(taken)
+        raise RefusedError("cannot be kept, so what was there before is back: %s" % error) from None
+    shutil.rmtree(taken)
+    return {"changed": True}
+
+
+def keep(wanted: Wanted, backend: Backend) -> None:
+    """Make what is in force survive a reboot, and remember what it looks like."""
+    former = json.loads(text_of(CONFIRMED))["backend"] if os.path.exists(CONFIRMED) else backend.name
+    if former != backend.name:
+        named(former).remove()
+    backend.persist(wanted)
+    live = backend.live()
+    if live is None:
+        raise RefusedError("the rules are gone: something else on this host removed them")
+    confirmed = {"backend": backend.name, "ephemeral": wanted.ephemeral, "wanted": wanted.digest, "live": live.rules}
+    write(CONFIRMED, json.dumps(confirmed))
+
+
+def restore() -> Dict[str, Any]:
+    """Take back what is armed and was not confirmed."""
+    taken = take_armed("restoring")
+    if taken is None:
+        return {"changed": False}
+    named(json.loads(text_of(taken + "/armed.json"))["backend"]).restore(taken)
+    shutil.rmtree(taken)
+    stop_waiting()
+    return {"changed": True}
+
+
+def remove() -> Dict[str, Any]:
+    """Take away all rules of ours, and forget that there were any."""
+    restore()
+    for backend in BACKENDS:
+        backend().remove()
+    if os.path.exists("/etc/systemd/system/" + RESTORE_UNIT):
+        run(["systemctl", "--quiet", "disable", RESTORE_UNIT])
+    shutil.rmtree(STATE, ignore_errors=True)
+    return {"changed": True}
+
+
+def show() -> Dict[str, Any]:
+    """What differs from what is wanted."""
+    backend = in_charge()
+    return {"backend": backend.name, "differences": differences(read_wanted(), backend)}
+
+
+def refuse_lockout(wanted: Wanted) -> None:
+    """Raises RefusedError when the port that we came in by would be closed."""
+    port = own_ssh_port()
+    if port is None or port in wanted.ssh_ports:
+        return
+    for each in wanted.closed:
+        first, last = bounds(each)
+        if first <= port <= last:
+            raise RefusedError(
+                "firewall_ssh_ports: SSH comes in by port %d, which firewall_member_ports (%s) would close; got %s"
+                % (port, each, wanted.ssh_ports)
+            )
+
+
+def listen(wanted: Wanted, within: int) -> int:
+    """Have a port that only members may open accept connections for a while; which one it is."""
+    for each in reversed(wanted.closed):
+        first, last = bounds(each)
+        for port in range(last, first - 1, -1):
+            with contextlib.suppress(OSError), socket.create_server(("", port)):
+                break
+        else:
+            continue
+        break
+    else:
+        raise RefusedError("every port of %s is in use" % ", ".join(wanted.closed))
+    run(
+        [
+            *("systemd-run", "--quiet", "--collect", "--unit=" + LISTENER_UNIT, "--property=Type=notify"),
+            "--description=Answers a member while firewall rules wait to be confirmed",
+            *("--property=RuntimeMaxSec=%d" % within, "/usr/bin/python3", "-I", "-c", LISTEN, str(port)),
+        ]
+    )
+    return port
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Nothing is taken back, or confirmed, while it is still being put in force."""
+    os.makedirs(STATE, mode=0o700, exist_ok=True)
+    with open(STATE + "/lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def take_armed(name: str) -> Optional[str]:
+    """What is armed, taken so that nobody else gets it; None when there is nothing."""
+    taken = "%s/%s-%s" % (STATE, name, secrets.token_hex(4))
+    try:
+        os.rename(ARMED, taken)
+    except FileNotFoundError:
+        return None
+    return taken
+
+
+def stop_waiting() -> None:
+    """End the timer and the listener. Not checked: they may have ended by themselves."""
+    subprocess.run(
+        ["systemctl", "--quiet", "stop", RESTORE_TIMER, LISTENER_UNIT], stderr=subprocess.DEVNULL, check=False
+    )
+
+
+def main() -> int:
+    """Obey the command line; the answer is a JSON object on stdout."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("show", help=show.__doc__)
+    verbs.add_parser("arm", help=arm.__doc__).add_argument("--within", type=int, default=60, metavar="SECONDS")
+    verbs.add_parser("confirm", help=confirm.__doc__).add_argument("token")
+    verbs.add_parser("restore", help=restore.__doc__)
+    verbs.add_parser("remove", help=remove.__doc__)
+    asked = vars(parser.parse_args())
+    verb = {"show": show, "arm": arm, "confirm": confirm, "restore": restore, "remove": remove}[asked.pop("verb")]
+    try:
+        with contextlib.nullcontext() if verb is show else alone():
+            print(json.dumps(verb(**asked)))
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

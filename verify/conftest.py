@@ -1,0 +1,133 @@
+"""What every specification looks at: the hosts of an inventory, asked once, and each of them through testinfra.
+
+`pylaunch verify -i cluster.ini` runs this directory; so does `pytest DIRECTORY --inventory cluster.ini`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import testinfra
+from testinfra.host import Host
+
+from pylaunch.inventory import load_cluster
+from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Cluster, Connection
+from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.provision.state import RoleState
+from pylaunch.provision.workflow import Survey, site_request, survey
+from pylaunch.transport import ssh
+
+CLUSTER = pytest.StashKey[Cluster]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `pylaunch verify` says too."""
+    parser.addoption("--inventory", required=True, metavar="FILE", help="Ansible inventory of the hosts to verify.")
+    parser.addoption("--limit", metavar="HOSTS", help="Only these hosts or groups.")
+    parser.addoption("--roles", default="", metavar="ROLES", help="Only these roles, comma-separated.")
+    parser.addoption("--deep", action="store_true", help="Look at every file of the Python environment.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the inventory before any test is made of it."""
+    config.addinivalue_line("markers", "role(name): what this role is to bring about")
+    config.stash[CLUSTER] = load_cluster(Path(config.getoption("--inventory")), limit=config.getoption("--limit"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what roles promise that were not asked for."""
+    if not (wanted := roles(config)):
+        return
+    marks = [(item, item.get_closest_marker("role")) for item in items]
+    items[:] = [item for item, mark in marks if mark is None or mark.args[0] in wanted]
+
+
+def roles(config: pytest.Config) -> tuple[str, ...]:
+    """The roles that were asked for; none is all."""
+    return tuple(role.strip() for role in config.getoption("--roles").split(",") if role.strip())
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes `name` holds for every host."""
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", metafunc.config.stash[CLUSTER].names, scope="session")
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """The cluster, and what was found when every host was asked, once."""
+
+    cluster: Cluster
+    found: Survey
+
+
+@pytest.fixture(scope="session")
+def surveyed(pytestconfig: pytest.Config) -> Surveyed:
+    """All hosts, asked at the same time."""
+    cluster = pytestconfig.stash[CLUSTER]
+    request = site_request(cluster, roles(pytestconfig), deep=pytestconfig.getoption("--deep"))
+    return Surveyed(cluster, survey(request))
+
+
+@pytest.fixture
+def reachable(name: str, surveyed: Surveyed) -> str:
+    """The name of a host that answers. One that does not is an error of its tests, with the reason."""
+    answer = surveyed.found.answers[name]
+    if isinstance(answer, Unreachable):
+        pytest.fail(f"{name} cannot be reached: {answer.reason}", pytrace=False)
+    if isinstance(answer, NoPython):
+        pytest.fail(f"{name} has no {answer.path}; install it with pylaunch provision", pytrace=False)
+    return name
+
+
+@pytest.fixture
+def state(request: pytest.FixtureRequest, reachable: str, surveyed: Surveyed) -> RoleState:
+    """What the role of this test wants of the host. Skips where the role has nothing to do with it."""
+    role = request.node.get_closest_marker("role").args[0]
+    for state in surveyed.found.desired.hosts[reachable]:
+        if state.role == role:
+            return state
+    pytest.skip(f"{role} does not apply to {reachable}")
+
+
+@pytest.fixture
+def notes(reachable: str, surveyed: Surveyed) -> set[str]:
+    """What the host cannot have, as `provision` tells it."""
+    return {note.text for note in surveyed.found.notes[reachable]}
+
+
+@pytest.fixture
+def host(reachable: str, surveyed: Surveyed) -> Host:
+    """The host, over the connection that pylaunch shares."""
+    return connected(surveyed.cluster, reachable)
+
+
+@pytest.fixture
+def as_root(host: Host) -> Iterator[Host]:
+    """The host, seen by root. Skips where that takes a password."""
+    if host.check_output("id -u") == "0":
+        yield host
+    elif host.run("sudo --non-interactive true").rc == 0:
+        with host.sudo():
+            yield host
+    else:
+        pytest.skip("root alone can look, and sudo wants a password")
+
+
+@pytest.fixture
+def fresh_login(reachable: str, surveyed: Surveyed) -> Host:
+    """The host in a login made for this test: what was set at an older one does not count."""
+    return connected(surveyed.cluster, reachable, "-o", "ControlPath=none")
+
+
+def connected(cluster: Cluster, name: str, *options: str) -> Host:
+    """testinfra's view of a host."""
+    host = cluster[name]
+    if host.connection is Connection.LOCAL:
+        return testinfra.get_host("local://")
+    words = (*options, *ssh.options(cluster.known_hosts), *ssh.destination(host)[:-2])
+    return testinfra.get_host(f"ssh://{host.address}", ssh_extra_args=quoted(words))

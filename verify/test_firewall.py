@@ -1,0 +1,99 @@
+"""Ports that members alone may open, read from what the kernel has and not from the program that put it there."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from testinfra.host import Host
+
+from pylaunch.provision.state import RoleState
+
+pytestmark = pytest.mark.role("firewall")
+
+
+@pytest.fixture
+def wanted(state: RoleState) -> dict[str, Any]:
+    """Members and ports, as the role has them rendered."""
+    documents = [file.content for file in state.files if file.path.endswith("/wanted.json")]
+    if not documents:
+        pytest.skip("no firewall is wanted here (firewall_enabled)")
+    asked: dict[str, Any] = json.loads(documents[0])
+    return asked
+
+
+@pytest.fixture
+def in_charge(as_root: Host) -> str:
+    """What decides about packets on the host."""
+    if as_root.run("systemctl is-active firewalld.service").stdout.strip() == "active":
+        return "firewalld"
+    if as_root.exists("ufw") and "Status: active" in as_root.run("ufw status").stdout:
+        return "ufw"
+    return "nftables"
+
+
+def admitted(host: Host, in_charge: str) -> set[str]:
+    """Addresses that rules of the kernel let in as members."""
+    if in_charge == "ufw":
+        rules = "".join(
+            host.check_output(f"{program} --list-rules {chain}")
+            for program, chain in (("iptables", "ufw-user-input"), ("ip6tables", "ufw6-user-input"))
+        )
+        return {match.partition("/")[0] for match in re.findall(r" -s (\S+) .*-j ACCEPT", rules)}
+    sets = {"firewalld": "firewalld pylaunch-members", "nftables": "pylaunch members"}[in_charge]
+    found: set[str] = set()
+    for version in (4, 6):
+        listed = json.loads(host.check_output(f"nft --json list set inet {sets}{version}"))
+        found |= {address for entry in listed["nftables"] for address in entry.get("set", {}).get("elem", [])}
+    return found
+
+
+def closed(host: Host, in_charge: str) -> str:
+    """The rules of the kernel that close ports to strangers, as text."""
+    if in_charge == "ufw":
+        listed = host.check_output("iptables --list-rules ufw-user-input")
+        return "\n".join(line for line in listed.splitlines() if "-j REJECT" in line)
+    chain = {"firewalld": "firewalld filter_IN_policy_pylaunch_post", "nftables": "pylaunch input"}[in_charge]
+    return str(host.check_output(f"nft list chain inet {chain}"))
+
+
+def test_the_kernel_lets_every_member_in_and_nobody_else(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
+    members = admitted(as_root, in_charge)
+    assert set(wanted["members"]) <= members
+    if in_charge != "ufw":
+        # The rules of others stand among ours there.
+        assert members == set(wanted["members"])
+
+
+def test_the_ports_of_ranks_are_closed_to_strangers(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
+    rules = closed(as_root, in_charge)
+    ephemeral = "-".join(as_root.check_output("cat /proc/sys/net/ipv4/ip_local_port_range").split())
+    for ports in wanted["member_ports"]:
+        first, _, last = str(ports).replace("ephemeral", ephemeral).partition("-")
+        # SSH may be left out in the middle; where ports begin and end, strangers meet a rule.
+        assert first in rules
+        assert not last or last in rules
+
+
+def test_ssh_is_open_to_everyone(wanted: dict[str, Any], as_root: Host, in_charge: str, fresh_login: Host) -> None:
+    rules = closed(as_root, in_charge)
+    if in_charge == "nftables":
+        ports = ", ".join(str(port) for port in wanted["ssh_ports"])
+        accepted = re.search(rf"tcp dport (\{{ )?{ports}( \}})? accept", rules)
+        assert accepted is not None
+        assert accepted.start() < rules.index("members_only"), "it must come first"
+    else:
+        ranges = [(int(first), int(last or first)) for first, last in re.findall(r"\b(\d+)(?:[-:](\d+))?\b", rules)]
+        assert not any(first <= port <= last for port in wanted["ssh_ports"] for first, last in ranges)
+    assert fresh_login.run("true").rc == 0
+
+
+def test_the_next_boot_brings_them_back(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
+    unit = {"firewalld": "firewalld", "ufw": "ufw", "nftables": "pylaunch-firewall"}[in_charge]
+    assert as_root.run("systemctl is-enabled %s", f"{unit}.service").stdout.strip() == "enabled"
+
+
+def test_nothing_waits_to_be_confirmed(wanted: dict[str, Any], as_root: Host) -> None:
+    assert not as_root.file("/var/lib/pylaunch/firewall/armed").exists

@@ -1,0 +1,85 @@
+"""NVIDIA's devices: driver, libraries and settings that agree, and packages that stay as they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from conftest import Surveyed, connected
+from testinfra.host import Host
+
+from pylaunch.model.hostset import fold
+from pylaunch.provision.state import RoleState
+
+pytestmark = pytest.mark.role("gpu_node")
+
+LOADED = "/sys/module/nvidia/version"
+DEVICES = "grep --no-messages --files-with-matches --max-count 1 0x10de /sys/bus/pci/devices/*/vendor"
+DISPLAYS = "grep --no-messages --files-with-matches --max-count 1 ^0x03 /sys/bus/pci/devices/*/class"
+
+
+def loaded_driver(host: Host) -> str | None:
+    """The version of the driver in the kernel."""
+    said = host.run("cat %s", LOADED)
+    return said.stdout.strip() if said.rc == 0 else None
+
+
+def has_gpu(host: Host) -> bool:
+    """A display or 3D controller of NVIDIA's is on the bus."""
+    vendor, kind = ({line.rpartition("/")[0] for line in host.run(look).stdout.split()} for look in (DEVICES, DISPLAYS))
+    return bool(vendor & kind)
+
+
+@pytest.fixture
+def driver(host: Host, name: str) -> str:
+    """The driver of a host with GPUs."""
+    version = loaded_driver(host)
+    if version is None and not has_gpu(host):
+        pytest.skip(f"{name} has no NVIDIA device")
+    assert version is not None, "there are NVIDIA devices, and no driver is loaded"
+    return version
+
+
+def test_libraries_and_driver_are_of_one_version(state: RoleState, driver: str, host: Host) -> None:
+    said = host.run("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
+    assert said.rc == 0, said.stdout + said.stderr
+    assert set(said.stdout.split()) == {driver}
+
+
+def test_the_driver_is_the_one_that_is_wanted(state: RoleState, driver: str) -> None:
+    wanted = state.gpus[0].driver
+    if not wanted:
+        pytest.skip("no version is asked for (gpu_node_driver_version)")
+    assert driver == wanted
+
+
+def test_the_driver_stays_loaded_between_programs(state: RoleState, driver: str, host: Host) -> None:
+    wanted = state.gpus[0].persistence
+    if not wanted:
+        pytest.skip("persistence mode is not asked for (gpu_node_persistence)")
+    said = host.check_output("nvidia-smi --query-gpu=persistence_mode --format=csv,noheader")
+    assert set(said.split()) == {wanted}
+
+
+def test_every_host_has_the_same_driver(surveyed: Surveyed) -> None:
+    versions = {name: loaded_driver(connected(surveyed.cluster, name)) for name in surveyed.found.facts}
+    drivers = {name: version for name, version in versions.items() if version is not None}
+    if not drivers:
+        pytest.skip("no host has an NVIDIA driver")
+    (usual, _), *others = Counter(drivers.values()).most_common()
+    odd = fold(name for name, version in drivers.items() if version != usual)
+    assert not others, f"{odd}: not the driver that most hosts have ({usual})"
+
+
+def test_packages_that_must_not_change_are_held(state: RoleState, host: Host) -> None:
+    if not state.holds:
+        pytest.skip("no package is to be held (gpu_node_hold_packages)")
+    installed = [each for each in state.holds if host.package(each).is_installed]
+    if not installed:
+        pytest.skip(f"none is installed: {', '.join(state.holds)}")
+    if host.exists("apt-mark"):
+        held = host.check_output("apt-mark showhold").split()
+        assert [each for each in installed if each not in held] == []
+    else:
+        locks = host.check_output("dnf --quiet --cacheonly versionlock list").splitlines()
+        assert [each for each in installed if not any(line.startswith(f"{each}-") for line in locks)] == []
