@@ -1,0 +1,198 @@
+"""The GPUs a run would use: there, alike, and with software around them that agrees with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.majority import majority
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey, Wanted
+
+MISMATCH = "Driver/library version mismatch"
+"""What NVML says when the libraries were upgraded and the module in the kernel was not."""
+
+
+def cards_of(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every device that nvidia-smi tells of, with its host."""
+    for host, found in survey.measured("gpu.smi").items():
+        for card in found["cards"] if found is not None else ():
+            yield host, card
+
+
+def wanted_devices(survey: Survey, host: str) -> tuple[int, ...]:
+    """The devices a run would use on `host`: those of the plan, or else all that the inventory gives to runs."""
+    return tuple(survey.wanted.devices.get(host) or survey.cluster[host].devices)
+
+
+def _count(survey: Survey) -> Iterator[Finding]:
+    smi = survey.measured("gpu.smi")
+    for host, found in survey.measured("gpu.host").items():
+        told = smi.get(host)
+        complains = told is not None and told["complaint"] is not None
+        on_bus = found["gpus"] if found is not None else 0
+        seen = len(told["cards"]) if told is not None and not complains else on_bus
+        last = max(wanted_devices(survey, host), default=-1)
+        if last >= seen:
+            there = f"{seen} of {on_bus} GPUs on the PCI bus answer" if on_bus > seen else f"{seen} GPUs are there"
+            yield Finding(
+                "gpu.count",
+                Severity.FAIL,
+                (host,),
+                f"{there}, and the inventory gives device {last} to runs",
+                fix="sudo dmesg | grep -i -e xid -e nvrm; correct gpus= or devices= in the inventory if it is wrong",
+            )
+        elif on_bus > seen and not complains:
+            text = f"{seen} of {on_bus} GPUs on the PCI bus answer nvidia-smi"
+            yield Finding("gpu.count", Severity.WARN, (host,), text, fix="sudo dmesg | grep -i -e xid -e nvrm")
+
+
+def _software(survey: Survey) -> Iterator[Finding]:
+    for host, found in survey.measured("gpu.smi").items():
+        complaint = found["complaint"] if found is not None else None
+        if complaint is not None:
+            fix = "sudo reboot" if MISMATCH in complaint else "nvidia-smi; sudo dmesg | grep -i nvrm"
+            why = ": the driver was upgraded and the old module is still loaded" if MISMATCH in complaint else ""
+            yield Finding(
+                "gpu.software", Severity.FAIL, (host,), f"nvidia-smi fails{why}", fix, "gpu_node", evidence=(complaint,)
+            )
+    for host, found in survey.measured("gpu.host").items():
+        if found is not None and found["driver"] is None and found["gpus"]:
+            text = f"{found['gpus']} GPUs are there and no driver is loaded"
+            yield Finding("gpu.software", Severity.FAIL, (host,), text, fix="sudo modprobe nvidia; sudo dmesg | tail")
+    yield from _odd(survey, "gpu.software", "driver", lambda found: found["driver"], Severity.FAIL)
+    yield from _odd(survey, "gpu.software", "CUDA of the driver", lambda found: found["cuda"], Severity.WARN)
+
+
+def _alike(survey: Survey) -> Iterator[Finding]:
+    def models(found: Mapping[str, Any]) -> str | None:
+        names = [card["name"] or "unknown" for card in found["cards"]]
+        return ", ".join(f"{names.count(name)} x {name}" for name in sorted(set(names))) or None
+
+    yield from _odd(survey, "gpu.models", "models", models, Severity.WARN)
+
+
+def _odd(
+    survey: Survey, check: str, what: str, fact: Callable[[Mapping[str, Any]], str | None], severity: Severity
+) -> Iterator[Finding]:
+    """Findings for hosts whose `fact` is another than most hosts'; hosts without GPUs are not compared."""
+    answers = {
+        host: value
+        for host, found in survey.measured("gpu.smi").items()
+        if found is not None and found["complaint"] is None and (value := fact(found)) is not None
+    }
+    divided = majority(answers)
+    for value, hosts in divided.odd:
+        usual = f"most hosts have {divided.usual}" if divided.usual is not None else "no two groups agree"
+        yield Finding(check, severity, hosts, f"{what} {value}, and {usual}", fix="pylaunch drift", role="gpu_node")
+
+
+def _fabric(survey: Survey) -> Iterator[Finding]:
+    for host, found in survey.measured("gpu.host").items():
+        if found is None or not found["nvswitches"] or found["driver"] is None:
+            continue
+        version, state = found["fabric_manager"], found["fabric_manager_state"]
+        if version is None:
+            text = f"{found['nvswitches']} NVSwitches and no fabric manager: CUDA fails with error 802"
+            fix = f"install nvidia-fabricmanager of version {found['driver']}"
+        elif version != found["driver"]:
+            text = f"fabric manager {version} and driver {found['driver']}: they must be the same version"
+            fix = f"install nvidia-fabricmanager of version {found['driver']}"
+        elif state not in (None, "active"):
+            text, fix = (
+                f"the fabric manager is {state}: CUDA fails with error 802",
+                "sudo systemctl restart nvidia-fabricmanager",
+            )
+        else:
+            continue
+        yield Finding("gpu.fabric", Severity.FAIL, (host,), text, fix, "gpu_node")
+    for host, card in cards_of(survey):
+        state, status = card["fabric_state"], card["fabric_status"]
+        if state is not None and (state != "Completed" or status not in (None, "Success")):
+            text = f"GPU {card['index']}: fabric {state}" + (f", {status}" if status else "") + ", expected Completed"
+            yield Finding("gpu.fabric", Severity.FAIL, (host,), text, "sudo systemctl restart nvidia-fabricmanager")
+
+
+def _settings(survey: Survey) -> Iterator[Finding]:
+    for host, found in survey.measured("gpu.smi").items():
+        cards = found["cards"] if found is not None else []
+        if off := [card["index"] for card in cards if card["persistence"] == "Disabled"]:
+            yield Finding(
+                "gpu.settings",
+                Severity.WARN,
+                (host,),
+                f"persistence mode is off on {indexes(off)}: each first call takes seconds",
+                fix="sudo nvidia-smi -pm 1",
+                role="gpu_node",
+            )
+        for mode in sorted({card["compute_mode"] for card in cards} - {None, "Default"}):
+            which = [card["index"] for card in cards if card["compute_mode"] == mode]
+            severity = Severity.FAIL if mode == "Prohibited" else Severity.WARN
+            text = f"compute mode is {mode} on {indexes(which)}"
+            yield Finding("gpu.settings", severity, (host,), text, fix="sudo nvidia-smi -c DEFAULT")
+        split = [card["index"] for card in cards if card["mig"] == "Enabled"]
+        if split and len(split) < len(cards):
+            text = f"MIG is on on {indexes(split)} and off on the others: device numbers do not mean what they say"
+            yield Finding("gpu.settings", Severity.FAIL, (host,), text, fix="sudo nvidia-smi -mig 0")
+
+
+def indexes(which: list[int]) -> str:
+    """ "GPU 3", "GPUs 0, 3"."""
+    return f"GPU{'s' if len(which) > 1 else ''} {', '.join(map(str, which))}"
+
+
+def asks(*readers: str) -> Callable[[Host, Wanted], Mapping[str, Any]]:
+    """A check's question: these readers, which ask for nothing in particular."""
+    return lambda host, wanted: dict.fromkeys(readers)
+
+
+CHECKS = (
+    Check(
+        "gpu.count",
+        "GPUs that the inventory promises",
+        "A rank whose device is not there fails at once, and with it the run.",
+        "the inventory's gpus= or devices=",
+        Severity.FAIL,
+        asks("gpu.host", "gpu.smi"),
+        _count,
+    ),
+    Check(
+        "gpu.software",
+        "driver and its libraries",
+        "CUDA does not start when the libraries are of another version than the loaded module; hosts with other "
+        "drivers behave differently.",
+        "each other on a host, and the majority between hosts",
+        Severity.FAIL,
+        asks("gpu.host", "gpu.smi"),
+        _software,
+    ),
+    Check(
+        "gpu.models",
+        "number and models of GPUs",
+        "All ranks wait for the slowest model, and for the smallest memory.",
+        "the majority",
+        Severity.WARN,
+        asks("gpu.smi"),
+        _alike,
+    ),
+    Check(
+        "gpu.fabric",
+        "fabric manager of NVSwitch machines",
+        "Without it, or with another version, no CUDA program starts (error 802).",
+        "the driver's version; the state that each GPU reports",
+        Severity.FAIL,
+        asks("gpu.host", "gpu.smi"),
+        _fabric,
+    ),
+    Check(
+        "gpu.settings",
+        "persistence, compute mode, MIG",
+        "A GPU that is closed, divided or put to sleep is not the device that the plan means.",
+        "what training needs: persistence on, compute mode Default, MIG alike on all",
+        Severity.FAIL,
+        asks("gpu.smi"),
+        _settings,
+    ),
+)

@@ -1,0 +1,90 @@
+"""What the kernel has had to do lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey
+
+RECENT_S = 24 * 3600
+"""A process killed for memory within a day belongs to work that may come again; older ones are only noted."""
+
+_SEE_KILLS = "journalctl -k -g 'Out of memory'"
+
+
+def _killed(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("kernel.log").items():
+        recent = [each for each in found["killed"]["last"] if each["age_s"] < RECENT_S]
+        if recent:
+            text = f"the kernel killed processes for memory, the last one {_ago(recent[-1]['age_s'])} ago"
+            evidence = tuple(each["text"] for each in recent[-2:])
+            yield Finding("kernel.memory_kills", Severity.WARN, (host,), text, _SEE_KILLS, "", evidence)
+        elif found["oom_kills"]:
+            text = f"the kernel has killed {found['oom_kills']} processes for memory since it was booted"
+            yield Finding("kernel.memory_kills", Severity.NOTE, (host,), text, _SEE_KILLS)
+
+
+def _hung(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("kernel.log").items():
+        for kind, what in (("hung", "processes or processors that hang"), ("storage", "errors of a disk")):
+            recent = [each for each in found[kind]["last"] if each["age_s"] < RECENT_S]
+            if recent:
+                text = f"the kernel reports {what}, the last {_ago(recent[-1]['age_s'])} ago"
+                evidence = tuple(each["text"] for each in recent[-2:])
+                yield Finding("kernel.complaints", Severity.WARN, (host,), text, "journalctl -k -b", "", evidence)
+
+
+def _stuck(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("kernel.stuck").items():
+        if found:
+            text = f"{len(found)} processes in uninterruptible sleep that nothing wakes, expected none"
+            evidence = tuple(
+                f"pid {each['pid']} ({each['command']})" + (f" in {each['waits_in']}" if each["waits_in"] else "")
+                for each in found[:5]
+            )
+            fix = "see what they wait for: cat /proc/PID/stack; a file system that hangs, or a driver"
+            yield Finding("kernel.stuck", Severity.WARN, (host,), text, fix, "", evidence)
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
+
+
+def _ask_log(host: object, wanted: object) -> dict[str, Any]:
+    return {"kernel.log": None}
+
+
+CHECKS = (
+    Check(
+        "kernel.memory_kills",
+        "processes killed for memory",
+        "A rank killed for memory ends with SIGKILL and no word; where it happened once it happens again.",
+        "the kernel log of the last 24 h; the kernel's count since boot is only noted",
+        Severity.WARN,
+        _ask_log,
+        _killed,
+    ),
+    Check(
+        "kernel.complaints",
+        "hung tasks, stalled processors and disk errors",
+        "What the kernel calls hung or broken stops a run sooner or later, and looks like a hang of the framework.",
+        "the kernel log of the last 24 h",
+        Severity.WARN,
+        _ask_log,
+        _hung,
+    ),
+    Check(
+        "kernel.stuck",
+        "processes that cannot be woken",
+        "They wait for storage or a driver that does not answer; a rank that asks for the same will join them.",
+        "in uninterruptible sleep at both ends of one second, without a single context switch between",
+        Severity.WARN,
+        lambda host, wanted: {"kernel.stuck": None},
+        _stuck,
+    ),
+)

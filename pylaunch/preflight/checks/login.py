@@ -1,0 +1,106 @@
+"""What a login finds, which must be the same everywhere: variables, user, locale."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.secret import MASK, sounds_secret
+from pylaunch.model.variables.registry import VARIABLES
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.uniform import Rule, odd_ones
+
+_CREDENTIALS = re.compile(r"://([^/@\s]+)@")
+"""User and password in a URL, as those of a proxy."""
+
+NETWORK_TYPES = ("nfs", "nfs4", "lustre", "ceph", "gpfs", "beegfs", "fuse.glusterfs", "cifs", "smb3", "wekafs")
+
+
+def _variables(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured("login.variables")
+    for name in sorted({name for each in found.values() for name in each}):
+        if name in VARIABLES and VARIABLES[name].per_node:
+            continue
+        fix = f"see where {{hosts}} set it: grep -r {name} /etc/environment /etc/profile.d ~/.ssh/environment"
+        rule = Rule("login.variables", Severity.WARN, f"variable {name} of a login", fix)
+        yield from odd_ones(rule, {host: _shown(name, each.get(name, "")) for host, each in found.items()})
+
+
+def _shown(name: str, value: str) -> str:
+    """`value` as it may be printed: secrets tell no more than whether they are the same."""
+    if value and sounds_secret(name):
+        return _masked(value)
+    return _CREDENTIALS.sub(lambda found: f"://{_masked(found.group(1))}@", value)
+
+
+def _masked(secret: str) -> str:
+    return f"{MASK} (SHA-256 {hashlib.sha256(secret.encode()).hexdigest()[:4]}…)"
+
+
+def _identity(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured("login.identity")
+    shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
+    # Numbers are what a shared file system goes by: with other numbers, files of the same user are somebody else's.
+    severity = Severity.FAIL if shared else Severity.WARN
+    numbers = {host: f"{each['user']} {each['uid']}:{each['gid']}" for host, each in found.items()}
+    rule = Rule("login.identity", severity, "user and group numbers", "usermod --uid, groupmod --gid on {hosts}")
+    yield from odd_ones(rule, numbers)
+    groups = {host: ", ".join(each["groups"]) for host, each in found.items()}
+    yield from odd_ones(Rule("login.identity", Severity.WARN, "groups", "usermod --groups on {hosts}"), groups)
+    homes = {host: "shared" if host in shared else "local" for host in found}
+    rule = Rule("login.identity", Severity.WARN, "home directory", "findmnt --target ~ on {hosts}: is it not mounted?")
+    yield from odd_ones(rule, homes)
+    umasks = {host: str(each["umask"]) for host, each in found.items()}
+    yield from odd_ones(Rule("login.identity", Severity.WARN, "umask", "grep -i umask /etc/login.defs"), umasks)
+
+
+def _locale(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured("login.identity")
+    for host, each in found.items():
+        if not each["locale_is_there"]:
+            text = f"locale {each['locale']} is named and not installed: programs fall back to ASCII"
+            yield Finding("login.locale", Severity.WARN, (host,), text, f"locale-gen {each['locale']}, or LANG=C.UTF-8")
+    named = {host: each["locale"] for host, each in found.items() if each["locale_is_there"]}
+    yield from odd_ones(Rule("login.locale", Severity.WARN, "locale", "update-locale LANG=C.UTF-8 on {hosts}"), named)
+
+
+def _ask_identity(host: object, wanted: object) -> dict[str, Any]:
+    return {"login.identity": None}
+
+
+CHECKS = (
+    Check(
+        "login.variables",
+        "environment variables of a login",
+        "NCCL_, CUDA_, OMP_ and their kin change algorithms and interfaces on one node alone: hangs without a message.",
+        "the majority; variables that may differ between nodes are left alone (reference of variables)",
+        Severity.WARN,
+        lambda host, wanted: {"login.variables": None},
+        _variables,
+        at_start=True,
+    ),
+    Check(
+        "login.identity",
+        "user, groups and home",
+        "Shared file systems go by numbers: the same user with another number cannot write its own checkpoints.",
+        "the majority; user numbers fail where homes are on a network file system, and warn elsewhere",
+        Severity.FAIL,
+        _ask_identity,
+        _identity,
+        at_start=True,
+    ),
+    Check(
+        "login.locale",
+        "locale of a login",
+        "Text files are read with the locale's encoding: a tokenizer's file that one node cannot decode ends the run.",
+        "the majority; a locale that is named must be installed",
+        Severity.WARN,
+        _ask_identity,
+        _locale,
+        at_start=True,
+    ),
+)

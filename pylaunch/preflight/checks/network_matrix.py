@@ -1,0 +1,208 @@
+"""The ways between hosts, as connections show: every host to every other, on ports like those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight import mesh
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.matrix import Blame, Pair, blames, grouped
+from pylaunch.preflight.survey import Survey, Wanted
+
+RENDEZVOUS = "rendezvous"
+OPEN = "open {ports} between the members: pylaunch provision --roles firewall, or the cloud's security group"
+HEADERS = {4: 40, 6: 60}
+TIMESTAMPS = 12
+"""Bytes of the TCP option that Linux sends in every segment."""
+
+SLACK = 20
+"""Bytes by which a segment may be smaller without anything between being to blame."""
+
+_HOW = {
+    "silent": "get no answer: something drops them",
+    "refused": "are refused, though it listens: a firewall rejects them, or another machine has its address",
+    "mute": "are accepted and nobody answers: something between takes them for it",
+    "closed": "are accepted and cut off: something between looks into them",
+    "stranger": "are answered by another program",
+    "nameless": "fail, as its address does not resolve",
+}
+
+
+def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    return {mesh.MATRIX: None}
+
+
+def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
+    """How connections ended: pair → kind of port → end."""
+    return {
+        (source, target): kinds
+        for source, found in survey.measured(mesh.MATRIX).items()
+        for target, kinds in found["row"].items()
+    }
+
+
+def _ports(survey: Survey) -> Iterable[Finding]:
+    ends = _ends(survey)
+    told = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
+    for way, pairs in grouped(told).items():
+        if way in ("ok", "other", "stalled"):
+            continue
+        for kinds in sorted(set(pairs.values()), key=sorted):
+            failed = {pair for pair, which in pairs.items() if which == kinds}
+            measured = {pair for pair, which in ends.items() if kinds <= which.keys()}
+            for blame in blames(failed, measured):
+                yield _closed(survey, blame, kinds, set(ends[next(iter(sorted(failed)))]) == kinds, way)
+
+
+def _way(end: Mapping[str, Any]) -> str:
+    return f"fail: {end['text']}" if end["end"] == "unreachable" else str(end["end"])
+
+
+def _closed(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool, way: str) -> Finding:
+    first = survey.cluster.names[0]
+    is_needed = kinds != {RENDEZVOUS} or blame.incoming in (first, None)
+    ports = _ports_named(survey, blame, kinds, is_all)
+    how = _HOW.get(way, way)
+    if blame.incoming is None:
+        host, text = str(blame.outgoing), f"connections from it to the other hosts' {ports} {how}"
+    elif blame.outgoing is None:
+        host, text = blame.incoming, f"connections from the other hosts to its {ports} {how}"
+    else:
+        host, text = blame.outgoing, f"connections from it to {ports} of {blame.incoming} {how}"
+    severity = Severity.FAIL if is_needed else Severity.WARN
+    if not is_needed:
+        text += f"; ranks meet there only when it is the first host, now {first}"
+    role = "firewall" if way in ("silent", "refused") or way.startswith("fail") else ""
+    return Finding("network.ports", severity, (host,), text, fix=OPEN.format(ports=f"TCP {ports}"), role=role)
+
+
+def _ports_named(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool) -> str:
+    if kinds == {RENDEZVOUS}:
+        return f"rendezvous port {survey.wanted.port}"
+    target = blame.incoming or next(name for name in survey.cluster.names if name != blame.outgoing)
+    found = survey.measured(mesh.MATRIX).get(target)
+    reach = (
+        f" ({found['ephemeral_range'][0]}-{found['ephemeral_range'][1]})" if found and found["ephemeral_range"] else ""
+    )
+    if is_all and RENDEZVOUS in kinds:
+        return f"ports, rendezvous ({survey.wanted.port}) and ephemeral{reach}"
+    if RENDEZVOUS in kinds:
+        return f"rendezvous port {survey.wanted.port} and some ephemeral ports{reach}"
+    return f"ephemeral ports{reach}"
+
+
+def _free(survey: Survey) -> Iterable[Finding]:
+    first = survey.cluster.names[0]
+    for host, found in survey.measured(mesh.MATRIX).items():
+        taken = found["taken"]
+        if taken is None:
+            continue
+        by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken['why']}"
+        run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
+        text = f"rendezvous port {survey.wanted.port} is {by}{run}"
+        stop = f"pylaunch stop {taken['run']}" if taken["run"] else "choose another with --port"
+        if host == first and survey.wanted.any_port:
+            text += "; start takes the next one that is free"
+            yield Finding("network.port_free", Severity.NOTE, (host,), text)
+        elif host == first:
+            yield Finding("network.port_free", Severity.FAIL, (host,), text, fix=stop)
+        else:
+            text += f"; ranks meet there only when it is the first host, now {first}"
+            yield Finding("network.port_free", Severity.NOTE, (host,), text, fix=stop)
+
+
+def _addresses(survey: Survey) -> Iterable[Finding]:
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for (source, target), kinds in _ends(survey).items():
+        others = {end["name"] for end in kinds.values() if end["end"] == "other"}
+        for other in others:
+            wrong.setdefault((target, other), []).append(source)
+    for (target, other), sources in wrong.items():
+        address = survey.wanted.peers.get(target, "")
+        text = f"{address}, the address of {target} for ranks, is answered by {other} for these hosts"
+        yield Finding("network.addresses", Severity.FAIL, tuple(sources), text, fix=f"ip neigh show to {address}")
+
+
+def _path(survey: Survey) -> Iterable[Finding]:
+    ends = _ends(survey)
+    small = {pair: _shortfall(survey, pair, kinds) for pair, kinds in ends.items()}
+    stalled = {pair for pair, kinds in ends.items() if any(end["end"] == "stalled" for end in kinds.values())}
+    for blame in blames(stalled, ends):
+        text = "connections {way} open, and full packets do not get through: the path is narrower than both MTUs say"
+        yield _between(blame, text, Severity.FAIL)
+    clamped = {pair: found for pair, found in small.items() if found is not None and pair not in stalled}
+    for said in dict.fromkeys(clamped.values()):
+        for blame in blames([pair for pair, found in clamped.items() if found == said], ends):
+            segment, expected = said
+            text = (
+                f"packets {{way}} carry {segment} bytes where both MTUs allow {expected}: something between is narrower"
+            )
+            yield _between(blame, text, Severity.WARN)
+
+
+def _between(blame: Blame, text: str, severity: Severity) -> Finding:
+    fix = "ping -M do -s SIZE between the two, and mend the MTU of what lies between (VLAN, tunnel, switch)"
+    if blame.incoming is None:
+        return Finding("network.path_mtu", severity, (str(blame.outgoing),), text.format(way="from it"), fix=fix)
+    if blame.outgoing is None:
+        return Finding("network.path_mtu", severity, (blame.incoming,), text.format(way="to it"), fix=fix)
+    way = f"from it to {blame.incoming}"
+    return Finding("network.path_mtu", severity, (blame.outgoing,), text.format(way=way), fix=fix)
+
+
+def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
+    """Bytes that a segment carries and could carry; None when it is full, or nobody knows."""
+    segments = [end["segment"] for end in kinds.values() if end["end"] == "ok"]
+    mtus = [_mtu_of_way(survey, pair[0], pair[1]), _mtu_of_way(survey, pair[1], pair[0])]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if not segments or len(known) < 2:
+        return None
+    family = 6 if ":" in survey.wanted.peers[pair[1]] and _is_address(survey.wanted.peers[pair[1]]) else 4
+    expected = min(known) - HEADERS[family] - TIMESTAMPS
+    return (max(segments), expected) if max(segments) < expected - SLACK else None
+
+
+def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
+    """MTU of the interface over which `source` sends to `target`."""
+    way = survey.measured("network.routes").get(source, {}).get(survey.wanted.peers.get(target, ""), {})
+    read = survey.measured("network.interfaces").get(source, {}).get(way.get("interface"), {})
+    mtu: int | None = read.get("mtu")
+    return mtu
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+CHECKS = (
+    Check(
+        "network.ports", "hosts reach each other's ports",
+        "NCCL and gloo listen on ephemeral ports that nobody chooses: opening the rendezvous port alone is not enough.",
+        "every host connects to two ephemeral ports and the rendezvous port of every other",
+        Severity.FAIL, _asked, _ports,
+    ),
+    Check(
+        "network.port_free", "the rendezvous port is free",
+        "Ranks that find somebody else there hang, or talk to him.",
+        "bound and listened on for a moment", Severity.FAIL, _asked, _free,
+    ),
+    Check(
+        "network.addresses", "an address leads to one host",
+        "Two machines with one address answer by turns, and ranks join the wrong one.",
+        "each host must answer with its own name", Severity.FAIL, _asked, _addresses,
+    ),
+    Check(
+        "network.path_mtu", "full packets get through",
+        "Where they do not, connections open and then hang as soon as tensors flow.",
+        "32 KiB over every connection; the size of its segments with the MTUs of both ends",
+        Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, "network.interfaces": None}, _path,
+    ),
+)  # fmt: skip

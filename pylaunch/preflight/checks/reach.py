@@ -1,0 +1,190 @@
+"""How hosts are reached and named: SSH, the login shell, Python, names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight import mesh
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.result import REACH
+from pylaunch.preflight.survey import Survey, Wanted
+
+PYTHON_NEEDED = (3, 8)
+SHELL_PATIENCE_S = 2.0
+"""A login shell that does nothing takes some milliseconds; every command of every verb waits for it again."""
+
+HOST_BASELINE = "pylaunch provision --roles host_baseline"
+
+
+def _ssh(survey: Survey) -> Iterable[Finding]:
+    for host, why in survey.unreachable.items():
+        yield Finding(REACH, Severity.FAIL, (host,), why.reason, fix=why.hint or "", evidence=why.evidence)
+
+
+def _shell(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(mesh.SHELL).items():
+        if found["noise"]:
+            yield Finding(
+                "reach.shell", Severity.FAIL, (host,),
+                f"the login shell prints into the connection: {found['noise'][0][:120]!r}",
+                fix="in its rc files, move what prints below: case $- in *i*) ;; *) return ;; esac",
+                evidence=tuple(found["noise"]),
+            )  # fmt: skip
+        if found["seconds"] > SHELL_PATIENCE_S:
+            yield Finding(
+                "reach.shell", Severity.WARN, (host,),
+                f"the login shell takes {found['seconds']:.1f} s before a command runs, expected under "
+                f"{SHELL_PATIENCE_S:g}",
+                fix="in its rc files, move what is slow below: case $- in *i*) ;; *) return ;; esac",
+            )  # fmt: skip
+
+
+def _python(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("reach.identity").items():
+        version = tuple(int(part) for part in found["python"].split(".")[:2] if part.isdigit())
+        if version < PYTHON_NEEDED:
+            path = survey.cluster[host].agent_python
+            yield Finding(
+                "reach.python", Severity.FAIL, (host,), f"{path} is Python {found['python']}, expected 3.8 or newer",
+                fix="install a newer one and name it in the inventory: pylaunch_agent_python=",
+            )  # fmt: skip
+
+
+def _sudo(survey: Survey) -> Iterable[Finding]:
+    for host, why in survey.measured("reach.sudo").items():
+        if why is not None:
+            yield Finding(
+                "reach.sudo", Severity.NOTE, (host,),
+                f"the user may not become root without a password ({why}): provision needs it, start does not",
+                fix="pylaunch provision --ask-become-pass, or allow it in sudoers",
+            )  # fmt: skip
+
+
+def _hostname(survey: Survey) -> Iterable[Finding]:
+    named: dict[str, dict[str, list[str]]] = {}
+    for host, found in survey.measured("reach.identity").items():
+        named.setdefault(found["hostname"], {}).setdefault(found["network"], []).append(host)
+    for name, machines in named.items():
+        if len(machines) > 1:
+            yield Finding(
+                "reach.hostname", Severity.WARN, tuple(host for hosts in machines.values() for host in hosts),
+                f"{len(machines)} machines call themselves {name}: NCCL tells machines apart by their names, among "
+                "others, and logs cannot",
+                fix="hostnamectl set-hostname NAME",
+            )  # fmt: skip
+
+
+def _asked_names(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    return {"reach.names": [*wanted.peers, *(each for each in wanted.peers.values() if not _is_address(each))]}
+
+
+def _names(survey: Survey) -> Iterable[Finding]:
+    identities = survey.measured("reach.identity")
+    has = {
+        host.name: {*identities.get(host.name, {}).get("addresses", ()), host.address, host.rank_address}
+        for host in survey.cluster.hosts
+    }
+    for observer, found in survey.measured("reach.names").items():
+        yield from _own_name(observer, found["own"], found["addresses"].get(found["own"]), has[observer])
+        for peer in survey.cluster.hosts:
+            if peer.name != observer and peer.name in identities:
+                for name in dict.fromkeys((peer.name, peer.rank_address)):
+                    if name in found["addresses"]:
+                        yield from _peer_name(observer, peer, name, found["addresses"][name], has[peer.name])
+
+
+def _own_name(host: str, name: str, addresses: list[str] | None, has: set[str]) -> Iterable[Finding]:
+    if addresses is None:
+        text, severity = f"its own name {name} does not resolve on it", Severity.NOTE
+    elif all(_is_loopback(address) for address in addresses):
+        text, severity = f"its own name resolves to {addresses[0]}, where no other host can reach it", Severity.NOTE
+    elif not _routable(addresses) & has:
+        text = f"its own name {name} resolves to {', '.join(addresses)}, which it does not have"
+        severity = Severity.WARN
+    else:
+        return
+    if severity is Severity.NOTE:
+        text += ": start tells torch and NCCL their interface, but JAX on CPU and MPI ask for the name"
+    yield Finding("reach.names", severity, (host,), text, fix=HOST_BASELINE, role="host_baseline")
+
+
+def _peer_name(
+    observer: str, peer: Host, name: str, addresses: list[str] | None, has: set[str]
+) -> Iterable[Finding]:  # fmt: skip
+    is_needed = name == peer.rank_address
+    severity = Severity.FAIL if is_needed else Severity.WARN
+    if addresses is None:
+        if not is_needed:
+            return
+        text = f"{name}, the address of {peer.name} for ranks, does not resolve here"
+    elif all(_is_loopback(address) for address in addresses):
+        text = f"{name} resolves to {addresses[0]} here, which is this host itself"
+    elif not _routable(addresses) & has:
+        known = ", ".join(sorted(address for address in has if _is_address(address) and not _is_local(address)))
+        text = f"{name} resolves to {', '.join(addresses)} here, and {peer.name} has {known}"
+    else:
+        return
+    yield Finding("reach.names", severity, (observer,), text, fix=HOST_BASELINE, role="host_baseline")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+def _is_local(address: str) -> bool:
+    return _is_loopback(address) or ip_address(address.partition("%")[0]).is_link_local
+
+
+def _is_loopback(address: str) -> bool:
+    return ip_address(address.partition("%")[0]).is_loopback
+
+
+def _routable(addresses: Iterable[str]) -> set[str]:
+    return {address for address in addresses if not _is_loopback(address)}
+
+
+CHECKS = (
+    Check(
+        REACH, "hosts answer over SSH",
+        "Everything that pylaunch does on a host, it does over SSH.",
+        "OpenSSH's own answer; the steps beneath it (name, way, host key, login) are tried again one by one",
+        Severity.FAIL, lambda host, wanted: {}, _ssh,
+    ),
+    Check(
+        "reach.shell", "the login shell is silent and quick",
+        "What rc files print gets between pylaunch and its agent; what they wait for, every command waits for.",
+        f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
+        Severity.FAIL, lambda host, wanted: {mesh.SHELL: None}, _shell,
+    ),
+    Check(
+        "reach.python", "an interpreter for the agent",
+        "The agent and the probe need Python 3.8 or newer on every host.",
+        "threshold: 3.8", Severity.FAIL, lambda host, wanted: {"reach.identity": None}, _python,
+    ),
+    Check(
+        "reach.sudo", "root without a password",
+        "Provisioning changes the system; a run does not need it.",
+        "sudo -n true", Severity.NOTE, lambda host, wanted: {"reach.sudo": None}, _sudo,
+    ),
+    Check(
+        "reach.hostname", "each machine has a name of its own",
+        "NCCL hashes the host name to find out which ranks share a machine.",
+        "all hosts with each other; inventory hosts that are one machine count as one",
+        Severity.WARN, lambda host, wanted: {"reach.identity": None}, _hostname,
+    ),
+    Check(
+        "reach.names", "names mean the same hosts everywhere",
+        "A rank that connects to a name, or tells others its own, must mean the machine that the others know by it.",
+        "the addresses that each host has, and the inventory's",
+        Severity.FAIL,
+        lambda host, wanted: {**_asked_names(host, wanted), "reach.identity": None}, _names,
+    ),
+)  # fmt: skip

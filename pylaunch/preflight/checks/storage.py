@@ -1,0 +1,185 @@
+"""The file systems that a run touches: whether they answer, have room, and can be written to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.preflight.uniform import size
+
+SHM_NEEDED = 256 << 20
+"""Bytes, without devices: what the role host_baseline promises; loader workers pass batches through it."""
+
+SHM_WITH_DEVICES = 1 << 30
+"""Bytes. NCCL's shared-memory transport takes about 10 MB per pair of local ranks and data loaders one batch each;
+containers start with 64 MB, which fails with "bus error" (NCCL user guide, troubleshooting: --shm-size=1g)."""
+
+SHM_FREE = 64 << 20
+"""Bytes that must be free there: a run that was killed may have left its own files."""
+
+ROOM_NEEDED = 64 << 20
+"""Bytes: what the agent wants for logs before it prepares a run."""
+
+ROOM_WANTED = 1 << 30
+"""Bytes: compilers, caches and loaders write about that much beside a run (gpud warns below 500 MB; our estimate)."""
+
+INODES_NEEDED = 1000
+"""Files that must still fit (our estimate: one import of torch leaves that many bytecode files)."""
+
+RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
+_READER = "host.filesystem"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory that a run uses, on one host."""
+
+    host: str
+    uses: tuple[str, ...]
+    """What for; several uses may share one file system."""
+
+    found: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The file system, as people read it."""
+        return f"{self.found['mount']} ({', '.join(self.uses)})"
+
+
+def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
+    questions: dict[str, Any] = {
+        f"{_READER}#{RUN_FILES}": {"path": host.node_root},
+        f"{_READER}#{TEMPORARY}": {"path": "", "write": True},
+    }
+    if wanted.workdir:
+        questions[f"{_READER}#{WORKDIR} {wanted.workdir}"] = {"path": wanted.workdir}
+    if wanted.checkpoint_dir:
+        questions[f"{_READER}#{CHECKPOINTS} {wanted.checkpoint_dir}"] = {"path": wanted.checkpoint_dir, "write": True}
+    return questions
+
+
+def _places(survey: Survey) -> Iterator[Place]:
+    """One for each file system of each host that a run writes to."""
+    for host, by_label in survey.labelled(_READER).items():
+        by_mount: dict[str, list[str]] = {}
+        for label in by_label:
+            if not label.startswith(WORKDIR):
+                by_mount.setdefault(by_label[label]["mount"], []).append(label)
+        for labels in by_mount.values():
+            yield Place(host, tuple(labels), by_label[labels[0]])
+
+
+def _writable(survey: Survey) -> Iterable[Finding]:
+    for place in _places(survey):
+        if place.found["read_only"]:
+            text = f"{place.name} is mounted read-only: nothing can be written there"
+            fix = f"findmnt {place.found['mount']}; a disk with errors is remounted so: dmesg"
+            yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
+    for host, by_label in survey.labelled(_READER).items():
+        for label, found in by_label.items():
+            if found["refused"] and not found["read_only"] and not _is_full(found):
+                text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
+                yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
+            if label.startswith(WORKDIR) and not found["exists"]:
+                text = f"{label} does not exist"
+                yield Finding("storage.writable", Severity.FAIL, (host,), text, "choose another with --workdir")
+    yield from _missing_checkpoints(survey)
+
+
+def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:
+    exists = {
+        host: found["exists"]
+        for host, by_label in survey.labelled(_READER).items()
+        for label, found in by_label.items()
+        if label.startswith(CHECKPOINTS)
+    }
+    if any(exists.values()):
+        for host in exists:
+            if not exists[host]:
+                text = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir} does not exist here, and does on other hosts"
+                fix = f"mkdir -p {survey.wanted.checkpoint_dir}, or mount it"
+                yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
+
+
+def _room(survey: Survey) -> Iterable[Finding]:
+    for place in _places(survey):
+        free = place.found["free"]
+        if place.found["read_only"]:
+            continue
+        if free < ROOM_NEEDED:
+            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_NEEDED)}"
+            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -h {place.found['mount']}")
+        elif free < ROOM_WANTED:
+            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_WANTED)}"
+            yield Finding("storage.room", Severity.WARN, (place.host,), text, f"df -h {place.found['mount']}")
+        if _is_out_of_inodes(place.found):
+            text = (
+                f"{place.name} has room for {place.found['inodes_free']} more files (inodes), expected {INODES_NEEDED}"
+            )
+            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -i {place.found['mount']}")
+
+
+def _is_full(found: dict[str, Any]) -> bool:
+    """What cannot be written because there is no room is said by storage.room."""
+    return bool(found["free"] < ROOM_NEEDED or _is_out_of_inodes(found))
+
+
+def _is_out_of_inodes(found: dict[str, Any]) -> bool:
+    # File systems that make inodes as they need them (btrfs) say that they have none at all.
+    return bool(found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED)
+
+
+def _shm(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("host.shm").items():
+        with_devices = len(survey.wanted.devices.get(host, ())) > 1
+        wanted, severity = (SHM_WITH_DEVICES, Severity.FAIL) if with_devices else (SHM_NEEDED, Severity.WARN)
+        if found["size"] < wanted:
+            text = f"/dev/shm holds {size(found['size'])}, expected at least {size(wanted)}"
+            fix = "mount -o remount,size=50% /dev/shm (in a container: --shm-size or --ipc=host)"
+            yield Finding("storage.shared_memory", severity, (host,), text, fix, "host_baseline")
+        elif found["free"] < SHM_FREE:
+            text = f"/dev/shm has {size(found['free'])} free of {size(found['size'])}, expected {size(SHM_FREE)}"
+            yield Finding("storage.shared_memory", Severity.WARN, (host,), text, "ls -lS /dev/shm")
+
+
+CHECKS = (
+    Check(
+        "storage.writable",
+        "directories of a run answer and can be written",
+        "A file system that hangs (NFS whose server is gone) takes every process that touches it with it, unkillably.",
+        "an answer within 3 s from stat, statvfs and a small file written, in a process that can be left behind",
+        Severity.FAIL,
+        _ask,
+        _writable,
+        at_start=True,
+        silence=Severity.FAIL,
+    ),
+    Check(
+        "storage.room",
+        "room on the disks of a run",
+        "A checkpoint or a log that does not fit ends the run when it has cost the most.",
+        f"threshold: {size(ROOM_NEEDED)} (fail) and {size(ROOM_WANTED)} (warn) where a run writes;"
+        f" {INODES_NEEDED} inodes",
+        Severity.FAIL,
+        _ask,
+        _room,
+        at_start=True,
+        silence=Severity.FAIL,
+    ),
+    Check(
+        "storage.shared_memory",
+        "room in /dev/shm",
+        "NCCL and data loaders share memory there; without room they die with a bus error.",
+        f"threshold: {size(SHM_NEEDED)}, with two devices or more {size(SHM_WITH_DEVICES)} (NCCL user guide);"
+        f" {size(SHM_FREE)} of it free",
+        Severity.FAIL,
+        lambda host, wanted: {"host.shm": None},
+        _shm,
+        at_start=True,
+    ),
+)

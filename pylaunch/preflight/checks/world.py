@@ -1,0 +1,106 @@
+"""What ranks run in, which must be the same for all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.model.majority import majority
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.preflight.uniform import Rule, odd_ones, shown
+
+MUST_AGREE = re.compile(
+    r"torch|jax|jaxlib|accelerate|deepspeed|nvidia-nccl-cu\d+|nvidia-cuda-runtime(-cu\d+)?|jax-cuda\d+-\w+|triton|numpy"
+)
+"""Distributions whose versions ranks must share: they talk to each other, or save what the other loads."""
+
+SHOWN_PACKAGES = 8
+
+_PROVISION = "pylaunch provision --roles python_env --limit {hosts}"
+
+
+def _ask_python(host: Host, wanted: Wanted) -> dict[str, Any]:
+    return {"world.python": wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+
+
+def _ask_libraries(host: Host, wanted: Wanted) -> dict[str, Any]:
+    return {"world.libraries": wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+
+
+def _python(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured("world.python")
+    for host, each in found.items():
+        if each is None:
+            text = f"no interpreter for the ranks at {survey.wanted.pythons[host]}"
+            provisioned = survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/")
+            fix, role = (_PROVISION, "python_env") if provisioned else ("choose another with --python", "")
+            yield Finding("world.python", Severity.FAIL, (host,), text, fix, role)
+    versions = {host: each["version"] for host, each in found.items() if each is not None}
+    yield from odd_ones(Rule("world.python", Severity.FAIL, "interpreter", _PROVISION, "python_env"), versions)
+
+
+def _libraries(survey: Survey) -> Iterable[Finding]:
+    found = {host: each for host, each in survey.measured("world.libraries").items() if each is not None}
+    installed = {host: each["distributions"] for host, each in found.items()}
+    names = sorted({name for each in installed.values() for name in each if MUST_AGREE.fullmatch(name)})
+    told: set[str] = set()
+    for name in names:
+        rule = Rule("world.libraries", Severity.FAIL, name, _PROVISION, "python_env")
+        for finding in odd_ones(rule, {host: each.get(name, "") for host, each in installed.items()}):
+            told |= set(finding.hosts)
+            yield finding
+    yield from _environments(
+        {host: each["digest"] for host, each in found.items() if host not in told}, found, installed
+    )
+
+
+def _environments(
+    digests: Mapping[str, str], found: Mapping[str, Any], installed: Mapping[str, Mapping[str, str]]
+) -> Iterable[Finding]:
+    """Hosts whose environment differs in something that need not agree."""
+    division = majority({host: each["digest"] for host, each in found.items()})
+    for digest, hosts in division.odd:
+        odd = tuple(host for host in hosts if host in digests)
+        if not odd:
+            continue
+        other = division.usual_hosts[0] if division.usual_hosts else next(host for host in found if host not in hosts)
+        evidence = _differences(installed[odd[0]], installed[other], other)
+        text = f"the Python environment ({shown(digest)}) is not that of {fold(division.usual_hosts or (other,))}"
+        yield Finding("world.libraries", Severity.WARN, odd, text, _PROVISION, "python_env", evidence)
+
+
+def _differences(here: Mapping[str, str], there: Mapping[str, str], other: str) -> tuple[str, ...]:
+    names = sorted(name for name in {*here, *there} if here.get(name) != there.get(name))
+    lines = [f"{name} {here.get(name, 'none')}, {other} has {there.get(name, 'none')}" for name in names]
+    if not lines:
+        return ("the same versions from other builds, or files recorded otherwise",)
+    more = [f"{len(lines) - SHOWN_PACKAGES} more"] if len(lines) > SHOWN_PACKAGES else []
+    return (*lines[:SHOWN_PACKAGES], *more)
+
+
+CHECKS = (
+    Check(
+        "world.python",
+        "interpreter of the ranks",
+        "Without it no rank starts; with another version, pickles, bytecode and compiled extensions do not agree.",
+        "it is there, runs, and is the version of the majority",
+        Severity.FAIL,
+        _ask_python,
+        _python,
+    ),
+    Check(
+        "world.libraries",
+        "versions of torch, CUDA, NCCL, JAX, accelerate, DeepSpeed and the rest",
+        "Ranks with other versions of NCCL or torch fail in the first collective, or hang in it.",
+        "the majority, from the records of installed distributions (nothing is imported): the named ones fail,"
+        " any other difference warns",
+        Severity.FAIL,
+        _ask_libraries,
+        _libraries,
+    ),
+)

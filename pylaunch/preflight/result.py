@@ -1,0 +1,111 @@
+"""What one preflight came to: its findings, worst first, and what was asked. Pure."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.survey import Survey
+
+REACH = "reach.host"
+"""What hosts are found by that could not be asked at all."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Findings of `checks` on `hosts`."""
+
+    hosts: tuple[str, ...]
+    checks: tuple[str, ...]
+    """Ids of those that had something to ask."""
+
+    findings: tuple[Finding, ...]
+    """Worst first."""
+
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        """A run on these hosts cannot work."""
+        return any(finding.severity is Severity.FAIL for finding in self.findings)
+
+    def count(self, severity: Severity) -> int:
+        """Findings of one severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+
+def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
+    """The findings in order, with one for every host that could not be asked."""
+    found = [*_unreachable(survey, findings), *findings]
+    order = list(Severity)
+    asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
+    ordered = sorted(found, key=lambda finding: order.index(finding.severity))
+    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds)
+
+
+def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
+    """Said once per host, whatever checks could not be asked there; not where a finding explains it already."""
+    explained = {host for finding in findings if finding.check.startswith("reach.") for host in finding.hosts}
+    return [
+        Finding(REACH, Severity.FAIL, (name,), f"cannot be asked: {why.reason}", why.hint or "")
+        for name, why in survey.unreachable.items()
+        if name not in explained
+    ]
+
+
+def junit(found: Result) -> str:
+    """The result as JUnit XML: a test case for every check on every host.
+
+    A failure fails its case, what could not be measured is an error, a warning or a note is the case's output.
+    """
+    cases = {(check, host): _Case() for check in found.checks for host in found.hosts}
+    for finding in found.findings:
+        for host in finding.hosts:
+            cases.setdefault((finding.check, host), _Case()).findings.append(finding)
+    failures = sum(any(each.severity is Severity.FAIL for each in case.findings) for case in cases.values())
+    errors = sum(case.is_error for case in cases.values())
+    suite = ElementTree.Element(
+        "testsuite",
+        name="pylaunch check",
+        tests=str(len(cases)),
+        failures=str(failures),
+        errors=str(errors),
+        time=f"{found.seconds:.3f}",
+    )
+    for (check, host), case in cases.items():
+        element = ElementTree.SubElement(suite, "testcase", classname=check, name=host)
+        case.fill(element)
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+class _Case:
+    """One check on one host."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+
+    @property
+    def is_error(self) -> bool:
+        severities = {finding.severity for finding in self.findings}
+        return Severity.UNKNOWN in severities and Severity.FAIL not in severities
+
+    def fill(self, element: ElementTree.Element) -> None:
+        tags = {Severity.FAIL: "failure", Severity.UNKNOWN: "error"}
+        for finding in self.findings:
+            body = "\n".join([*finding.evidence, *([f"fix: {finding.fix}"] if finding.fix else [])])
+            if finding.severity in tags:
+                ElementTree.SubElement(
+                    element, tags[finding.severity], message=_printable(finding.text)
+                ).text = _printable(body)
+            else:
+                said = ElementTree.SubElement(element, "system-out")
+                said.text = _printable("\n".join([f"{finding.severity.value}: {finding.text}", body]))
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that XML has no way to write."""
+    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)

@@ -1,0 +1,208 @@
+"""All checks; taking the survey that some of them need; and what they find in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.preflight import mesh
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.checks import (
+    clock,
+    code,
+    gpu,
+    gpu_health,
+    gpu_use,
+    host,
+    infiniband,
+    kernel,
+    limits,
+    login,
+    network,
+    ours,
+    reach,
+    storage,
+    world,
+)
+from pylaunch.preflight.result import REACH
+from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
+from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, program
+from pylaunch.transport.process import Together
+
+CHECKS: tuple[Check, ...] = (
+    *reach.CHECKS,
+    *network.CHECKS,
+    *clock.CHECKS,
+    *limits.CHECKS,
+    *storage.CHECKS,
+    *host.CHECKS,
+    *kernel.CHECKS,
+    *world.CHECKS,
+    *login.CHECKS,
+    *code.CHECKS,
+    *ours.CHECKS,
+    *gpu.CHECKS,
+    *gpu_health.CHECKS,
+    *gpu_use.CHECKS,
+    *infiniband.CHECKS,
+)
+
+_SUBJECTS = (
+    "reach", "network", "clock", "host", "kernel", "world", "login", "code", "ours", "occupants", "gpu", "gpu_smoke",
+    "infiniband",
+)  # fmt: skip
+"""Modules of `agent/readers`. The names of a module's readers begin with its own, so that a host is sent only what its
+questions need."""
+
+_DEADLINES: dict[str, float] = {
+    "host.filesystem": 3.0,
+    "code.tree": 4.0,
+    "gpu.smi": 20.0,
+    "gpu.nvlink": 20.0,
+    "gpu.host": 20.0,
+    "gpu_smoke.compute": 55.0,
+    "occupants.processes": 20.0,
+}
+"""Seconds, for readers whose deadline is not the usual one. A file system that takes 3 s to answer serves no run."""
+
+
+def take(
+    cluster: Cluster,
+    wanted: Wanted,
+    checks: Sequence[Check],
+    *,
+    timeout_s: float = TIMEOUT_S,
+    together: Together | None = None,
+) -> Survey:
+    """Ask every host of `cluster` what `checks` need, all at once; where files differ, once more for what to show.
+
+    The end of `together` ends the asking.
+    """
+    wanted = replace(wanted, peers={each.name: each.rank_address for each in cluster.hosts})
+    questions = {each.name: questions_for(each, wanted, checks) for each in cluster.hosts}
+    ask_all = partial(ask, timeout_s=timeout_s, together=together)
+    found = _survey(cluster, wanted, questions, ask_all)
+    if any(mesh.READINGS & asked.keys() for asked in questions.values()):
+        found = replace(found, looks=_with_conversation(found))
+    if any(check.id == REACH for check in checks):
+        found = replace(found, unreachable=_diagnosed(found))
+    to_show = code.texts_to_ask(found)
+    if not to_show:
+        return found
+    shown = _survey(cluster.only(to_show), wanted, to_show, ask_all)
+    looks = {
+        name: replace(look, readings={**look.readings, **shown.looks[name].readings}) if name in shown.looks else look
+        for name, look in found.looks.items()
+    }
+    return replace(found, looks=looks)
+
+
+def questions_for(host: Host, wanted: Wanted, checks: Sequence[Check]) -> dict[str, Any]:
+    """Reader → question, of all `checks` for one host."""
+    questions: dict[str, Any] = {}
+    for check in checks:
+        questions.update(check.asks(host, wanted))
+    return questions
+
+
+def _survey(
+    cluster: Cluster,
+    wanted: Wanted,
+    questions: Mapping[str, Mapping[str, Any]],
+    ask_all: Callable[[Cluster, Mapping[str, bytes]], Mapping[str, Answered | Unreachable | NoPython]],
+) -> Survey:
+    """Ask every host its own `questions` (host → reader → question)."""
+    programs = {
+        name: _program({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
+        for name, asked in questions.items()
+    }
+    looks, unreachable = {}, {}
+    for name, answered in ask_all(cluster, programs).items():
+        match answered:
+            case Unreachable():
+                unreachable[name] = answered
+            case NoPython():
+                unreachable[name] = Unreachable(f"no Python at {answered.path}", "pylaunch provision installs it")
+            case _:
+                looks[name] = _look(answered)
+    return Survey(cluster, wanted, looks, unreachable)
+
+
+def _with_conversation(survey: Survey) -> dict[str, Look]:
+    """The looks of hosts that answered, with what they find between each other."""
+    found = mesh.converse(survey.cluster.only(survey.looks), survey.wanted.port)
+    return {name: replace(look, readings={**look.readings, **found[name]}) for name, look in survey.looks.items()}
+
+
+def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
+    """Why hosts could not be asked, with evidence where it was OpenSSH that failed."""
+    silent = [name for name, why in survey.unreachable.items() if why.reason.startswith("ssh ")]
+    if not silent:
+        return dict(survey.unreachable)
+    from pylaunch.transport import ssh_diagnosis  # noqa: PLC0415 - paramiko takes 0.15 s, and is for this alone
+
+    evidence = ssh_diagnosis.diagnose(survey.cluster.only(silent))
+    return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
+
+
+def _program(questions: Mapping[str, Any]) -> bytes:
+    subjects = [name for name in _SUBJECTS if any(asked.split(".")[0] == name for asked in questions)]
+    modules = ["readers.frame", *(f"readers.{name}" for name in subjects)]
+    readers = ", ".join(f'**sys.modules["pylaunch.agent.readers.{name}"].READERS' for name in subjects)
+    last = f'sys.modules["pylaunch.agent.readers.frame"].main({{{readers}}}, {json.dumps(questions)!r}, {_DEADLINES!r})'
+    return program(modules, last)
+
+
+def _look(answered: Answered) -> Look:
+    readings = {
+        reader: Unmeasured(reading["unmeasured"], silent=reading.get("silent", False))
+        if "unmeasured" in reading
+        else reading["value"]
+        for reader, reading in answered["readings"].items()
+    }
+    return Look(readings, {reader: reading["seconds"] for reader, reading in answered["readings"].items()})
+
+
+def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
+    """What `checks` find; hosts where a check could not look are found too. Pure.
+
+    {hosts} in a fix becomes the hosts of the finding, once those that say the same are one.
+    """
+    found: list[Finding] = []
+    said: set[tuple[str, str]] = set()
+    for check in checks:
+        found += _unmeasured(check, survey, said)
+        found += check.judge(survey)
+    return tuple(replace(each, fix=each.fix.replace("{hosts}", fold(each.hosts))) for each in folded(found))
+
+
+def _unmeasured(check: Check, survey: Survey, said: set[tuple[str, str]]) -> Iterable[Finding]:
+    """Readers that could not look, each said once: by the first check that asks it."""
+    for each in survey.cluster.hosts:
+        look = survey.looks.get(each.name)
+        for reader in check.asks(each, survey.wanted) if look is not None else ():
+            reading = look.readings.get(reader) if look is not None else None
+            if isinstance(reading, Unmeasured) and (each.name, reader) not in said:
+                said.add((each.name, reader))
+                severity = check.silence if reading.silent else Severity.UNKNOWN
+                what = reader.partition("#")[2] or check.title
+                yield Finding(check.id, severity, (each.name,), f"{what}: {reading.reason}")
+
+
+def folded(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that say the same about several hosts, as one; in the order in which they were first said."""
+    together: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        key = (finding.check, finding.severity, finding.text, finding.fix, finding.role, finding.evidence)
+        before = together.get(key)
+        hosts = (*(before.hosts if before is not None else ()), *finding.hosts)
+        together[key] = Finding(
+            finding.check, finding.severity, hosts, finding.text, finding.fix, finding.role, finding.evidence
+        )
+    return list(together.values())

@@ -1,0 +1,92 @@
+"""What all hosts look like at one moment, next to what is wanted of them: what the checks judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pylaunch.model.cluster import Cluster
+from pylaunch.probe.ask import Unreachable
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run would need; what nobody asked for is empty and not checked."""
+
+    workdir: str = ""
+    command: tuple[str, ...] = ()
+    script: str = ""
+    """The Python script that every rank runs; it starts at `workdir` when it is relative."""
+
+    port: int | None = None
+    """Rendezvous port on the first host; None when it is not tried, as a start does, whose agent takes it itself."""
+
+    devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Accelerators the run would use, by host; a host not named computes on its CPU."""
+
+    pythons: Mapping[str, str] = field(default_factory=dict)
+    """Interpreter of the ranks, by host."""
+
+    files: tuple[str, ...] = ()
+    """Configuration files that must be the same everywhere; relative ones start at `workdir`."""
+
+    checkpoint_dir: str = ""
+    infiniband: bool = False
+    """Hosts without a working InfiniBand or RoCE device cannot take part."""
+
+    any_port: bool = False
+    """A start would take another port if this one is not free."""
+
+    peers: Mapping[str, str] = field(default_factory=dict)
+    """Rank address of every host of the cluster, by host; filled in when the survey is taken."""
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A reader could not look, and why."""
+
+    reason: str
+    silent: bool = False
+    """It gave no answer within its deadline and was killed."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one host answered."""
+
+    readings: Mapping[str, Any]
+    """Reader → what it found (JSON), None where there is no such thing, or Unmeasured."""
+
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All hosts."""
+
+    cluster: Cluster
+    wanted: Wanted
+    looks: Mapping[str, Look]
+    unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
+
+    def measured(self, reader: str) -> dict[str, Any]:
+        """What `reader` found, by host in rank order; hosts where it could not look, or was not asked, are absent."""
+        return {
+            name: self.looks[name].readings[reader]
+            for name in self.cluster.names
+            if name in self.looks
+            and reader in self.looks[name].readings
+            and not isinstance(self.looks[name].readings[reader], Unmeasured)
+        }
+
+    def labelled(self, reader: str) -> dict[str, dict[str, Any]]:
+        """What `reader` found for each of its labels ("reader#label"), by host in rank order, label by label."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in self.cluster.names:
+            look = self.looks.get(name)
+            for asked, reading in look.readings.items() if look is not None else ():
+                asked_reader, _, label = asked.partition("#")
+                if asked_reader == reader and not isinstance(reading, Unmeasured):
+                    found.setdefault(name, {})[label] = reading
+        return found

@@ -1,0 +1,54 @@
+"""Facts that all hosts should share: who says otherwise than most, as findings. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.model.majority import majority
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a difference is told."""
+
+    check: str
+    severity: Severity
+    what: str
+    """The fact: "kernel"."""
+
+    fix: str = ""
+    """What to type; {hosts} in it becomes the odd ones."""
+
+    role: str = ""
+
+
+def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
+    """A finding for every answer (host → value, "" is none) that is not the usual one; all of them at a tie."""
+    division = majority(answers)
+    for value, hosts in division.odd:
+        if division.usual_hosts:
+            expected = f"expected {shown(division.usual)} as on {fold(division.usual_hosts)}"
+        else:
+            others = [f"{shown(other)} on {fold(names)}" for other, names in division.odd if other != value]
+            expected = "no two agree" if len(others) > 3 else "; ".join(others)
+        text = f"{rule.what}: {shown(value)}, {expected}"
+        yield Finding(rule.check, rule.severity, hosts, text, rule.fix, rule.role)
+
+
+def shown(value: str | None) -> str:
+    """A value as people read it: hashes shortened, nothing as "none"."""
+    if not value:
+        return "none"
+    return f"{value[:12]}…" if len(value) == 64 else value
+
+
+def size(count: float) -> str:
+    """Bytes with a binary unit: "64 KiB", "1.5 GiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

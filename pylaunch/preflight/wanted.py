@@ -1,0 +1,27 @@
+"""What a planned run wants of its hosts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pylaunch.model.job import Framework
+from pylaunch.model.plan import RunPlan
+from pylaunch.preflight.survey import Wanted
+
+
+def wanted_by(
+    plan: RunPlan, *, files: Sequence[str] = (), checkpoint_dir: str = "", infiniband: bool = False
+) -> Wanted:
+    """All that can be known to be needed before the first rank exists."""
+    job = plan.job
+    scripted = job.framework is not Framework.COMMAND
+    return Wanted(
+        workdir="" if job.sync is not None else job.workdir,  # What travels with the run is proven by its hash.
+        command=() if job.sync is not None else job.command,
+        script=job.command[0] if scripted and job.sync is None else "",
+        devices={node.host.name: node.devices for node in plan.nodes if node.devices},
+        pythons={node.host.name: job.python or node.host.rank_python for node in plan.nodes} if scripted else {},
+        files=tuple(files),
+        checkpoint_dir=checkpoint_dir,
+        infiniband=infiniband,
+    )
