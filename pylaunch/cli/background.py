@@ -1,0 +1,43 @@
+"""A controller that goes on in the background, and the terminal that waits until it is well on its way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.errors import ExitCode
+from pylaunch.transport.process import Background
+
+POLL_S = 0.05
+
+
+def wait_until_well(run: str, background: Background, log: Path) -> int:
+    """Show what the half in the background says until its ranks run (0), or until it ended before (its exit code)."""
+    shown = 0
+    well: bool | None = None
+    while well is None:
+        try:
+            well = background.is_well(POLL_S)
+        except KeyboardInterrupt:
+            background.interrupt()
+        shown = _show(log, shown)
+    if not well:
+        code = background.exit_code()
+        _show(log, shown)
+        return code
+    console.say(
+        f"run {run} goes on in the background\n\n"
+        f"hint: pylaunch attach {run}    follows it\n"
+        f"      pylaunch logs -f {run}   shows what its ranks write\n"
+        f"      pylaunch stop {run}      ends it"
+    )
+    return ExitCode.DONE
+
+
+def _show(log: Path, shown: int) -> int:
+    """What was added to `log` since its first `shown` bytes; how long it is now."""
+    text = log.read_bytes()[shown:]
+    whole = text[: text.rfind(b"\n") + 1]
+    for line in whole.decode("utf-8", "replace").splitlines():
+        console.say(line)
+    return shown + len(whole)

@@ -1,0 +1,1 @@
+"""One module per verb: parse, call the workflow, show what it answers."""

@@ -1,0 +1,37 @@
+"""`pylaunch attach`: follow a live run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, options
+from pylaunch.cli.finding import find
+from pylaunch.cli.live import show_outcome
+from pylaunch.cli.running import exit_code
+from pylaunch.cli.terminal import watching
+from pylaunch.launch.attach import follow
+from pylaunch.store import runs
+
+
+@click.command()
+@options.run
+@options.nodes_know
+def command(run: str | None, *, inventory: Path | None) -> int:
+    """Follow RUN (the newest without) from the beginning of its logs to its end, as start does.
+
+    Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
+    """
+    record = find(run, inventory)
+    if record.outcome is not None:
+        show_outcome(record.plan, record.outcome)
+        return exit_code(record.outcome)
+    recorder = runs.Recorder(record.plan.run, console.say)
+    is_in_charge = recorder.take_charge()
+    with watching(record.plan, recorder if is_in_charge else None) as watcher:
+        outcome = follow(record, watcher)
+    if is_in_charge:
+        recorder.finish(outcome)
+    show_outcome(record.plan, outcome)
+    return exit_code(outcome)

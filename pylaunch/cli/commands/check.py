@@ -1,0 +1,187 @@
+"""`pylaunch check`: would a run work, and if not, why and what to type."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.cli import console, findings, options
+from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.finding import Finding
+from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.preflight import suite
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.result import Result, junit, result
+from pylaunch.preflight.selection import select
+from pylaunch.preflight.survey import Wanted
+from pylaunch.preflight.wanted import wanted_by
+
+EXAMPLES = """\b
+Examples:
+  pylaunch check -i cluster.ini
+  pylaunch check -i cluster.ini --checkpoint-dir /data/ckpt -- train.py --config base.yaml
+  pylaunch check -i cluster.ini --only storage,world.libraries --json
+  pylaunch check -i cluster.ini --fix
+  pylaunch check --list storage.room
+"""
+
+
+@click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
+@options.inventory
+@options.limit
+@click.option("--list", "listing", is_flag=True, help="List all checks, or explain the ones named, and leave.")
+@click.option("--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,world.python.")
+@click.option("--skip", metavar="IDS", help="Not these checks or subjects.")
+@click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
+@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
+@click.option("--nproc-per-node", type=int, metavar="N", help="Ranks on each node.  [default: one per device]")
+@click.option(
+    "--framework",
+    type=click.Choice([framework.value for framework in Framework]),
+    default=Framework.TORCHRUN.value,
+    show_default=True,
+    help="Who would start the ranks.",
+)
+@click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
+@click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
+@click.option("--port", type=int, help="Rendezvous port on the first node.  [default: any; 29500 is tried]")
+@click.option(
+    "--file", "files", multiple=True, metavar="FILE", help="A file that must be equal everywhere; repeatable."
+)
+@click.option("--checkpoint-dir", default="", metavar="DIR", help="Directory that the run writes its checkpoints to.")
+@click.option("--infiniband", is_flag=True, help="The run needs InfiniBand or RoCE on every host.")
+@click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML too.")
+@click.option("--fix", "fix", is_flag=True, help="Run the roles that findings name on their hosts, and check again.")
+@click.option("--yes", is_flag=True, help="With --fix: do not ask.")
+@options.as_json
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT [ARGS]...]")
+def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], as_json: bool, **asked: Any) -> int:
+    """Ask every host whether a run would work, and if not, why and what to type.
+
+    With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
+    Changes nothing but what --fix shows first. Exit code 3 when something fails.
+    """
+    if asked["listing"]:
+        _show_list(words, asked["only"])
+        return ExitCode.DONE
+    if asked["yes"] and not asked["fix"]:
+        raise UsageError("--yes is for --fix")
+    checks = select(
+        suite.CHECKS, only=options.words(asked["only"]), skip=options.words(asked["skip"]), deep=asked["deep"]
+    )
+    cluster = load_cluster(inventory, limit=limit)
+    wanted = _wanted(cluster, words, asked)
+    cluster = cluster.only(cluster.names[: asked["nodes"]])
+    found = run_checks(cluster, wanted, checks)
+    if asked["fix"]:
+        found = _fixed(cluster, wanted, checks, found, sure=asked["yes"])
+    if asked["junit_file"] is not None:
+        with options.writing("--junit", asked["junit_file"]):
+            asked["junit_file"].write_text(junit(found))
+    if as_json:
+        console.json_data(findings.as_json(found))
+    else:
+        _show(found)
+    return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
+
+
+def run_checks(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...]) -> Result:
+    """Ask and judge."""
+    begun = time.monotonic()
+    survey = suite.take(cluster, wanted, checks)
+    return result(survey, checks, suite.judge(survey, checks), time.monotonic() - begun)
+
+
+def _wanted(cluster: Cluster, words: tuple[str, ...], asked: dict[str, Any]) -> Wanted:
+    """What the run would need; without a script, only what was named."""
+    job = JobSpec(
+        command=words or ("",),
+        framework=Framework(asked["framework"]),
+        workdir=asked["workdir"] or str(Path.cwd()),
+        ranks_per_node=asked["nproc_per_node"],
+        nodes=asked["nodes"],
+        python=asked["python"],
+        rendezvous_port=asked["port"],
+    )
+    if not job.workdir.startswith("/"):
+        raise UsageError(f"--workdir {job.workdir}: expected an absolute path")
+    relative = [each for each in asked["files"] if not each.startswith("/")]
+    if relative and not words and not asked["workdir"]:
+        raise UsageError(f"--file {relative[0]}: relative paths start at the working directory", hint="--workdir DIR")
+    wanted = wanted_by(
+        plan_run(cluster, job, "check"),
+        files=asked["files"],
+        checkpoint_dir=asked["checkpoint_dir"],
+        infiniband=asked["infiniband"],
+    )
+    port: dict[str, Any] = {"port": asked["port"] or USUAL_PORT, "any_port": asked["port"] is None}
+    if words:
+        return replace(wanted, **port)
+    return Wanted(
+        workdir=asked["workdir"] or ("/" if asked["files"] else ""),
+        **port,
+        devices=wanted.devices,
+        pythons=wanted.pythons if asked["python"] else {},
+        files=wanted.files,
+        checkpoint_dir=wanted.checkpoint_dir,
+        infiniband=wanted.infiniband,
+    )
+
+
+def _show(found: Result) -> None:
+    for line in findings.all_lines(found.findings):
+        console.data(line)
+    console.say(findings.summary(found), style="red" if found.failed else "green")
+
+
+def _fixed(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...], found: Result, *, sure: bool) -> Result:
+    """`found` again after what can be mended was, or as it was when there is nothing to mend or nobody wants it."""
+    from pylaunch.cli import fixing  # noqa: PLC0415 -- it brings all of Ansible, which takes as long as asking three hosts
+
+    plan = fixing.repairs(cluster, found.findings)
+    if not plan:
+        console.say("no finding names a role that would mend it")
+        return found
+    for line in findings.all_lines(_with_role(found)):
+        console.say(line)
+    fixing.show(plan)
+    if not sure and not click.confirm("run these roles there?", err=True):
+        raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
+    fixing.mend(cluster, plan)
+    return run_checks(cluster, wanted, checks)
+
+
+def _with_role(found: Result) -> list[Finding]:
+    return [finding for finding in found.findings if finding.role]
+
+
+def _show_list(words: tuple[str, ...], only: str | None) -> None:
+    named = (*words, *options.words(only))
+    chosen = select(suite.CHECKS, only=named, deep=True)
+    if named:
+        console.data("\n\n".join(explained(check) for check in chosen))
+        return
+    rows = [(check.id, check.severity.value, check.title, check.compares) for check in chosen]
+    console.table(("id", "severity", "title", "compares"), rows)
+
+
+def explained(check: Check) -> str:
+    """All that is known of a check."""
+    when = "only with --deep" if check.deep else "also before every start" if check.at_start else "by pylaunch check"
+    return inspect.cleandoc(
+        f"""
+        {check.id}: {check.title}
+          why       {check.why}
+          compares  {check.compares}
+          severity  at worst {check.severity.value}
+          asked     {when}
+        """
+    )

@@ -1,0 +1,139 @@
+"""`pylaunch clean`: nothing of runs that are over, and of training that nobody runs any more, is left on the hosts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import Enum
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, options
+from pylaunch.cli.sweeping import described
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import alike, fold
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.occupancy.look import Swept, sweep
+from pylaunch.occupancy.processes import Occupant
+from pylaunch.probe.ask import Unreachable
+
+
+class Stale(Enum):
+    """What to do with processes of the same user whose launcher is gone."""
+
+    ASK = "ask"
+    KILL = "kill"
+    SHOW = "show"
+
+
+@click.command()
+@options.inventory
+@options.limit
+@click.option(
+    "--stale",
+    type=click.Choice([each.value for each in Stale]),
+    default=Stale.ASK.value,
+    show_default=True,
+    help="Training processes of yours whose launcher is gone: ask whether to end them, end them, or show them.",
+)
+@click.option("--port", type=int, default=USUAL_PORT, show_default=True, help="Rendezvous port that may be held.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed and ended; change nothing.")
+@click.option("--yes", is_flag=True, help="Answer yes when asked.")
+@options.as_json
+def command(
+    inventory: Path | None, limit: str | None, *, port: int, dry_run: bool, as_json: bool, **asked: object
+) -> int:  # fmt: skip
+    """Remove what is left of runs that are over, end what nobody runs any more, and prove that nothing is left.
+
+    Processes of live runs, of your own live launchers and terminals, and of other users are never touched.
+    """
+    cluster = load_cluster(inventory, limit=limit)
+    swept, unreachable = sweep(cluster, port, {}, dry_run=dry_run)
+    _show(swept, dry_run=dry_run)
+    found = {name: each.after.occupancy.stale for name, each in swept.items() if each.after.occupancy.stale}
+    ended: Mapping[str, Swept] = {}
+    if found and not dry_run and _wants_end(Stale(asked["stale"]), found, yes=bool(asked["yes"])):
+        ended, lost = sweep(cluster.only(found), port, found, dry_run=False)
+        unreachable |= lost
+        for name, each in ended.items():
+            for phrase in each.ended:
+                console.say(f"{name}: ended {phrase}")
+    last = {**swept, **ended}
+    if as_json:
+        console.json_data(_as_data(cluster, swept, ended, unreachable))
+    return _verdict(last, unreachable, dry_run=dry_run)
+
+
+def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: bool) -> bool:
+    if stale is Stale.SHOW:
+        return False
+    if stale is Stale.KILL or yes:
+        return True
+    if not sys.stdin.isatty():
+        return False
+    number = sum(map(len, found.values()))
+    what = "this process" if number == 1 else f"these {number} processes"
+    return click.confirm(f"end {what} on {fold(found)}?", default=False, err=True)
+
+
+def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:
+    for name, each in swept.items():
+        for phrase in each.removed:
+            console.say(f"{name}: {'would remove' if dry_run else 'removed'} {phrase}")
+        for phrase in each.left:
+            console.say(f"{name}: could not remove {phrase}")
+        seen = each.after.occupancy
+        for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
+            for occupant in occupants:
+                console.say(f"{name}: {word}: {described(occupant)}")
+        for port, user in seen.hidden_listeners:
+            console.say(f"{name}: another user's: port {port} is held by a process of {user} that cannot be seen")
+    for hosts, unread in alike({name: each.after.unread for name, each in swept.items()}):
+        console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
+    blind = {name: each.after.occupancy.unseen for name, each in swept.items() if each.after.occupancy.unseen}
+    for hosts, users in alike({name: (users,) for name, users in blind.items()}):
+        console.say(f"{hosts}: could not see what processes of {', '.join(users)} hold")
+
+
+def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], *, dry_run: bool) -> int:
+    """Say how the hosts stand; 3 when something of this user's is left or a host could not be asked."""
+    unclean = {name for name, each in last.items() if each.left or each.stays or each.after.occupancy.stale}
+    unclean |= {
+        name for name, each in last.items() if any(u.subject == "occupants.processes" for u in each.after.unread)
+    }
+    clean = [name for name, each in last.items() if name not in unclean and not (dry_run and each.removed)]
+    if clean:
+        proof = "clean: nothing of yours is left of runs that are over"
+        console.say(f"{fold(clean)}: {'nothing to remove, nothing to end' if dry_run else proof}")
+    for name, each in last.items():
+        for phrase in each.stays:
+            console.say(f"{name}: survives SIGKILL: {phrase}")
+    for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
+        console.say(f"{hosts}: not known to be clean: {reason}")
+    if unclean and not dry_run:
+        console.say(f"{fold(unclean)}: not clean\n\nhint: pylaunch clean --stale kill --limit {fold(unclean)}")
+    return ExitCode.CLUSTER_NOT_READY if unreachable or (unclean and not dry_run) else ExitCode.DONE
+
+
+def _as_data(
+    cluster: Cluster, first: Mapping[str, Swept], then: Mapping[str, Swept], unreachable: Mapping[str, Unreachable]
+) -> dict[str, object]:
+    return {
+        name: {"unreachable": unreachable[name].reason}
+        if name not in first
+        else {
+            "removed": first[name].removed,
+            "not_removed": first[name].left,
+            "stale": [asdict(each) for each in first[name].after.occupancy.stale],
+            "at_work": [asdict(each) for each in first[name].after.occupancy.at_work],
+            "foreign": [asdict(each) for each in first[name].after.occupancy.foreign],
+            "unseen_users": first[name].after.occupancy.unseen,
+            "ended": then[name].ended if name in then else (),
+            "stale_now": [asdict(each) for each in (then[name] if name in then else first[name]).after.occupancy.stale],
+        }
+        for name in cluster.names
+    }

@@ -1,0 +1,131 @@
+"""`pylaunch env`: lock the Python environment that provision installs on every host; lint variables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, options, variables
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.inventory import load_cluster
+from pylaunch.model.variables.lint import Severity
+from pylaunch.provision.environment import CONTROLLER_PYTHON, Locked, LockRequest, Manifest, lock, read_manifest
+from pylaunch.store.paths import project_directory
+
+MIB = 1 << 20
+
+
+@click.group()
+def command() -> None:
+    """Lock the Python environment that provision installs, and lint environment variables.
+
+    The Python environment belongs to a cluster and lives next to its inventory, in .pylaunch/environment.
+    """
+
+
+def _directory(inventory: Path | None) -> Path:
+    sources = load_cluster(inventory).sources
+    return project_directory(Path(sources[0]) if sources else Path.cwd() / "cluster.ini") / "environment"
+
+
+inventory_option = click.option(
+    "-i", "--inventory", type=click.Path(path_type=Path), help="Inventory of the cluster it is for."
+)
+environment_option = click.option(
+    "-o",
+    "--environment",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory to keep it in, instead of .pylaunch/environment next to the inventory.",
+)
+
+
+@command.command("lock")
+@click.argument("requirements", nargs=-1, required=True, type=click.Path(path_type=Path))
+@inventory_option
+@environment_option
+@click.option("--python", default=CONTROLLER_PYTHON, show_default=True, help="Python version of the hosts.")
+@click.option("--upgrade", is_flag=True, help="Look for newer versions, though the requirements did not change.")
+def lock_command(
+    requirements: tuple[Path, ...],
+    inventory: Path | None,
+    directory: Path | None,
+    python: str,
+    upgrade: bool,
+) -> None:
+    """Resolve REQUIREMENTS files to wheels, pin each by hash, and pack them for the hosts.
+
+    A file may be one of pip's (hashes in it are obeyed), a uv.lock with its pyproject.toml, or a pylock.toml. pip
+    resolves them, with the user's own configuration of indexes and local directories.
+    """
+    directory = directory or _directory(inventory)
+    request = LockRequest(requirements, directory.absolute(), python, upgrade)
+    with console.talk.status("resolving requirements and fetching wheels"):
+        locked = lock(request)
+    console.say(summary(locked, request.directory))
+
+
+@command.command("show")
+@inventory_option
+@environment_option
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+def show_command(inventory: Path | None, directory: Path | None, as_json: bool) -> None:
+    """List what the environment is made of."""
+    directory = directory or _directory(inventory)
+    manifest = read_manifest(directory)
+    if manifest is None:
+        raise UsageError(f"no environment in {directory}", hint="pylaunch env lock requirements.txt")
+    if as_json:
+        console.json_data(asdict(manifest))
+    else:
+        console.say(described(manifest))
+        console.table(["package", "version"], list(manifest.packages.items()))
+
+
+@command.command("lint")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@options.as_json
+def lint_command(files: tuple[str, ...], as_json: bool) -> ExitCode:
+    """Judge the variables of NCCL, PyTorch, gloo and JAX in FILEs: unknown names, impossible values, contradictions.
+
+    A FILE whose name ends in .conf is read as NCCL reads its own; any other, and - for stdin, as lines NAME=VALUE.
+    Without FILE: what a process would get here, from the environment, ~/.nccl.conf and /etc/nccl.conf. Ends with 2
+    when there are errors.
+    """
+    if files:
+        findings = [finding for name in files for finding in variables.lint_text(_text(name), name)]
+    else:
+        findings = list(variables.lint_this_machine(os.environ))
+    if as_json:
+        console.json_data(variables.report(findings))
+    else:
+        variables.show(findings)
+    return ExitCode.USAGE if any(each.severity is Severity.ERROR for each in findings) else ExitCode.DONE
+
+
+def _text(name: str) -> str:
+    if name == "-":
+        return sys.stdin.read()
+    try:
+        return Path(name).read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def summary(locked: Locked, directory: Path) -> str:
+    """What locking did, in one line."""
+    if not locked.is_new:
+        return f"nothing new: {described(locked.manifest)}"
+    return f"locked: {described(locked.manifest)}, in {directory}"
+
+
+def described(manifest: Manifest) -> str:
+    """An environment in one line."""
+    return (
+        f"environment {manifest.id}, {len(manifest.packages)} packages for Python {manifest.python} "
+        f"on {manifest.machine}, {manifest.archive_bytes // MIB} MiB"
+    )

@@ -1,0 +1,60 @@
+"""`pylaunch gpus`: every device of every host, and who holds it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, options
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.model.hostset import alike, fold
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.occupancy.devices import DeviceView, devices
+from pylaunch.occupancy.look import look
+
+
+@click.command()
+@options.inventory
+@options.limit
+@options.as_json
+def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
+    """Show every device of every host: what it is, how full, which run leases it, and who holds it without a lease."""
+    cluster = load_cluster(inventory, limit=limit)
+    views, unreachable = look(cluster, USUAL_PORT)
+    rows = [row for host in cluster.hosts if host.name in views for row in devices(host, views[host.name])]
+    if as_json:
+        console.json_data([asdict(row) for row in rows])
+    elif rows:
+        columns = ("HOST", "GPU", "MODEL", "MEMORY", "UTIL", "LEASED TO", "HELD WITHOUT LEASE BY")
+        console.table(columns, [_row(row) for row in rows])
+    without = [name for name in views if not any(row.host == name for row in rows)]
+    if without:
+        console.say(f"{fold(without)}: no devices, neither in the inventory (gpus=, devices=) nor by nvidia-smi")
+    complaints = {name: (view.complaint,) for name, view in views.items() if view.complaint is not None}
+    for hosts, complaint in alike(complaints):
+        console.say(f"{hosts}: nvidia-smi: {complaint}")
+    for hosts, unread in alike({name: view.unread for name, view in views.items()}):
+        console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
+    for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
+        console.say(f"{hosts}: {reason}")
+    return ExitCode.CLUSTER_NOT_READY if unreachable else ExitCode.DONE
+
+
+def _row(row: DeviceView) -> tuple[str, ...]:
+    memory = "" if row.memory_total_mib is None else f"{row.memory_used_mib}/{row.memory_total_mib} MiB"
+    holders = "; ".join(
+        f"{occupant}" + ("" if occupant.memory_mib is None else f" {occupant.memory_mib} MiB")
+        for occupant in row.unleased
+    )
+    return (
+        row.host,
+        str(row.index),
+        row.model or "",
+        memory,
+        "" if row.utilization_percent is None else f"{row.utilization_percent} %",
+        "" if row.lease is None else row.lease.words,
+        holders,
+    )

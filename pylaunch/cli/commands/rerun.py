@@ -1,0 +1,39 @@
+"""`pylaunch rerun`: start again what a run was, under a new id."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, environment, options, sync, variables
+from pylaunch.cli.at_start import at_start_checks
+from pylaunch.cli.finding import find
+from pylaunch.cli.running import Manner, run_plan
+from pylaunch.launch.cargo import Cargo
+from pylaunch.model.argv import quoted_with_env
+from pylaunch.model.plan import plan_run
+from pylaunch.render import render
+from pylaunch.store import runs
+
+
+@click.command()
+@options.run
+@options.nodes_know
+@click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
+def command(run: str | None, *, inventory: Path | None, detach: bool) -> int:
+    """Start the job of RUN (the newest without) again: same command, options and hosts, a new run id."""
+    before = find(run, inventory).plan
+    job = before.job
+    tree = sync.again(job.sync) if job.sync is not None else None
+    if tree is not None and job.sync is not None:
+        job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
+    cargo = Cargo(environment.again(job.secrets, os.environ), tree)
+    everybody = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
+    plan = plan_run(everybody, job, runs.new_run_id())
+    commands = render(plan)
+    variables.check_plan(plan, commands)
+    console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {job.workdir}")
+    return run_plan(plan, Manner(at_start_checks(), detach=detach, cargo=cargo))

@@ -1,0 +1,312 @@
+"""`pylaunch start`: plan, prepare, start together, follow to the end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console, environment, options, sync, variables
+from pylaunch.cli.at_start import at_start_checks
+from pylaunch.cli.live import counted
+from pylaunch.cli.running import Manner, run_plan
+from pylaunch.cli.sweeping import end_stale
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.inventory import load_cluster
+from pylaunch.launch.cargo import Cargo
+from pylaunch.launch.queue import Turn
+from pylaunch.launch.session import TakenError
+from pylaunch.launch.tree import Tree
+from pylaunch.model.argv import Argv, quoted, quoted_with_env
+from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, RankOrder
+from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan, plan_run
+from pylaunch.model.secret import MASK
+from pylaunch.model.size import shown_size
+from pylaunch.model.topology import groups
+from pylaunch.render import remarks, render
+from pylaunch.store import runs
+
+MIN_NODE_TIMEOUT_S = 3
+"""Nodes are asked for a word every second."""
+
+AUTO = "auto"
+LEAST_LOG = 4 << 20
+"""Bytes: less would cut what a log begins with and what a failure ends with."""
+
+EXAMPLES = """\b
+Examples:
+  pylaunch start -i cluster.ini -- train.py --epochs 3
+  pylaunch start -i cluster.ini --nodes 2 --nproc-per-node 4 --env NCCL_DEBUG=WARN -- train.py
+  pylaunch start -i cluster.ini --framework jax -- jax_train.py
+  pylaunch start -i cluster.ini -- hostname
+"""
+
+
+@click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
+@options.inventory
+@options.limit
+@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
+@click.option(
+    "--nproc-per-node",
+    default="auto",
+    metavar="auto|N",
+    show_default=True,
+    help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
+)
+@click.option(
+    "--rank-order",
+    type=click.Choice([order.value for order in RankOrder]),
+    default=RankOrder.INVENTORY.value,
+    show_default=True,
+    help="Which hosts get neighbouring ranks; topology: those that stand together, as the inventory says.",
+)
+@click.option(
+    "--framework",
+    type=click.Choice([AUTO, *(framework.value for framework in Framework)]),
+    default=AUTO,
+    show_default=True,
+    help="What the ranks are given; auto is torchrun for SCRIPT.py, command for any other program.",
+)
+@environment.options
+@sync.options
+@click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
+@click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
+@click.option("--port", type=int, help="Rendezvous port on the first node.  [default: one that is free there]")
+@click.option(
+    "--interface",
+    metavar="NAME",
+    help="Network interface of the ranks on every node.  [default: the inventory's, else by route to the other nodes]",
+)
+@click.option("--max-restarts", type=int, default=0, metavar="N", help="Start again, up to N times, after a failure.")
+@click.option("--spares", type=int, default=0, metavar="N", help="Keep N hosts ready to replace nodes that fail.")
+@click.option("--min-nodes", type=int, metavar="N", help="Restart on as few as N nodes.  [default: all]")
+@click.option(
+    "--grace",
+    type=float,
+    metavar="SECONDS",
+    help="From SIGTERM to SIGKILL.  [default: 10 when you stop the run, 1 after a failure]",
+)
+@click.option(
+    "--start-timeout", type=float, default=60.0, show_default=True, help="Seconds nodes may take to be ready."
+)
+@click.option(
+    "--log-limit",
+    default="1GiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Bytes that each log file may take on its node; the beginning and the newest stay. 0: no limit.",
+)
+@click.option(
+    "--collect", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Bring all logs here at the end."
+)
+@click.option(
+    "--node-timeout", type=float, default=10.0, show_default=True, help="Seconds of silence until a node is lost."
+)
+@click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
+@click.option(
+    "--kill-on-disconnect", is_flag=True, help="Stop the run when its controller is silent for --node-timeout."
+)
+@click.option("--no-check", is_flag=True, help="Do not ask the hosts the checks that belong to a start.")
+@click.option("--skip", metavar="IDS", help="Not these checks or subjects, comma-separated: storage,code.tree.")
+@click.option("--queue", is_flag=True, help="Wait, first come first served, while other runs hold the devices or port.")
+@click.option("--queue-timeout", type=float, metavar="SECONDS", help="With --queue: give up after this long.")
+@click.option(
+    "--stale",
+    type=click.Choice(["leave", "kill"]),
+    default="leave",
+    show_default=True,
+    help="kill first ends what nobody runs any more on the hosts (see pylaunch clean).",
+)
+@click.option("--dry-run", is_flag=True, help="Print the plan and leave; no host is contacted.")
+@options.as_json
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SCRIPT [ARGS]...")
+def command(
+    inventory: Path | None, limit: str | None, dry_run: bool, as_json: bool, detach: bool, **asked: object
+) -> int:  # fmt: skip
+    """Start SCRIPT on all nodes at the same moment, follow it, and say how it ended.
+
+    Every node is prepared first; if one refuses, nothing starts and all reasons are shown. The first failing rank
+    stops all others. Ctrl-C stops the run cleanly, a second one kills it.
+    """
+    env = environment.given(asked, os.environ)
+    tree = sync.given(asked)
+    job = _job(asked, env, tree)
+    checks = at_start_checks(skip=options.words(asked["skip"]), none=bool(asked["no_check"]))
+    collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
+    manner = Manner(checks, detach, _turn(asked), Cargo(env.secrets, tree), collect_to)
+    cluster = load_cluster(inventory, limit=limit)
+    plan = plan_run(cluster, job, runs.new_run_id())
+    commands = render(plan)
+    variables.check_plan(plan, commands)
+    for remark in remarks(plan):
+        console.say(remark)
+    if dry_run:
+        _show_plan(plan, commands, as_json=as_json)
+        return ExitCode.DONE
+    if as_json:
+        raise UsageError("--json goes with --dry-run", hint="pylaunch status --json, once the run has started")
+    if asked["stale"] == "kill":
+        end_stale(plan.cluster, job.rendezvous_port or USUAL_PORT)
+    while True:
+        try:
+            return run_plan(plan, manner)
+        except TakenError:
+            if manner.turn is None or detach:
+                raise
+            console.say("another run, which did not wait, was faster: waiting again")
+            plan = plan_run(cluster, job, runs.new_run_id())
+
+
+def _turn(asked: Mapping[str, object]) -> Turn | None:
+    timeout = asked["queue_timeout"]
+    if not asked["queue"]:
+        if timeout is not None:
+            raise UsageError(
+                "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
+            )
+        return None
+    return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
+
+
+def _job(asked: Mapping[str, object], env: environment.Environment, tree: Tree | None) -> JobSpec:
+    words = tuple(map(str, _sequence(asked["words"])))
+    if not words:
+        raise UsageError("nothing to run", hint="pylaunch start -- train.py")
+    framework = _framework(str(asked["framework"]), words)
+    workdir = _workdir(asked["workdir"]) if tree is None else sync.workdir(asked["workdir"], tree)
+    if tree is not None and (framework is not Framework.COMMAND or "/" in words[0]):
+        sync.check_script(tree, workdir, words[0])
+    return JobSpec(
+        command=words,
+        framework=framework,
+        workdir=workdir,
+        ranks_per_node=_ranks_per_node(str(asked["nproc_per_node"])),
+        rank_order=RankOrder(str(asked["rank_order"])),
+        nodes=asked["nodes"] if isinstance(asked["nodes"], int) else None,
+        env=env.plain,
+        secrets=tuple(env.secrets),
+        sync=None if tree is None else sync.as_asked(tree, tuple(map(str, _sequence(asked["sync_exclude"])))),
+        python=str(asked["python"]) if asked["python"] else None,
+        rendezvous_port=asked["port"] if isinstance(asked["port"], int) else None,
+        interface=str(asked["interface"]) if asked["interface"] else None,
+        log_limit=_log_limit(str(asked["log_limit"])),
+        grace=None if asked["grace"] is None else _seconds("--grace", asked["grace"]),
+        start_timeout=_seconds("--start-timeout", asked["start_timeout"]),
+        node_timeout=_node_timeout(asked["node_timeout"]),
+        max_restarts=int(str(asked["max_restarts"])),
+        spares=int(str(asked["spares"])),
+        min_nodes=asked["min_nodes"] if isinstance(asked["min_nodes"], int) else None,
+        ends_with_controller=bool(asked["kill_on_disconnect"]),
+    )
+
+
+def _framework(asked: str, words: Argv) -> Framework:
+    """auto looks at the name of the program alone; what a script imports is its own business."""
+    is_script = words[0].endswith(".py")
+    if asked == AUTO:
+        return Framework.TORCHRUN if is_script else Framework.COMMAND
+    framework = Framework(asked)
+    if framework is not Framework.COMMAND and not is_script:
+        raise UsageError(
+            f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
+            hint=f"pylaunch start --framework command -- {quoted(words)}",
+        )
+    return framework
+
+
+def _workdir(asked: object) -> str:
+    workdir = str(asked or Path.cwd())
+    if not workdir.startswith("/"):
+        raise UsageError(
+            f"--workdir {workdir}: expected an absolute path", hint=f"--workdir {Path(workdir).absolute()}"
+        )
+    return workdir
+
+
+def _log_limit(text: str) -> int:
+    size = options.size("--log-limit", text)
+    if 0 < size < LEAST_LOG:
+        raise UsageError(f"--log-limit {text}: expected {shown_size(LEAST_LOG)} at least, or 0")
+    return size
+
+
+def _sequence(value: object) -> tuple[object, ...]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _ranks_per_node(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--nproc-per-node {text}: expected auto or a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(option: str, value: object) -> timedelta:
+    seconds = float(str(value))
+    if not 0 <= seconds <= 86400:
+        raise UsageError(f"{option} {seconds:g}: expected 0 … 86400 seconds")
+    return timedelta(seconds=seconds)
+
+
+def _node_timeout(value: object) -> timedelta:
+    if not MIN_NODE_TIMEOUT_S <= float(str(value)) <= 3600:
+        raise UsageError(f"--node-timeout {value}: expected {MIN_NODE_TIMEOUT_S} … 3600 seconds")
+    return timedelta(seconds=float(str(value)))
+
+
+def _shown_env(plan: RunPlan, *parts: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process as they may be printed."""
+    shown = {name: value for part in parts for name, value in part.items()}
+    return shown | dict.fromkeys(plan.job.secrets, MASK)
+
+
+def _show_plan(plan: RunPlan, commands: tuple[tuple[NodePlan, NodeCommand], ...], *, as_json: bool) -> None:
+    if as_json:
+        console.json_data(
+            {
+                "world_size": plan.world_size,
+                "workdir": plan.job.workdir,
+                "sync": None if plan.job.sync is None else plan.job.sync.tree,
+                "node_environment": NODE_ENVIRONMENT,
+                "rank_order": plan.job.rank_order.value,
+                "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
+                "nodes": [
+                    {
+                        "host": node.host.name,
+                        "node_rank": node.node_rank,
+                        "topology": "/".join(node.host.topology) or None,
+                        "devices": node.devices,
+                        "env": _shown_env(plan, words.env),
+                        "launcher": words.launcher,
+                        "ranks": [
+                            {"rank": rank.rank, "argv": each.argv, "env": _shown_env(plan, words.env, each.env)}
+                            for rank, each in zip(node.ranks, words.ranks, strict=True)
+                        ],
+                    }
+                    for node, words in commands
+                ],
+            }
+        )
+        return
+    console.data(f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}, in {plan.job.workdir}")
+    if plan.job.sync is not None:
+        console.data(f"{TREE} is shipped: {sync.described(plan.job.sync)}")
+    if plan.job.rank_order is RankOrder.TOPOLOGY:
+        places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
+        console.data(f"rank order by topology: {'; '.join(places)}")
+    console.data(f"below these variables, each node's own: {NODE_ENVIRONMENT}, where provision wrote it")
+    if plan.job.rendezvous_port is None:
+        console.data(f"{PORT_ENTRY}: chosen on {plan.coordinator.host.name}, the first free one from 29500 on")
+    if plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
+        console.data("interface: chosen on the node, by its route to the others, where no variable names one")
+    for node, words in commands:
+        console.data(f"\n{node.host.name} (node {node.node_rank}, {node.host.address})")
+        if words.launcher:
+            console.data(f"  launcher: {quoted(words.launcher)}")
+        for rank, each in zip(node.ranks, words.ranks, strict=True):
+            console.data(f"  rank {rank.rank}: {quoted_with_env(_shown_env(plan, words.env, each.env), each.argv)}")

@@ -1,0 +1,126 @@
+"""The variables of a run as its flags give them: plain ones, and secrets apart from everything that is kept."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from pylaunch.cli import console
+from pylaunch.errors import UsageError
+from pylaunch.model.environment_file import NAME, read_environment
+from pylaunch.model.secret import Secrets, sounds_secret
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_OPTIONS = (
+    click.option(
+        "--env", "env", multiple=True, metavar="NAME[=VALUE]",
+        help="Set in every rank; without =VALUE the value that pylaunch itself has. Repeatable.",
+    ),
+    click.option(
+        "--env-file", "env_file", multiple=True, metavar="FILE",
+        help="Variables for every rank, one NAME=VALUE a line; --env wins over it. Repeatable.",
+    ),
+    click.option(
+        "--secret", "secret", multiple=True, metavar="NAME",
+        help="Give ranks this variable of ours; its value is never printed or recorded. Repeatable.",
+    ),
+    click.option(
+        "--secret-file", "secret_file", multiple=True, metavar="FILE", help="Secrets as in --env-file. Repeatable.",
+    ),
+)  # fmt: skip
+
+
+def options(command: F) -> F:
+    """The flags that `given` understands."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a run is given, by variable."""
+
+    plain: Mapping[str, str]
+    secrets: Secrets
+
+
+def given(asked: Mapping[str, object], ours: Mapping[str, str]) -> Environment:
+    """The variables of the flags in `asked`; `ours` is the environment of pylaunch itself.
+
+    A variable whose name says that it is a secret becomes one, however it is given. Raises UsageError for what cannot
+    be read, is not there, or is given both ways.
+    """
+    plain: dict[str, str] = {}
+    for path in _words(asked["env_file"]):
+        plain |= read_environment(_text("--env-file", path), path, ours)
+    for word in _words(asked["env"]):
+        name, value = _variable(word, ours)
+        plain[name] = value
+    secrets: dict[str, str] = {}
+    for path in _words(asked["secret_file"]):
+        secrets |= read_environment(_text("--secret-file", path), path, ours)
+        _warn_if_open(path)
+    for word in _words(asked["secret"]):
+        name = _secret_name(word, ours)
+        secrets[name] = ours[name]
+    both = sorted(plain.keys() & secrets.keys())
+    if both:
+        raise UsageError(f"{', '.join(both)}: given as a variable and as a secret", hint="leave --env away")
+    secrets |= {name: value for name, value in plain.items() if sounds_secret(name)}
+    return Environment({name: value for name, value in plain.items() if name not in secrets}, Secrets(secrets))
+
+
+def again(names: Sequence[str], ours: Mapping[str, str]) -> Secrets:
+    """The secrets that an earlier run named, as `ours` has them now. Raises UsageError for one that is not there."""
+    return Secrets({_secret_name(name, ours): ours[name] for name in names})
+
+
+def _words(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def _variable(word: str, ours: Mapping[str, str]) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not NAME.fullmatch(name):
+        raise UsageError(f"--env {name}: expected NAME=VALUE or NAME", hint="--env NCCL_DEBUG=WARN")
+    if equals:
+        return name, value
+    if name not in ours:
+        raise UsageError(f"--env {name}: there is no such variable here", hint=f"--env {name}=VALUE")
+    return name, ours[name]
+
+
+def _secret_name(word: str, ours: Mapping[str, str]) -> str:
+    name, equals, _ = word.partition("=")
+    if not NAME.fullmatch(name):
+        raise UsageError("--secret: expected the NAME of a variable", hint="--secret HF_TOKEN")
+    if equals:
+        raise UsageError(
+            f"--secret {name}=…: a value on a command line can be read by everybody on this machine",
+            hint=f"--secret {name}, with {name} in the environment; or --secret-file FILE",
+        )
+    if name not in ours:
+        raise UsageError(f"--secret {name}: there is no such variable here", hint=f"read -rs {name} && export {name}")
+    return name
+
+
+def _text(option: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option} {path}: not UTF-8 at byte {error.start}") from None
+
+
+def _warn_if_open(path: str) -> None:
+    mode = Path(path).stat().st_mode
+    if stat.S_ISREG(mode) and mode & 0o077:
+        console.say(f"warning: {path} is open to others (mode {stat.S_IMODE(mode):04o}); close it: chmod 600 {path}")

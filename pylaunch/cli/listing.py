@@ -1,0 +1,89 @@
+"""Runs as `ps` and `status` show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pylaunch.cli import console
+from pylaunch.launch.attach import Standing, ask
+from pylaunch.model.argv import quoted
+from pylaunch.model.hostset import fold
+from pylaunch.model.run import Event, RunRecord
+from pylaunch.model.usage import NodeUsage
+from pylaunch.store.runs import Recorder, controller
+
+
+class Quiet:
+    """A `launch.Watcher` that only keeps the record, if it is ours to keep."""
+
+    usage_every_s = 0.0
+
+    def __init__(self, recorder: Recorder | None) -> None:
+        self._recorder = recorder
+
+    def event(self, event: Event) -> None:
+        """Keep it."""
+        if self._recorder is not None:
+            self._recorder.append(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Nobody asked for output."""
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Nobody asked."""
+
+    def phase(self, text: str) -> None:
+        """Nobody waits."""
+
+
+def standing(record: RunRecord) -> Standing:
+    """How `record`'s run stands. Asks its nodes when the record does not know the end, and keeps what it learns
+    unless a controller is in charge of it."""
+    if record.outcome is not None:
+        return Standing((), record.outcome)
+    is_led = controller(record.plan.run) is not None
+    recorder = None if is_led else Recorder(record.plan.run, console.say)
+    answer = ask(record, Quiet(recorder), is_led=is_led)
+    if answer.outcome is not None and recorder is not None:
+        recorder.finish(answer.outcome)
+    return answer
+
+
+def word(answer: Standing) -> str:
+    """The status of a run in one word."""
+    if answer.outcome is not None:
+        return answer.outcome.status.value
+    phases = {node.phase for node in answer.nodes}
+    for phase in ("running", "stopping", "prepared", "new", "starting"):
+        if phase in phases:
+            return phase
+    return "unreachable"
+
+
+def row(record: RunRecord, answer: Standing, now: float) -> dict[str, object]:
+    """One run as data, for tables and `--json`."""
+    ended = answer.outcome.ended_at if answer.outcome is not None else None
+    return {
+        "run": record.plan.run,
+        "status": word(answer),
+        "ranks": record.plan.world_size,
+        "hosts": fold(node.host.name for node in record.plan.nodes),
+        "created": moment(record.created_at),
+        "seconds": round((ended or now) - record.created_at, 1),
+        "command": quoted(record.plan.job.command),
+    }
+
+
+def moment(time: float) -> str:
+    """A time as people read it, in their zone."""
+    return datetime.fromtimestamp(time, tz=UTC).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+def duration(seconds: float) -> str:
+    """A length of time in two units at most: "7 s", "3 min 20 s", "2 h 5 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,111 @@
+"""What a person sees while a run goes on, and what the record keeps of it."""
+
+from __future__ import annotations
+
+import sys
+
+from pylaunch.cli import console
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.usage import NodeUsage
+from pylaunch.store.runs import Recorder
+
+LAST_LINES = 20
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rank", "6 ranks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shown(line: str) -> str:
+    """What a terminal would still show of `line`: a progress bar returns to the beginning and writes over itself."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+class Live:
+    """A `launch.Watcher`: ranks' stdout to stdout and their stderr to stderr, each line prefixed; events recorded.
+
+    Without a recorder it only shows: another controller is in charge of the record.
+    """
+
+    usage_every_s = 0.0
+
+    def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
+        self._run = plan.run
+        self._recorder = recorder
+        self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
+
+    def event(self, event: Event) -> None:
+        """Keep it; say what a person wants to hear at once."""
+        if self._recorder is not None:
+            self._recorder.append(event)
+        if event.kind is EventKind.STOP_ASKED:
+            console.say(f"stopping all nodes: {event.text}")
+        elif event.kind is EventKind.CONTACT_LOST:
+            console.say(f"{event.host}: {event.text}; trying to reach it again")
+        elif event.kind is EventKind.CONTACT_REGAINED:
+            console.say(f"{event.host}: reached again")
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """`n1:0 | text`, a whole block of lines at once."""
+        source, _, channel = stream.partition(".")
+        sink = sys.stdout if channel == "out" else sys.stderr
+        prefix = f"{f'{host}:{source}':<{self._width}} | "
+        try:
+            sink.write("".join(f"{prefix}{shown(line)}\n" for line in text.removesuffix("\n").split("\n")))
+            sink.flush()
+        except OSError as error:
+            if self._recorder is None:
+                raise
+            # Who is in charge of a run follows it to its end, whoever listens.
+            console.silence(sink)
+            hint = f"pylaunch logs -f {self._run}"
+            console.say(f"what ranks write cannot be shown here any more ({error.strerror}); the run goes on: {hint}")
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Nobody asked."""
+
+    def phase(self, text: str) -> None:
+        """What is being waited for."""
+        console.say(text)
+
+
+def show_outcome(plan: RunPlan, outcome: Outcome) -> None:
+    """The end of a run, in the words a person needs: what, where, why, what is left, and what to type next."""
+    failure = outcome.first_failure
+    hints = []
+    if outcome.status is Status.DONE:
+        hosts = fold(node.host.name for node in plan.nodes)
+        console.say(f"run {plan.run} done: {counted(plan.world_size, 'rank')} on {hosts} exited with code 0")
+    elif failure is not None:
+        others = plan.world_size - 1
+        told = f"; the other {counted(others, 'rank')} stopped with it" if others else ""
+        console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
+        for line in failure.last_lines[-LAST_LINES:]:
+            console.say(f"  {line}")
+        whose = "--launcher" if failure.rank is None else f"--rank {failure.rank}"
+        hints.append(f"pylaunch logs {plan.attempt} {whose}")
+    elif outcome.status is Status.FAILED:
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+    else:
+        console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
+    show_proof(plan, outcome)
+    if outcome.unproven:
+        hints.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
+    if hints:
+        console.say("\nhint: " + "\n      ".join(hints))
+
+
+def show_proof(plan: RunPlan, outcome: Outcome) -> None:
+    """Whether anything of the run is left on its nodes."""
+    hosts = [node.host.name for node in plan.nodes]
+    clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
+    if clean:
+        console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
+    for host, left in outcome.leftovers.items():
+        console.say(f"{host}: left behind: {'; '.join(left)}")
+    if outcome.unproven:
+        console.say(f"{fold(outcome.unproven)}: not known to be clean")

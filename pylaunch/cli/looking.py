@@ -1,0 +1,65 @@
+"""What `drift` and `attest` begin with: every host asked for all that it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import alike, fold
+from pylaunch.probe.ask import Unreachable
+from pylaunch.provision.desired import Content
+from pylaunch.provision.minority import Report
+from pylaunch.provision.verdict import unreachable_error
+from pylaunch.provision.workflow import ProvisionRequest, Survey, survey
+from pylaunch.store import content
+from pylaunch.store.paths import project_directory
+
+SHOWN_ROWS = 12
+"""Rows of one group about the same hosts, before the rest is only counted."""
+
+
+def inventory_of(cluster: Cluster, verb: str) -> Path:
+    """The inventory file. Raises UsageError for this machine alone, which has nobody to be compared with."""
+    if not cluster.sources:
+        raise UsageError(f"{verb} compares the hosts of an inventory", hint=f"pylaunch {verb} -i cluster.ini")
+    return Path(cluster.sources[0])
+
+
+def look(cluster: Cluster, inventory: Path) -> Survey:
+    """Ask every host what it is, also what no role asks about."""
+    extra_vars = {"pylaunch_project_directory": str(project_directory(inventory))}
+    request = ProvisionRequest(
+        cluster, Content(content.playbook("site"), content.roles_directory()), extra_vars=extra_vars
+    )
+    return survey(request, portraits=True)
+
+
+def raise_if_unasked(found: Survey) -> None:
+    """Raises the error for hosts that could not be asked, if there are any."""
+    missing = dict(found.unreachable)
+    for host in found.without_python:
+        missing[host] = Unreachable("no Python there", f"pylaunch provision --limit {host}")
+    if missing:
+        raise unreachable_error(missing, len(found.answers))
+
+
+def show(report: Report) -> None:
+    """The minority report as a table; what could not be read as notes."""
+    rows: list[tuple[str, ...]] = []
+    counted: dict[tuple[str, tuple[str, ...]], int] = {}
+    for oddity in report.oddities:
+        kind = (oddity.group, oddity.hosts)
+        counted[kind] = counted.get(kind, 0) + 1
+        if counted[kind] <= SHOWN_ROWS:
+            usual = f"{oddity.usual} ({oddity.usual_count})" if oddity.usual_count else "no majority"
+            why = ", ".join(map(str, oddity.why))
+            rows.append((oddity.fact, usual, fold(oddity.hosts), oddity.value, why))
+    if rows:
+        console.table(("fact", "usual (hosts)", "odd hosts", "what they have", "explained by"), rows)
+    for (group, hosts), count in counted.items():
+        if count > SHOWN_ROWS:
+            console.say(f"{fold(hosts)}: {count - SHOWN_ROWS} more of {group} (--json shows all)")
+    for names, unread in alike(report.unread):
+        console.say(f"note: {names}: not read: {unread}")

@@ -1,0 +1,113 @@
+"""The `pylaunch` command: the table of verbs, and the one place where errors become words and exit codes."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import sys
+import traceback
+
+import click
+
+from pylaunch import __version__
+from pylaunch.cli import console
+from pylaunch.errors import ExitCode, PylaunchError
+
+VERBS = {
+    "provision": "Bring every host of the inventory to the same known state",
+    "verify": "Verify every host against what the roles promise, as tests with a JUnit report",
+    "drift": "Show every fact on which the hosts disagree, and what explains it",
+    "attest": "Record what every host is, sealed by its hash, or check hosts against a record",
+    "check": "Ask every host whether a run would work, and if not, why and what to type",
+    "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
+    "rerun": "Start the job of an earlier run again, under a new id",
+    "ps": "List runs, live and past",
+    "status": "Show one run: nodes, ranks, how far it is or how it ended",
+    "logs": "Show what the ranks of a run wrote",
+    "attach": "Follow a live run again",
+    "stop": "Stop a run and prove that nothing of it is left",
+    "gpus": "Show every device of every host, and who holds it",
+    "clean": "Remove what runs that are over, and training that nobody runs any more, left on the hosts",
+    "env": "Lock the Python environment that provision installs; lint environment variables",
+    "trust": "Learn the host keys of the inventory's hosts into the project's known_hosts",
+    "lab": "A real cluster on this machine, for trying and testing",
+}
+"""Each verb is the module of the same name in `cli/commands/`, imported when it is used."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+class Verbs(click.Group):
+    """The verbs of `VERBS`, loaded one at a time so that `pylaunch start` pays only for itself."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command behind a verb, or None for an unknown one. Each module calls its command `command`."""
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"pylaunch.cli.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb. That the reader of our stdout is gone (`pylaunch logs | head`) is nothing wrong, and nothing
+        is left to say; where it arrives, click would exit with 1."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            console.silence(sys.stdout)
+            return ExitCode.DONE
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Help without importing any verb."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(__version__, message="pylaunch %(version)s")
+def pylaunch() -> None:
+    """From bare Linux machines to a training job whose ranks all started together."""
+
+
+def main() -> None:
+    """Entry point: run the command line and exit with one of the documented codes."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; the exit code. The only place that turns exceptions into words."""
+    try:
+        answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False)
+    except PylaunchError as error:
+        console.say(error.render())
+        return error.exit_code
+    except click.exceptions.Abort:
+        console.say("interrupted")
+        return ExitCode.INTERRUPTED
+    except KeyboardInterrupt:
+        console.say("interrupted")
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        asked = context.command_path if context is not None else "pylaunch"
+        console.say(f"error: {error.format_message()}\n\nhint: {asked} --help")
+        return ExitCode.USAGE
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            return _bug()
+        where = f"{error.filename}: " if error.filename else ""
+        hint = "pylaunch writes to TMPDIR, its state directory and beside the inventory: make room there"
+        console.say(f"error: {where}{error.strerror}\n\nhint: {hint}")
+        return ExitCode.USAGE
+    except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
+        return _bug()
+    return answer if isinstance(answer, int) else ExitCode.DONE
+
+
+def _bug() -> int:
+    console.say(f"{traceback.format_exc()}\nerror: this is a bug in pylaunch {__version__}; the trace is above")
+    return ExitCode.BUG

@@ -1,0 +1,109 @@
+"""Findings about variables as a person reads them, and what verbs do with them before they act."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.errors import UsageError
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
+from pylaunch.model.variables.files import read_environment_file, read_nccl_conf, settings_of
+from pylaunch.model.variables.lint import Circumstances, Finding, Setting, Severity, machines
+from pylaunch.model.variables.together import judge
+
+SYSTEM_CONF = Path("/etc/nccl.conf")
+
+
+def lint_text(text: str, name: str) -> tuple[Finding, ...]:
+    """Findings about the text of a file; a name that ends in .conf is taken for NCCL's own format."""
+    read = read_nccl_conf if name.endswith(".conf") else read_environment_file
+    settings, findings = read(text, name)
+    return tuple(sorted((*findings, *judge(settings)), key=lambda finding: int(finding.where.rpartition(":")[2])))
+
+
+def lint_this_machine(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+    """What a process with `environment` would get here: the environment wins over the user's file, that over /etc's."""
+    chosen = environment.get("NCCL_CONF_FILE")
+    users = Path(chosen) if chosen else Path.home() / ".nccl.conf"
+    findings: list[Finding] = []
+    settings: list[Setting] = settings_of(environment, "environment")
+    for path in (users, SYSTEM_CONF):
+        if path.is_file():
+            read, problems = read_nccl_conf(path.read_text(errors="replace"), str(path))
+            settings += read
+            findings += problems
+    return (*findings, *judge(settings))
+
+
+def show(findings: Sequence[Finding]) -> None:
+    """All findings to stdout, and how many to stderr."""
+    for finding in findings:
+        console.data("\n".join((f"{finding.severity.name.lower()}: {finding.line}", *details(finding))))
+    counts = Counter(finding.severity for finding in findings)
+    told = [
+        f"{counts[severity]} {severity.name.lower()}{'s' if counts[severity] > 1 else ''}"
+        for severity in sorted(Severity, reverse=True)
+        if counts[severity]
+    ]
+    console.say(", ".join(told) or "nothing to say")
+
+
+def details(finding: Finding) -> list[str]:
+    """What goes below a finding: what to write, and where that is documented."""
+    lines = [f"  instead: {finding.instead}"] if finding.instead else []
+    if finding.source is not None:
+        lines.append(f"  source: {finding.source.title}, {finding.source.url}")
+    return lines
+
+
+def report(findings: Sequence[Finding]) -> list[dict[str, str | None]]:
+    """All findings for `--json`."""
+    return [
+        {
+            "severity": finding.severity.name.lower(),
+            "where": finding.where,
+            "subject": finding.subject,
+            "message": finding.message,
+            "instead": finding.instead,
+            "source": finding.source.url if finding.source is not None else None,
+        }
+        for finding in findings
+    ]
+
+
+def check_plan(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> None:
+    """Say once what is doubtful in the environment of a run. Raises UsageError for what cannot be meant."""
+    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
+    findings: dict[Finding, None] = {}
+    for _, words in commands:
+        # A port that the first node will choose is judged as any port.
+        chosen = {
+            name: value.replace(PORT_ENTRY, str(USUAL_PORT))
+            for name, value in words.env.items()
+            if name not in plan.job.env
+        }
+        settings = [*settings_of(plan.job.env, "--env"), *settings_of(chosen, "inventory")]
+        findings |= dict.fromkeys(judge(settings, circumstances))
+    refuse_errors(tuple(findings))
+
+
+def refuse_errors(findings: Sequence[Finding]) -> None:
+    """Say the warnings. Raises UsageError when there are errors."""
+    for finding in findings:
+        if finding.severity is Severity.WARNING:
+            console.say(f"warning: {_with_instead(finding)}")
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        count = "a variable" if len(errors) == 1 else f"{len(errors)} variables"
+        raise UsageError(
+            f"{count} cannot be obeyed",
+            evidence=[_with_instead(finding) for finding in errors],
+            hint="every variable is described in docs/reference/environment-variables.md",
+        )
+
+
+def _with_instead(finding: Finding) -> str:
+    return f"{finding.line}; instead: {finding.instead}" if finding.instead else finding.line

@@ -1,0 +1,53 @@
+"""Whether nodes may run together: they must agree in what ranks that talk to each other share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Agreement, Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.majority import majority
+
+_HINTS = {
+    "environment digest": "pylaunch provision --roles python_env --limit {hosts}",
+    "torch": "pylaunch provision --roles python_env --limit {hosts}",
+    "nccl": "pylaunch provision --roles python_env --limit {hosts}",
+    "gpu driver": "install the same driver on {hosts} and reboot; what else differs there: pylaunch drift",
+    "kernel series": "boot {hosts} into the kernel of the others; what else differs there: pylaunch drift",
+}
+_DRIFT = "everything that differs: pylaunch drift"
+
+
+def judge(cluster: Cluster, essentials: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """What to warn of: nodes that differ in `essentials` (host → name → value), and what to type.
+
+    Hosts whose policy is off are not compared. Raises ClusterNotReadyError where one that is compared says refuse.
+    """
+    policies = {host: cluster[host].attestation for host in essentials}
+    compared = {host: facts for host, facts in essentials.items() if policies[host] is not Agreement.OFF}
+    lines, hints = [], []
+    for name in dict.fromkeys(name for facts in compared.values() for name in facts):
+        division = majority({host: facts.get(name, "") for host, facts in compared.items()})
+        if division.odd:
+            answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
+            told = "; ".join(f"{_shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
+            odd = fold(host for _, hosts in division.odd for host in hosts)
+            lines.append(f"{name}: {told}")
+            hints.append(_HINTS.get(name, _DRIFT).format(hosts=odd))
+    if not lines:
+        return ()
+    hints = list(dict.fromkeys(hints))
+    if any(policies[host] is Agreement.REFUSE for host in compared):
+        raise ClusterNotReadyError(
+            "hosts differ in what their ranks must share, so no rank was started",
+            evidence=lines,
+            hint="\n      ".join([*hints, "to start all the same: pylaunch_attestation=warn in the inventory"]),
+        )
+    return (*(f"warning: hosts differ: {line}" for line in lines), *(f"hint: {hint}" for hint in hints))
+
+
+def _shown(value: str | None) -> str:
+    if not value:
+        return "none"
+    return f"{value[:12]}…" if len(value) == 64 else value

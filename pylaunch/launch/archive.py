@@ -1,0 +1,51 @@
+"""The agent as one file that any Python ≥ 3.8 runs, the same bytes for the same source."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass
+from importlib import resources
+
+from pylaunch import __version__
+
+PACKAGE = f"""\
+__version__ = "{__version__}"
+import os, sys
+__path__ += [place for place in (os.path.join(entry, "pylaunch") for entry in sys.path) if os.path.isdir(place)]
+""".encode()
+"""The package in the archive. It is on the path of ranks, where a whole pylaunch that is installed stays importable."""
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class AgentArchive:
+    """The bytes of the zipapp, and the name they have on nodes."""
+
+    data: bytes
+    version: str
+    """The first 16 hex digits of the SHA-256 of `data`."""
+
+
+def build() -> AgentArchive:
+    """The agent of this pylaunch, and pylaunch.runtime for the ranks that it starts."""
+    source = resources.files("pylaunch.agent")
+    modules = {item.name: item.read_bytes() for item in source.iterdir() if item.name.endswith(".py")}
+    for name in ("facts.py", "gpu.py", "portrait.py", "queue.py", "sweep.py"):
+        del modules[name]  # They travel with the probe alone.
+    files = {f"pylaunch/agent/{name}": content for name, content in modules.items()}
+    files["pylaunch/__init__.py"] = PACKAGE
+    for item in resources.files("pylaunch.runtime").iterdir():
+        if item.name.endswith(".py"):
+            files[f"pylaunch/runtime/{item.name}"] = item.read_bytes()
+    files["__main__.py"] = files.pop("pylaunch/agent/__main__.py")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED, 9)
+    data = buffer.getvalue()
+    return AgentArchive(data, hashlib.sha256(data).hexdigest()[:16])

@@ -1,0 +1,194 @@
+"""Coming back to a run: follow it again, read what it wrote, stop it, or ask how it stands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from pylaunch.agent import wire
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.follow import Follower, rank_streams
+from pylaunch.launch.link import Agent, AgentAbsentError, Link, RunUnknownError
+from pylaunch.launch.run import on_fleet
+from pylaunch.launch.skipped import LIVE_LAG, told
+from pylaunch.launch.watcher import Watcher
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import NodePlan
+from pylaunch.model.run import Event, EventKind, RunRecord
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """How one node of a run stands."""
+
+    host: str
+    phase: str
+    """A phase of the agent, or "unreachable"."""
+
+    running: tuple[int, ...] = ()
+    reason: str = ""
+
+
+def follow(record: RunRecord, watcher: Watcher) -> Outcome:
+    """Follow a live run to its end, from the beginning of its logs. Ctrl-C stops the run, as in start.
+
+    Raises ClusterNotReadyError when no node of it can be reached.
+    """
+
+    async def work(fleet: Fleet) -> Outcome:
+        follower = Follower(record.plan, fleet, watcher, streams=rank_streams(record.plan))
+        _need_one(record, await _attach(fleet, record, follower))
+        watcher.event(Event(time.time(), EventKind.ATTACHED))
+        return await follower.follow()
+
+    return on_fleet(record.plan, _agent(record), work)
+
+
+def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> Outcome:
+    """End a run on every node that can be reached, and learn whether anything is left there."""
+
+    async def work(fleet: Fleet) -> Outcome:
+        follower = Follower(record.plan, fleet, watcher, streams=[])
+        _need_one(record, await _attach(fleet, record, follower))
+        follower.order_stop("stopped with pylaunch stop", grace)
+        return await follower.follow()
+
+    return on_fleet(record.plan, _agent(record), work)
+
+
+LAUNCHER_STREAMS = ["launcher.out", "launcher.err"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What to read of a run's logs."""
+
+    nodes: Sequence[NodePlan]
+    streams: list[str]
+    stay: bool = False
+    """Go on until the run ends."""
+
+    tail: int | None = None
+    """Begin with so many last lines of each stream; None is with the first."""
+
+    since: float | None = None
+    """Leave away what was written before this time (our clock); None is nothing."""
+
+
+def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
+    """Relay what was written until now, or until the run ends. Ctrl-C ends the reading alone."""
+
+    async def work(fleet: Fleet) -> None:
+        names = [node.host.name for node in reading.nodes]
+        failures = await fleet.connect(names, "attach")
+        _need_one(record, {name: str(error) for name, error in failures.items()}, of=names)
+        for name, error in failures.items():
+            watcher.phase(f"{name}: {error}")
+        await fleet.send({name: _wanted(reading, link) for name, link in fleet.links.items()})
+        if reading.since is not None:
+            dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
+            if dateless:
+                watcher.phase(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
+        waiting = set(fleet.links)
+        while waiting:
+            host, message = await fleet.hear()
+            match message:
+                case wire.Output():
+                    watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
+                case wire.Skipped():
+                    watcher.phase(told(host, message))
+                case wire.Finished() | wire.Failed() | ConnectionEnded():
+                    waiting.discard(host)
+                case wire.CaughtUp() if not reading.stay:
+                    waiting.discard(host)
+                case Interrupted():
+                    return
+
+    on_fleet(record.plan, _agent(record), work)
+
+
+def _wanted(reading: Reading, link: Link) -> wire.Follow:
+    return wire.Follow(
+        {},
+        reading.streams,
+        tail=reading.tail,
+        lag=LIVE_LAG if reading.stay else None,
+        since=None if reading.since is None else link.clock.to_node(reading.since),
+    )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run stands: node by node, and its outcome if every node says that it is over."""
+
+    nodes: tuple[NodeState, ...]
+    outcome: Outcome | None
+
+
+def ask(record: RunRecord, watcher: Watcher, *, is_led: bool) -> Standing:
+    """How a run without an outcome stands, asked of its nodes now. One that is over gets its outcome this way.
+
+    When a controller leads it, nodes that know nothing of it may not have heard of it yet.
+    """
+    absent = "starting" if is_led and not record.has_started else "finished"
+
+    async def work(fleet: Fleet) -> Standing:
+        names = [node.host.name for node in record.plan.nodes]
+        failures = await fleet.connect(names, "attach")
+        nodes = tuple(_state(name, fleet, failures, absent) for name in names)
+        if any(node.phase != "finished" for node in nodes):
+            return Standing(nodes, None)
+        follower = Follower(record.plan, fleet, watcher, streams=[])
+        for name in failures:
+            follower.nothing_there(name)
+        outcome = await follower.follow()
+        ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
+        return Standing(nodes, replace(outcome, ended_at=ended_at))
+
+    return on_fleet(record.plan, _agent(record), work)
+
+
+def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:
+    if isinstance(failures.get(name), RunUnknownError | AgentAbsentError) and absent == "starting":
+        return NodeState(name, absent)
+    if isinstance(failures.get(name), RunUnknownError):
+        return NodeState(name, absent)
+    if name in failures:
+        return NodeState(name, "unreachable", reason=_reason(failures[name]))
+    hello = fleet.links[name].hello
+    return NodeState(name, hello.phase, tuple(hello.running))
+
+
+async def _attach(fleet: Fleet, record: RunRecord, follower: Follower) -> dict[str, str]:
+    failures = await fleet.connect([node.host.name for node in record.plan.nodes], "attach")
+    reasons = {}
+    for name, error in failures.items():
+        if isinstance(error, RunUnknownError):
+            follower.nothing_there(name)
+        else:
+            reasons[name] = _reason(error)
+            follower.given_up(name, reasons[name])
+    return reasons
+
+
+def _reason(error: Exception) -> str:
+    return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
+
+
+def _need_one(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable[str] | None = None) -> None:
+    names = list(of) if of is not None else [node.host.name for node in record.plan.nodes]
+    if len(reasons) < len(names):
+        return
+    raise ClusterNotReadyError(
+        f"run {record.plan.run}: none of its nodes ({fold(names)}) can be reached",
+        evidence=[f"{name}: {reason}" for name, reason in reasons.items()],
+        hint=f"pylaunch status {record.plan.run}",
+    )
+
+
+def _agent(record: RunRecord) -> Agent:
+    return Agent(record.agent)

@@ -1,0 +1,58 @@
+"""The synchronized start, decided: nobody is released before everybody is ready. Pure; the session obeys.
+
+Waiting ──all prepared──► released
+   │
+   ├──a node refused, was lost, or the deadline passed──► aborted, once every other node has answered too
+   │                                                      (or SETTLE later), so that all reasons are told at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+SETTLE_S = 2.0
+"""After the first bad answer, how long to wait for the others' answers."""
+
+
+class Decision(Enum):
+    """What the barrier says to do."""
+
+    WAIT = "wait"
+    RELEASE = "release"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Who is ready, who refused, and until when to wait. Times are on one monotonic clock, in seconds."""
+
+    expected: frozenset[str]
+    deadline: float
+    prepared: frozenset[str] = frozenset()
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def with_prepared(self, host: str) -> Barrier:
+        """`host` is ready."""
+        return replace(self, prepared=self.prepared | {host})
+
+    def with_refused(self, host: str, reasons: tuple[str, ...], now: float) -> Barrier:
+        """`host` will not take part. The others have SETTLE_S left to tell their own reasons."""
+        refused = {**self.refused, host: (*self.refused.get(host, ()), *reasons)}
+        deadline = min(self.deadline, now + SETTLE_S) if not self.refused else self.deadline
+        return replace(self, refused=refused, prepared=self.prepared - {host}, deadline=deadline)
+
+    def decide(self, now: float) -> Decision:
+        """What to do at `now`."""
+        if self.prepared == self.expected:
+            return Decision.RELEASE
+        answered = self.prepared | self.refused.keys()
+        if now >= self.deadline or (self.refused and answered == self.expected):
+            return Decision.ABORT
+        return Decision.WAIT
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Hosts that have not answered yet."""
+        return tuple(sorted(self.expected - self.prepared - self.refused.keys()))

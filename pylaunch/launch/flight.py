@@ -1,0 +1,105 @@
+"""A running job, decided: what each message from a node means for all nodes. Pure; `follow` obeys.
+
+The first bad end, a lost node or a person's wish stops everybody. The run is over when every node has finished or is
+lost; what it was is then read from the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from pylaunch.model.outcome import Outcome, RankEnd, Status, first_failure
+
+
+@dataclass(frozen=True)
+class StopAll:
+    """Tell every node that still runs to stop, with this much time between SIGTERM and SIGKILL."""
+
+    reason: str
+    grace: timedelta
+
+
+@dataclass(frozen=True)
+class Flight:
+    """What is known of a released run."""
+
+    ranks: Mapping[str, frozenset[int]]
+    """What runs where: ranks by host."""
+
+    ends: tuple[RankEnd, ...] = ()
+    finished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Leftovers by host, once it has finished."""
+
+    lost: Mapping[str, str] = field(default_factory=dict)
+    stopping: str = ""
+    """Why the first node that stops says it does."""
+
+    stop: StopAll | None = None
+    """The last order to stop; orders only get more urgent."""
+
+    def with_end(self, end: RankEnd, grace: timedelta) -> Flight:
+        """A rank or a launcher ended. The same end told twice (after a re-attach) counts once.
+
+        A launcher that stumbles when all of its ranks have ended well is no failure: torchrun does, on its way out,
+        when the node that keeps its store was quicker (measured with 2.13).
+        """
+        if any((known.rank, known.host) == (end.rank, end.host) for known in self.ends):
+            return self
+        if end.rank is None and self._ended_well(self.ranks[end.host]):
+            return self
+        after = replace(self, ends=(*self.ends, end))
+        return after.ordered(StopAll(f"{end.who} {end.how}", grace)) if end.failed else after
+
+    def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> Flight:
+        """Everything of the run on `host` is over. Where ranks never began, the others wait for them in vain."""
+        after = replace(self, finished={**self.finished, host: leftovers})
+        if self.ranks[host] <= {end.rank for end in self.ends if end.host == host}:
+            return after
+        return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
+
+    def with_lost(self, host: str, reason: str, grace: timedelta) -> Flight:
+        """`host` cannot be reached any more."""
+        after = replace(self, lost={**self.lost, host: reason})
+        return after.ordered(StopAll(f"{host} lost: {reason}", grace))
+
+    def with_stopping(self, host: str, reason: str) -> Flight:
+        """`host` stops, because it was told to or of itself. Where that came from, its reason says."""
+        return self if self.stopping else replace(self, stopping=reason)
+
+    def ordered(self, stop: StopAll) -> Flight:
+        """An order to stop. The first reason stays; the shorter grace wins."""
+        if self.stop is None:
+            return replace(self, stop=stop)
+        return replace(self, stop=StopAll(self.stop.reason, min(self.stop.grace, stop.grace)))
+
+    def _ended_well(self, ranks: frozenset[int]) -> bool:
+        return ranks <= {end.rank for end in self.ends if end.exit_code == 0}
+
+    @property
+    def live(self) -> tuple[str, ...]:
+        """Hosts still to be heard from."""
+        return tuple(sorted(self.ranks.keys() - self.finished.keys() - self.lost.keys()))
+
+    def outcome(self, now: float, *, asked_to_stop: bool) -> Outcome:
+        """How the run ended, or how it stands for hosts that have not answered."""
+        failure = first_failure(self.ends)
+        unproven = tuple(sorted({*self.lost, *self.live}))
+        leftovers = {host: left for host, left in self.finished.items() if left}
+        if failure is not None:
+            status, reason = Status.FAILED, f"{failure.who} {failure.how}"
+        elif asked_to_stop:
+            status, reason = Status.STOPPED, self.stop.reason if self.stop else "stopped"
+        elif self.lost:
+            host, why = next(iter(self.lost.items()))
+            status, reason = Status.FAILED, f"{host} lost: {why}"
+        elif any(end.stopped for end in self.ends):
+            status, reason = Status.STOPPED, self.stopping or "stopped from elsewhere"
+        elif (seen := sum(end.rank is not None for end in self.ends)) == sum(map(len, self.ranks.values())):
+            status, reason = Status.DONE, "every rank exited with code 0"
+        elif seen == 0:
+            status, reason = Status.REFUSED, "no rank was started"
+        else:
+            status, reason = Status.FAILED, f"only {seen} ranks were ever started"
+        return Outcome(status, reason, now, self.ends, leftovers, unproven, failure, by_hand=asked_to_stop)

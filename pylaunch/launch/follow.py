@@ -1,0 +1,183 @@
+"""Obeying `flight`: from release (or attach) to the end of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+
+from pylaunch.agent import wire
+from pylaunch.launch.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, Reconnected, Silent
+from pylaunch.launch.flight import Flight, StopAll
+from pylaunch.launch.reading import node_usage
+from pylaunch.launch.skipped import LIVE_LAG, told
+from pylaunch.launch.watcher import Watcher
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+
+PROOF_S = 15.0
+"""After SIGKILL, how long a node may take to prove that it is clean."""
+
+
+def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
+    """The streams of all ranks, or of one. What launchers say is asked for separately."""
+    ranks = range(plan.world_size) if rank is None else (rank,)
+    return [f"{each}.{channel}" for each in ranks for channel in ("out", "err")]
+
+
+class Follower:
+    """Follows one run on all of its nodes until it is over."""
+
+    def __init__(self, plan: RunPlan, fleet: Fleet, watcher: Watcher, *, streams: list[str]) -> None:
+        self._plan = plan
+        self._streams = streams
+        self._fleet = fleet
+        self._watcher = watcher
+        self._flight = Flight({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
+        self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._flight.ranks}
+        self._interrupts = 0
+        self._unheard = False
+        self._give_up_at: float | None = None
+
+    def given_up(self, host: str, reason: str) -> None:
+        """`host` could not even be connected to."""
+        self._flight = self._flight.with_lost(host, reason, self._plan.job.failure_grace)
+
+    def nothing_there(self, host: str) -> None:
+        """`host` never had anything of this run."""
+        self._flight = self._flight.with_finished(host, (), self._plan.job.failure_grace)
+
+    async def follow(self) -> Outcome:
+        """Relay output and events until every node has finished or is lost."""
+        await self._fleet.broadcast(self._wants({}), self._fleet.links)
+        self._fleet.keep_watch(self._plan.job.node_timeout.total_seconds())
+        if self._flight.stop is not None:
+            await self._stop_all(self._flight.stop)
+        while self._flight.live:
+            try:
+                async with asyncio.timeout_at(self._give_up_at):
+                    host, message = await self._fleet.hear()
+            except TimeoutError:
+                break
+            ordered = self._flight.stop
+            await self._take(host, message)
+            if self._flight.stop is not None and self._flight.stop != ordered:
+                await self._stop_all(self._flight.stop)
+        outcome = self._flight.outcome(time.time(), asked_to_stop=self._interrupts > 0)
+        self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
+        return outcome
+
+    def order_stop(self, reason: str, grace: timedelta) -> None:
+        """A person wants the run to stop; `follow` obeys."""
+        self._interrupts += 1
+        self._flight = self._flight.ordered(StopAll(reason, grace))
+
+    async def _take(self, host: str, message: object) -> None:
+        match message:
+            case wire.Output() | wire.Skipped() | wire.Usage():
+                self._show(host, message)
+            case wire.RankStarted():
+                self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
+            case wire.RankEnded() | wire.LauncherEnded():
+                self._take_end(host, message)
+            case wire.Finished():
+                self._fleet.dismiss(host)
+                self._flight = self._flight.with_finished(host, tuple(message.leftovers), self._plan.job.failure_grace)
+            case wire.Failed():
+                self._fleet.dismiss(host)
+                self.given_up(host, message.message)
+            case wire.Stopping():
+                self._flight = self._flight.with_stopping(host, message.reason)
+            case wire.PeersUnheard():
+                self._note_unheard(host, message.hosts)
+            case Interrupted():
+                self._interrupt()
+            case _:
+                await self._take_contact(host, message)
+
+    async def _take_contact(self, host: str, message: object) -> None:
+        match message:
+            case ConnectionEnded() if host in self._flight.live:
+                self._tell(EventKind.CONTACT_LOST, host, message.reason)
+                self._fleet.reconnect(host)
+            case Silent():
+                self._tell(EventKind.CONTACT_LOST, host, f"no word for {message.seconds:.0f} s")
+            case HeardAgain():
+                self._tell(EventKind.CONTACT_REGAINED, host, "")
+            case Reconnected():
+                self._tell(EventKind.CONTACT_REGAINED, host, "")
+                await self._fleet.broadcast(
+                    self._wants(self._offsets[host]),
+                    [host],
+                )
+                if (stop := self._flight.stop) is not None:
+                    await self._fleet.broadcast(wire.Stop(stop.grace.total_seconds(), stop.reason), [host])
+            case Lost():
+                self.given_up(host, message.reason)
+            case _:
+                pass  # Pong, Released on a re-attach: nothing follows from them.
+
+    def _show(self, host: str, message: wire.Output | wire.Skipped | wire.Usage) -> None:
+        if isinstance(message, wire.Usage):
+            self._watcher.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
+            return
+        self._offsets[host][message.stream] = message.offset
+        if isinstance(message, wire.Skipped):
+            self._watcher.phase(told(host, message))
+        else:
+            self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
+
+    def _wants(self, offsets: dict[str, int]) -> wire.Follow:
+        return wire.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self._watcher.usage_every_s)
+
+    def _take_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
+        if isinstance(message, wire.RankEnded):
+            rank, stopped, left = message.rank, message.stopped, (message.error, message.step)
+        else:
+            rank, stopped, left = None, self._flight.stop is not None, ("", None)
+        end = RankEnd(
+            rank=rank,
+            host=host,
+            exit_code=message.exit_code,
+            signal=message.signal,
+            time=self._fleet.our_time(host, message.time),
+            stopped=stopped,
+            last_lines=tuple(message.last_lines),
+            error=left[0],
+            step=left[1],
+        )
+        before = self._flight
+        self._flight = before.with_end(end, self._plan.job.failure_grace)
+        if self._flight is not before and rank is not None:
+            self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
+
+    def _note_unheard(self, host: str, others: list[str]) -> None:
+        self._tell(EventKind.PEERS_UNHEARD, host, fold(others))
+        if not self._unheard:
+            self._watcher.phase(
+                f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
+                "without a controller, a failure on one of them would not stop the others"
+            )
+        self._unheard = True
+
+    def _interrupt(self) -> None:
+        if self._interrupts == 0:
+            self._watcher.phase("stopping; Ctrl-C again kills at once")
+            self.order_stop("interrupted from the keyboard", self._plan.job.stop_grace)
+        else:
+            self._watcher.phase("killing")
+            self.order_stop("interrupted from the keyboard", timedelta(0))
+
+    async def _stop_all(self, stop: StopAll) -> None:
+        now = asyncio.get_running_loop().time()
+        self._give_up_at = now + stop.grace.total_seconds() + PROOF_S
+        await self._fleet.broadcast(wire.Stop(stop.grace.total_seconds(), stop.reason), self._flight.live)
+        self._tell(EventKind.STOP_ASKED, None, stop.reason)
+
+    def _tell(self, kind: EventKind, host: str | None, text: str) -> None:
+        self._watcher.event(Event(time.time(), kind, host, text=text))
+
+    def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int, text: str) -> None:
+        self._watcher.event(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))

@@ -1,0 +1,95 @@
+"""One run from planned to ended, on an event loop of its own, with Ctrl-C taken care of."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pylaunch.launch.archive import AgentArchive
+from pylaunch.launch.cargo import Cargo
+from pylaunch.launch.fleet import Fleet
+from pylaunch.launch.follow import Follower, rank_streams
+from pylaunch.launch.install import installer
+from pylaunch.launch.link import Agent
+from pylaunch.launch.queue import Turn, in_turn
+from pylaunch.launch.session import NodesRefusedError, Session
+from pylaunch.launch.watcher import Watcher
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.store.runs import pack
+
+T = TypeVar("T")
+
+OnStart = Callable[[Mapping[str, float], float, float], None]
+"""Told the seconds of each phase, the release skew and its uncertainty."""
+
+
+OnReady = Callable[[Mapping[str, Mapping[str, str]]], Coroutine[None, None, None]]
+"""Told what every node is (host → name → value) before any rank exists; if it raises, none ever does."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What to start."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+    archive: AgentArchive
+    created_at: float
+    relays_output: bool = True
+    """Not so for a controller in the background: what ranks write stays on their nodes, for `pylaunch logs`."""
+    turn: Turn | None = None
+    """Wait for what other runs hold; None is refused instead."""
+    cargo: Cargo = field(default_factory=Cargo)
+
+
+def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnStart) -> Outcome:
+    """Start a run and follow it to its end. Raises ClusterNotReadyError when a node refuses; then nothing runs."""
+
+    async def start_and_follow(fleet: Fleet) -> Outcome:
+        cargo = replace(what.cargo, record=pack(what.plan, what.archive.version, what.created_at))
+        session = Session(what.plan, what.commands, cargo, fleet, watcher)
+        async with in_turn(what.turn, what.plan, fleet, watcher):
+            await session.prepare(installer(what.plan, what.archive))
+        await session.unless_interrupted(on_ready(session.essentials))
+        start = await session.release()
+        on_start(start.phases, start.skew, start.skew_uncertainty)
+        streams = rank_streams(what.plan) if what.relays_output else []
+        return await Follower(what.plan, fleet, watcher, streams=streams).follow()
+
+    return on_fleet(what.plan, Agent(what.archive.version), start_and_follow)
+
+
+def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:
+    """The nodes of a plan that could not take part if it were started now, and why. Nothing is started or kept."""
+
+    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+        session = Session(what.plan, what.commands, what.cargo, fleet, watcher)
+        try:
+            await session.prepare(installer(what.plan, what.archive))
+        except NodesRefusedError as refused:
+            return refused.reasons
+        return {}
+
+    return on_fleet(what.plan, Agent(what.archive.version), prepare)
+
+
+def on_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
+    """Do `work` with connections to the nodes of `plan`; they are closed whatever happens."""
+
+    async def with_fleet() -> T:
+        fleet = Fleet(plan.cluster, agent, plan.run)
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, fleet.interrupt)
+        loop.add_signal_handler(signal.SIGTERM, fleet.interrupt)
+        try:
+            return await work(fleet)
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            loop.remove_signal_handler(signal.SIGTERM)
+            await fleet.close()
+
+    return asyncio.run(with_fleet())

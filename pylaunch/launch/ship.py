@@ -1,0 +1,128 @@
+"""Bringing a run's code to its nodes: each is told the manifest and is sent the content that it lacks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pylaunch.launch.fleet import CONNECTING, Fleet
+from pylaunch.launch.tree import CHUNK, Tree
+from pylaunch.model.hostset import fold
+from pylaunch.model.manifest import File
+from pylaunch.model.size import shown_size
+from pylaunch.transport.process import Child, describe_exit
+
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What one node was sent."""
+
+    path: str
+    """Where the tree is there."""
+
+    files: int
+    size: int
+    """Bytes of content."""
+
+
+class NotShippedError(Exception):
+    """A node could not be given the code; why."""
+
+
+async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Shipped | NotShippedError]:
+    """Give each of `names` the code, many at once; by name what it was sent, or why not."""
+    room = asyncio.Semaphore(CONNECTING)
+
+    async def to(name: str) -> tuple[str, Shipped | NotShippedError]:
+        async with room:
+            try:
+                return name, await _ship(tree, await fleet.channel(name, "ship"))
+            except NotShippedError as error:
+                return name, error
+
+    return dict(await asyncio.gather(*(to(name) for name in names)))
+
+
+def told(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
+    """What was sent to whom, nodes that were sent the same in one line."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    for name, answer in answers.items():
+        if isinstance(answer, Shipped):
+            alike.setdefault((answer.files, answer.size), []).append(name)
+    for (files, size), names in alike.items():
+        yield f"{fold(names)}: sent {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
+
+
+async def _ship(tree: Tree, child: Child) -> Shipped:
+    try:
+        try:
+            await child.send(tree.manifest.encoded)
+        except ConnectionError:
+            raise await _why(child) from None
+        answer = await _answer(child)
+        wanted = list(tree.manifest.blobs.values())
+        missing = [wanted[place] for place in answer["missing"]]
+        if missing:
+            await _send(child, tree.directory, missing)
+            child.close_stdin()
+        done = await _answer(child)
+        return Shipped(done["tree"], len(missing), done["received"])
+    finally:
+        child.close_stdin()
+        child.signal(signal.SIGTERM)
+        await child.wait()
+
+
+async def _send(child: Child, directory: Path, files: Iterable[File]) -> None:
+    """The content of `files` as a tar stream, each under its hash."""
+    try:
+        for file in files:
+            header = tarfile.TarInfo(file.digest)
+            header.size = file.size
+            await child.send(header.tobuf())
+            await _send_content(child, directory, file)
+            await child.send(bytes(-file.size % _BLOCK))
+        await child.send(bytes(2 * _BLOCK))
+    except ConnectionError:
+        return  # It has said why, or its end will.
+
+
+async def _send_content(child: Child, directory: Path, file: File) -> None:
+    left = file.size
+    try:
+        with (directory / file.path).open("rb") as source:
+            while left and (chunk := source.read(min(CHUNK, left))):
+                await child.send(chunk)
+                left -= len(chunk)
+    except (FileNotFoundError, PermissionError):
+        pass  # It was there and could be read, so it is not what it was.
+    if left:
+        raise NotShippedError(f"{file.path} changed while it was being shipped")
+
+
+async def _answer(child: Child) -> dict[str, Any]:
+    line = await child.readline()
+    if not line:
+        raise await _why(child)
+    try:
+        body: dict[str, Any] = json.loads(line)
+    except ValueError:
+        raise NotShippedError(f"expected an answer of the agent, got {line[:80]!r}") from None
+    if "error" in body:
+        raise NotShippedError(body["error"])
+    return body
+
+
+async def _why(child: Child) -> NotShippedError:
+    child.close_stdin()
+    ended = await child.wait()
+    said = ended.stderr.strip().splitlines()[-1:] or [describe_exit(ended.returncode)]
+    return NotShippedError(f"the connection ended while code was being shipped: {said[0]}")

@@ -1,0 +1,42 @@
+"""Which nodes were slower than their peers at something. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+FACTOR = 3.0
+AT_LEAST_S = 0.5
+"""Slower than the median by this factor and by so much: less is noise, and nobody waits for it."""
+
+PEERS = 3
+"""Fewer nodes do not say what is usual."""
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A node that took much longer than most."""
+
+    host: str
+    phase: str
+    seconds: float
+    usual: float
+    """The median of all nodes."""
+
+    def __str__(self) -> str:
+        return f"{self.host} took {self.seconds:.1f} s to {self.phase}; the median is {self.usual:.1f} s"
+
+
+def slow_nodes(seconds: Mapping[str, Mapping[str, float]]) -> tuple[Slow, ...]:
+    """Those that stand out in `seconds` (host → phase → how long)."""
+    phases = dict.fromkeys(phase for times in seconds.values() for phase in times)
+    found = []
+    for phase in phases:
+        took = {host: times[phase] for host, times in seconds.items() if phase in times}
+        if len(took) < PEERS:
+            continue
+        usual = median(took.values())
+        limit = max(FACTOR * usual, usual + AT_LEAST_S)
+        found += [Slow(host, phase, each, usual) for host, each in took.items() if each > limit]
+    return tuple(found)
