@@ -1,0 +1,145 @@
+"""The image all nodes share: built once with debootstrap, kept until its recipe changes, never used half done."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from pylaunch.errors import LabError
+from pylaunch.lab import locks, recipe, releases, spec
+from pylaunch.lab.recipe import Recipe
+from pylaunch.lab.spec import IMAGES
+from pylaunch.lab.tools import Report
+from pylaunch.model.argv import Argv
+from pylaunch.transport import process
+
+CERTIFICATES = Path("/usr/local/share/ca-certificates")
+SCRIPTS = Path("/usr/share/debootstrap/scripts")
+
+_ISOLATED: Argv = (
+    "setpriv", "--pdeathsig", "KILL",
+    "unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child=KILL", "--",
+)  # fmt: skip
+"""In namespaces of its own that die with us: a build that is killed leaves no mount and no process."""
+
+
+def controller_recipe(release: str | None = None) -> Recipe:
+    """The recipe for nodes of `release` (None: that of this machine), with this machine's mirrors and authorities."""
+    own = controller_codename()
+    targets = process.run(
+        ("apt-get", "indextargets", "--format", recipe.TARGET_FORMAT, "Created-By: Packages")
+    ).checked(error=LabError)
+    settings = process.run(("apt-config", "dump")).checked(error=LabError)
+    codename = release or own
+    ours = recipe.repositories(own, targets.stdout)
+    return Recipe(
+        codename,
+        ours if codename == own else releases.repositories(codename, own, ours),
+        recipe.apt_settings(settings.stdout),
+        tuple((path.name, path.read_text()) for path in sorted(CERTIFICATES.glob("**/*.crt"))),
+    )
+
+
+def controller_codename() -> str:
+    """The release of this machine."""
+    return recipe.codename(Path("/etc/os-release").read_text())
+
+
+def ready_image(report: Report, release: str | None = None) -> Path:
+    """The image of `release` (None: that of this machine), built now when it is not there."""
+    wanted = controller_recipe(release)
+    image = IMAGES / f"image-{wanted.digest}"
+    if image.exists():
+        return image
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with locks.building_image():
+        if not image.exists():
+            build(wanted, image, report)
+            _prune(image, wanted.codename)
+    return image
+
+
+def build(wanted: Recipe, image: Path, report: Report) -> None:
+    """Build `image` anew, aside and then renamed. Call it while `building_image`."""
+    # Whoever holds the lock is the only builder, so what stands aside was left by one that was killed.
+    aside = image.with_name("unfinished")
+    _remove(aside)
+    base = wanted.repositories[0]
+    options, script = _foreign(wanted.codename) if wanted.codename != controller_codename() else ((), ())
+    report(f"building the node image once ({wanted.codename}, debootstrap): about a minute")
+    process.run(
+        (
+            *_ISOLATED, "debootstrap", "--variant=minbase", f"--include={','.join(recipe.PACKAGES)}",
+            f"--components={','.join(base.components)}", *options, base.release, str(aside), base.uri, *script,
+        )
+    ).checked(error=LabError, hint=f"tail {aside}/debootstrap/debootstrap.log")  # fmt: skip
+    _configure(wanted, aside)
+    report("reading the package lists into the image")
+    resolver = resolver_settings(report)
+    (aside / "etc/resolv.conf").write_text(resolver)
+    _inside(aside, "update-ca-certificates")
+    _inside(aside, "apt-get", "update", "-q")
+    aside.rename(image)
+
+
+def _foreign(codename: str) -> tuple[Argv, Argv]:
+    """Words for debootstrap where the release is not this machine's own: its keys, and a script that knows its kin.
+
+    Raises LabError where the keys are not here: what nobody vouches for is not built.
+    """
+    maker = releases.distribution(codename)
+    if not maker.keyring.is_file():
+        raise LabError(
+            f"release {codename}: this machine has no keys that vouch for it",
+            evidence=[f"{maker.keyring} does not exist"],
+            hint=f"apt-get install {maker.keyring_package}, or take the file from a system that has that package",
+        )
+    return (f"--keyring={maker.keyring}",), (str(SCRIPTS / maker.script),)
+
+
+def _prune(newest: Path, codename: str) -> None:
+    """Remove the images of the same release that no lab stands on any more."""
+    kept = [spec.load(name).machines for name in spec.names()]
+    used = {machines.image for machines in kept if machines is not None} | {str(newest)}
+    for image in IMAGES.glob("image-*"):
+        if str(image) not in used and recipe.codename((image / "etc/os-release").read_text()) == codename:
+            _remove(image)
+
+
+def _configure(wanted: Recipe, root: Path) -> None:
+    (root / "etc/apt/sources.list").write_text("".join(f"{each.line}\n" for each in wanted.repositories))
+    (root / "etc/apt/apt.conf.d/90controller").write_text("".join(f"{line}\n" for line in wanted.apt_settings))
+    for name, text in wanted.certificates:
+        (root / "usr/local/share/ca-certificates" / name).write_text(text)
+    for key in (root / "etc/ssh").glob("ssh_host_*"):
+        key.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        (root / "etc/hostname").unlink()
+    _inside(root, "useradd", "--create-home", "--shell", "/bin/bash", recipe.USER)
+    # A locked password ("!") would make sshd refuse keys where PAM is off; "*" only means that no password fits.
+    _inside(root, "usermod", "--password", "*", recipe.USER)
+    sudoers = root / "etc/sudoers.d" / recipe.USER
+    sudoers.write_text(f"{recipe.USER} ALL=(ALL) NOPASSWD: ALL\n")
+    sudoers.chmod(0o440)
+    _inside(root, "systemctl", "enable", "systemd-networkd.service", "ssh.service")
+
+
+def resolver_settings(report: Report) -> str:
+    """resolv.conf for nodes: the controller's, unless it names a resolver that only the controller reaches."""
+    for path in (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")):
+        text = path.read_text() if path.exists() else ""
+        servers = [line.split()[1] for line in text.splitlines() if line.startswith("nameserver ")]
+        if any(not server.startswith(("127.", "::1")) for server in servers):
+            return text
+    report("no name server on this machine can be reached from the nodes: names will not resolve there")
+    return ""
+
+
+def _inside(root: Path, *argv: str) -> None:
+    process.run((*_ISOLATED, "chroot", str(root), *argv), env={"DEBIAN_FRONTEND": "noninteractive"}).checked(
+        error=LabError
+    )
+
+
+def _remove(directory: Path) -> None:
+    process.run(("rm", "-rf", "--one-file-system", "--", str(directory))).checked(error=LabError)

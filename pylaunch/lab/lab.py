@@ -1,0 +1,228 @@
+"""The life of a lab: up, load, down. `with Lab.up("name") as lab:` takes it down at the end, whatever happens."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pylaunch.errors import LabError, UsageError
+from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, spec, tools
+from pylaunch.lab.cgroup import Cgroup
+from pylaunch.lab.node import Node
+from pylaunch.lab.spec import LabSpec, Machines
+from pylaunch.lab.tools import Report
+from pylaunch.model.argv import Argv
+from pylaunch.transport import process, ssh
+from pylaunch.transport.process import Completed
+
+
+@dataclass(frozen=True)
+class Request:
+    """A lab as asked for."""
+
+    name: str
+    nodes: int = 3
+    share: tuple[Path, ...] = ()
+    inventory: Path | None = None
+    """None: kept with the lab."""
+
+    release: str | None = None
+    """Codename of the nodes' release; None: that of this machine."""
+
+    def spec(self, machines: Machines | None) -> LabSpec:
+        """The lab this becomes, with `machines` for its nodes."""
+        where = self.inventory or spec.lab_paths(self.name).inventory
+        share = tuple(str(path) for path in self.share)
+        return LabSpec(self.name, spec.node_names(self.nodes), str(where.absolute()), share, machines)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab with real nodes."""
+
+    spec: LabSpec
+    machines: Machines
+
+    @classmethod
+    def up(
+        cls, name: str, *, nodes: int = 3, share: Sequence[Path] = (), inventory: Path | None = None,
+        release: str | None = None,
+    ) -> Lab:  # fmt: skip
+        """Make a lab and wait until every node is ready. What a killed lab of this name left is removed first."""
+        shared = tuple(path.resolve() for path in share)
+        return start(Request(name, nodes, shared, inventory, release), lambda line: None)
+
+    @classmethod
+    def load(cls, name: str) -> Lab:
+        """The lab `name` as it stands. Raises LabError when there is none, or when its nodes are local."""
+        kept = spec.load(name)
+        if kept.machines is None:
+            raise LabError(
+                f"lab {name} has local nodes: there is no machine behind them to enter, cut or freeze",
+                hint="as root, on a machine with systemd-nspawn: pylaunch lab up --name NAME",
+            )
+        return cls(kept, kept.machines)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, in rank order."""
+        return tuple(Node(name, self.spec, self.machines) for name in self.spec.nodes)
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory of the lab."""
+        return Path(self.spec.inventory)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __getitem__(self, name: str) -> Node:
+        if name not in self.spec.nodes:
+            raise UsageError(f"lab {self.spec.name} has no node {name}: it has {', '.join(self.spec.nodes)}")
+        return Node(name, self.spec, self.machines)
+
+    def __enter__(self) -> Lab:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    def down(self) -> None:
+        """Remove the lab."""
+        down(self.spec.name)
+
+    def command(self, *arguments: str) -> Argv:
+        """The words that run this pylaunch; with `environment`, its records stay with the lab."""
+        return (sys.executable, "-P", "-c", "from pylaunch.cli.main import main; main()", *arguments)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What `command` needs in its environment."""
+        return {"XDG_STATE_HOME": str(self.spec.paths.xdg_state)}
+
+    def pylaunch(
+        self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
+        timeout_s: float | None = None,
+    ) -> Completed:  # fmt: skip
+        """Run this pylaunch to its end; its records of runs stay with the lab."""
+        return process.run(
+            self.command(*arguments), env={**self.environment, **(env or {})}, cwd=cwd, timeout_s=timeout_s
+        )
+
+
+def start(request: Request, report: Report) -> Lab:
+    """Obey `request`. Raises LabError when such a lab is up already, or when this machine cannot have one."""
+    check(request)
+    if (why_not := tools.obstacle()) is not None:
+        raise LabError(f"no real nodes on this machine: {why_not}", hint="pylaunch lab up --local")
+    with locks.changing_lab(request.name):
+        clear_remains(request.name, report)
+        tools.ensure(report)
+        base = image.ready_image(report, request.release)
+        resolver = image.resolver_settings(report)
+        lab = _decide(request, base)
+        try:
+            _build(lab, resolver, report)
+        except BaseException:
+            _remove(request.name)
+            raise
+    return lab
+
+
+def check(request: Request) -> None:
+    """Raises UsageError for what cannot be obeyed."""
+    spec.check_request(request.name, request.nodes)
+    if request.release is not None and request.release != image.controller_codename():
+        releases.distribution(request.release)
+    for path in request.share:
+        if not path.is_dir():
+            raise UsageError(f"--share {path}: not a directory")
+
+
+def _decide(request: Request, base: Path) -> Lab:
+    own = cgroup.here()
+    assert own is not None
+    with locks.changing_machine():
+        subnet = network.choose_subnet()
+        machines = Machines(str(base), str(subnet), str(own / f"pylaunch-lab-{request.name}"))
+        decided = request.spec(machines)
+        spec.save(decided)
+        # The route to the subnet is what tells the next lab that it is taken.
+        kernel.raise_settings()
+        network.connect(decided, machines)
+    return Lab(decided, machines)
+
+
+def _build(lab: Lab, resolver: str, report: Report) -> None:
+    paths = lab.spec.paths
+    comment = f"pylaunch-lab-{lab.spec.name}"
+    process.run(
+        ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(paths.key))
+    ).checked(error=LabError)  # fmt: skip
+    report(f"booting {len(lab.nodes)} nodes on {lab.machines.subnet}")
+    boots = []
+    for node in lab.nodes:
+        boot.personalise(node, resolver)
+        boots.append(boot.Boot(node))
+    for each in boots:
+        each.wait()
+    cluster_file.record_host_keys(lab.spec, {node.address: cluster_file.public_key(node) for node in lab.nodes})
+    cluster_file.write_inventory(lab.spec, cluster_file.real_inventory(lab.spec, lab.nodes))
+    paths.complete.touch()
+
+
+def clear_remains(name: str, report: Report) -> None:
+    """Remove what a killed `up` or `down` left of lab `name`. Raises LabError when the lab is up and whole."""
+    if name not in spec.names():
+        return
+    if spec.lab_paths(name).complete.exists() and is_alive(spec.load(name)):
+        raise LabError(f"lab {name} is up already", hint=f"pylaunch lab down --name {name}")
+    report(f"removing what is left of an earlier lab {name}")
+    _remove(name)
+
+
+def is_alive(kept: LabSpec) -> bool:
+    """Something of the lab runs. Local nodes are always there."""
+    return kept.machines is None or Cgroup(Path(kept.machines.cgroup)).is_populated
+
+
+def down(name: str) -> None:
+    """Remove lab `name` and everything it did to the machine. Raises LabError when there is no such lab."""
+    spec.load(name)
+    with locks.changing_lab(name):
+        _remove(name)
+
+
+def _remove(name: str) -> None:
+    kept = spec.load(name)
+    paths = kept.paths
+    paths.complete.unlink(missing_ok=True)
+    if kept.machines is not None:
+        lab = Lab(kept, kept.machines)
+        _close_connections(lab)
+        for node in lab.nodes:
+            boot.end(node)
+        Cgroup(Path(kept.machines.cgroup)).end()
+        cluster_file.record_host_keys(kept, {node.address: None for node in lab.nodes})
+        network.disconnect(name)
+    for leftover in sorted(paths.directory.iterdir()):
+        if leftover != paths.spec:
+            process.run(("rm", "-rf", "--one-file-system", "--", str(leftover))).checked(error=LabError)
+    with locks.changing_machine():
+        paths.spec.unlink()
+        paths.directory.rmdir()
+        if all(spec.load(other).machines is None for other in spec.names()):
+            kernel.restore_settings()
+
+
+def _close_connections(lab: Lab) -> None:
+    """End the SSH connections that pylaunch keeps open; each is a process of this machine."""
+    for node in lab.nodes:
+        for user in ("root", recipe.USER):
+            path = f"ControlPath={ssh.control_directory()}/%C"
+            process.run(("ssh", "-O", "exit", "-o", path, "-l", user, node.address))

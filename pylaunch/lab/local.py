@@ -1,0 +1,23 @@
+"""Local nodes, where no real ones can be had: a node is a directory, and its processes are this machine's."""
+
+from __future__ import annotations
+
+from pylaunch.lab import cluster_file, lab, locks, spec
+from pylaunch.lab.lab import Request
+from pylaunch.lab.spec import LabSpec
+from pylaunch.lab.tools import Report
+
+
+def up(request: Request, report: Report) -> LabSpec:
+    """Make a lab of local nodes. Needs no privilege and changes nothing outside of the lab's own directory."""
+    lab.check(request)
+    with locks.changing_lab(request.name):
+        lab.clear_remains(request.name, report)
+        decided = request.spec(None)
+        with locks.changing_machine():
+            spec.save(decided)
+        for name in decided.nodes:
+            decided.paths.node(name).directory.mkdir(mode=0o700, parents=True)
+        cluster_file.write_inventory(decided, cluster_file.local_inventory(decided))
+        decided.paths.complete.touch()
+    return decided

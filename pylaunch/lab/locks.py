@@ -1,0 +1,71 @@
+"""Who may change what. The kernel takes a lock back when its holder dies, so a killed pylaunch blocks nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from pylaunch.errors import LabError
+from pylaunch.lab.spec import labs_directory
+from pylaunch.lab.waiting import reached
+
+# A process that was just forked by a killed holder has the lock until it executes its program.
+_INHERITED_S = 2.0
+
+
+@contextlib.contextmanager
+def changing_machine() -> Iterator[None]:
+    """Nobody else gives out addresses, or writes or removes the spec of a lab, meanwhile. Short; waits its turn."""
+    with _open("machine") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def building_image() -> Iterator[None]:
+    """Nobody else builds an image meanwhile; waits for who does."""
+    with _open("image") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def changing_lab(name: str) -> Iterator[None]:
+    """Nobody else makes or removes lab `name` meanwhile. Raises LabError when somebody does already."""
+    lock = f"lab-{name}"
+    with contextlib.ExitStack() as stack:
+
+        def take() -> bool:
+            handle = _open(lock)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_current = os.path.samestat(os.fstat(handle.fileno()), _path(lock).stat())
+            except (BlockingIOError, FileNotFoundError):
+                is_current = False
+            if not is_current:
+                handle.close()
+                return False
+            stack.enter_context(handle)
+            return True
+
+        if not reached(take, _INHERITED_S):
+            raise LabError(
+                f"lab {name} is being made or removed by another pylaunch", hint="wait for it to end, then try again"
+            )
+        try:
+            yield
+        finally:
+            _path(lock).unlink(missing_ok=True)
+
+
+def _path(what: str) -> Path:
+    return labs_directory() / f".{what}.lock"
+
+
+def _open(what: str) -> IO[str]:
+    labs_directory().mkdir(parents=True, exist_ok=True)
+    return _path(what).open("w")

@@ -1,0 +1,90 @@
+"""A node as a container of this machine, reached through its namespaces: it answers when its network does not."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylaunch.errors import LabError
+from pylaunch.lab.cgroup import Cgroup
+from pylaunch.lab.spec import LabSpec, Machines, NodePaths, machine_name
+from pylaunch.model.argv import Argv
+from pylaunch.transport import process
+from pylaunch.transport.process import Completed
+
+CLOCK_ENVIRONMENT = "FAKETIME_DONT_FAKE_MONOTONIC=1"
+"""Where a node's clock is shifted, the one that measures waiting must not be: sshd and systemctl fail then."""
+
+_ENVIRONMENT = (
+    "env", "-i", "HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    CLOCK_ENVIRONMENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The container behind a node: where it is, and what can be done in it."""
+
+    name: str
+    lab: LabSpec
+    machines: Machines
+
+    @property
+    def address(self) -> str:
+        """Its address on the lab's bridge."""
+        return str(self.machines.address(self.lab.nodes.index(self.name)))
+
+    @property
+    def paths(self) -> NodePaths:
+        """Its files on the controller."""
+        return self.lab.paths.node(self.name)
+
+    @property
+    def container(self) -> str:
+        """Its name for nspawn."""
+        return machine_name(self.lab.name, self.name)
+
+    @property
+    def cgroup(self) -> Cgroup:
+        """All of its processes."""
+        return Cgroup(Path(self.machines.cgroup) / self.name)
+
+    @property
+    def leader(self) -> int:
+        """Process id, on the controller, of the node's process 1. Raises LabError when the node is not up."""
+        depth = len(_namespaced_pids("self")) + 1
+        for pid in self.cgroup.processes():
+            pids = _namespaced_pids(str(pid))
+            if len(pids) == depth and pids[-1] == "1":
+                return pid
+        raise LabError(
+            f"node {self.name} of lab {self.lab.name} is not up",
+            hint=f"pylaunch lab fault kill {self.name} --undo --name {self.lab.name}",
+        )
+
+    def command(self, *argv: str) -> Argv:
+        """What to exec on the controller so that `argv` runs in the node, as root."""
+        return ("nsenter", "--target", str(self.leader), "--all", "--wd", "--", *_ENVIRONMENT, *argv)
+
+    def run(self, *argv: str, check: bool = True, stdin: bytes | None = None) -> Completed:
+        """Run `argv` in the node, as root and not over SSH. Raises LabError when it fails, unless not to `check`."""
+        ended = process.run(self.command(*argv), stdin=stdin)
+        return ended.checked(error=LabError) if check else ended
+
+    def write(self, path: str, text: str, *, mode: str = "0644") -> None:
+        """Write a file in the node, making the directories it needs."""
+        self.run("install", "-D", "-m", mode, "/dev/stdin", path, stdin=text.encode())
+
+    def read(self, path: str) -> str:
+        """Read a file in the node."""
+        return self.run("cat", "--", path).stdout
+
+
+def _namespaced_pids(pid: str) -> list[str]:
+    """The ids of a process in its own and every outer pid namespace, outermost first; empty when it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return line.split()[1:]
+    return []

@@ -1,0 +1,106 @@
+"""The lab's network: a bridge with the controller on it, and NAT for what leaves, both named after the lab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from pylaunch.errors import LabError
+from pylaunch.lab.spec import LabSpec, Machines, identity, labs_directory, machine_name
+from pylaunch.transport import process
+
+POOL = IPv4Network("10.213.0.0/16")
+"""Labs take /24 pieces of it in turn."""
+
+
+def next_subnet(last: int, taken: Iterable[IPv4Network]) -> IPv4Network:
+    """The piece of POOL after number `last` that nothing on this machine uses.
+
+    Not the first free one: connections to a lab that is gone may linger, and must not meet the next lab.
+    """
+    pieces = list(POOL.subnets(new_prefix=24))
+    used = list(taken)
+    for step in range(1, len(pieces) + 1):
+        piece = pieces[(last + step) % len(pieces)]
+        if not any(piece.overlaps(other) for other in used):
+            return piece
+    raise LabError(f"no free subnet for the lab in {POOL}", evidence=[str(other) for other in used])
+
+
+def choose_subnet() -> IPv4Network:
+    """The subnet for a new lab. Call it while `changing_machine`, and until the lab is connected."""
+    counter = labs_directory() / ".last-subnet"
+    last = int(counter.read_text()) if counter.exists() else -1
+    routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all"))
+    taken = [IPv4Network(route["dst"], strict=False) for route in routes if route["dst"] != "default"]
+    subnet = next_subnet(last, taken)
+    counter.write_text(str(list(POOL.subnets(new_prefix=24)).index(subnet)))
+    return subnet
+
+
+def nft_table(lab: str) -> str:
+    """Name of the lab's nftables tables."""
+    return f"pylaunch-lab-{lab}"
+
+
+def connect(spec: LabSpec, machines: Machines) -> None:
+    """Make the bridge and the NAT. Call it while `changing_machine`."""
+    bridge = identity(spec.name)
+    _ip("link", "add", bridge, "type", "bridge")
+    _ip("addr", "add", f"{machines.gateway}/{machines.network.prefixlen}", "dev", bridge)
+    _ip("link", "set", bridge, "up")
+    table = f"ip {nft_table(spec.name)}"
+    nft(
+        [
+            f"add table {table}",
+            f"add chain {table} leaving {{ type nat hook postrouting priority srcnat; }}",
+            f"add rule {table} leaving ip saddr {machines.subnet} ip daddr != {machines.subnet} masquerade",
+        ]
+    )
+
+
+def disconnect(name: str) -> None:
+    """Remove bridge, cables and NAT of lab `name`, as far as they are there."""
+    bridge = identity(name)
+    for link in links():
+        if link.name == bridge or link.name.startswith(f"vb-{bridge}-"):
+            # The cable of a node that was just killed may go by itself meanwhile.
+            process.run(("ip", "link", "delete", link.name))
+    for family in ("ip", "bridge"):
+        # Adding first makes removing what is not there no error.
+        nft([f"add table {family} {nft_table(name)}", f"delete table {family} {nft_table(name)}"])
+
+
+@dataclass(frozen=True)
+class Link:
+    """A network interface of the controller."""
+
+    name: str
+    is_up: bool
+
+
+def links() -> list[Link]:
+    """The interfaces of the controller."""
+    return [Link(each["ifname"], "UP" in each["flags"]) for each in json.loads(_ip("-j", "link", "show"))]
+
+
+def cable(lab: str, node: str) -> str:
+    """The controller's end of the node's network cable."""
+    return f"vb-{machine_name(lab, node)}"
+
+
+def set_link(name: str, *, up: bool) -> None:
+    """Plug in or pull out."""
+    _ip("link", "set", name, "up" if up else "down")
+
+
+def nft(commands: Iterable[str]) -> None:
+    """Run nftables commands on this machine, all or none."""
+    script = "".join(f"{command}\n" for command in commands)
+    process.run(("nft", "-f", "-"), stdin=script.encode()).checked(error=LabError)
+
+
+def _ip(*arguments: str) -> str:
+    return process.run(("ip", *arguments)).checked(error=LabError).stdout

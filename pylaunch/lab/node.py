@@ -1,0 +1,42 @@
+"""A node of a lab: the container behind it, and what can go wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pylaunch.lab import faults
+from pylaunch.lab.faults import Direction, Injected
+from pylaunch.lab.machine import Machine
+
+
+@dataclass(frozen=True)
+class Node(Machine):
+    """A node. Every fault happens at once and is undone by its `undo()`, or at the end of `with`."""
+
+    def cut(self) -> Injected:
+        """Pull the network cable."""
+        return faults.inject(self, faults.Cut())
+
+    def filter(self, port: int, direction: Direction = Direction.BOTH) -> Injected:
+        """Drop TCP packets to `port`: those that come in, those that go out, or both."""
+        return faults.inject(self, faults.Filter(port, direction))
+
+    def kill(self) -> Injected:
+        """Switch the node off, as at power loss."""
+        return faults.inject(self, faults.Kill())
+
+    def freeze(self) -> Injected:
+        """Stop every process of the node."""
+        return faults.inject(self, faults.Freeze())
+
+    def fill(self, path: str = "/var/tmp") -> Injected:
+        """Leave no room in the directory `path`."""
+        return faults.inject(self, faults.Fill(path))
+
+    def occupy(self, port: int) -> Injected:
+        """Have a process of the node listen on TCP `port`."""
+        return faults.inject(self, faults.Occupy(port))
+
+    def shift_clock(self, seconds: float) -> Injected:
+        """Shift the time that programs see which start from now on."""
+        return faults.inject(self, faults.Clock(seconds))

@@ -1,0 +1,103 @@
+"""What the image of a lab node is made from: read from the controller's own apt settings, and nothing else. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from pylaunch.errors import LabError
+
+PACKAGES = (
+    "ca-certificates",
+    "dbus",
+    "iproute2",
+    "iputils-ping",
+    "libfaketime",
+    "nftables",
+    "openssh-server",
+    "procps",
+    "python3",
+    "sudo",
+    "systemd",
+    "systemd-sysv",
+)
+USER = "ml"
+"""A user who is not root, for stories about sudo."""
+
+REVISION = 1
+"""Raised when the steps that make an image change."""
+
+TARGET_FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
+_APT_SETTINGS = re.compile(r"Acquire::(http|https|Retries|Check-Valid-Until|Check-Date|Languages)\b.* \".+\";")
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One line of an apt source list."""
+
+    uri: str
+    release: str
+    components: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The line."""
+        return f"deb {self.uri} {self.release} {' '.join(self.components)}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides what is in an image."""
+
+    codename: str
+    repositories: tuple[Repository, ...]
+    """The first is the one that is bootstrapped from; the others are its updates."""
+
+    apt_settings: tuple[str, ...]
+    certificates: tuple[tuple[str, str], ...]
+    """Authorities the controller trusts beyond the distribution's: file name and PEM text."""
+
+    @property
+    def digest(self) -> str:
+        """Changes when anything in the recipe does."""
+        return hashlib.sha256(repr((REVISION, PACKAGES, USER, self)).encode()).hexdigest()[:16]
+
+
+def repositories(codename: str, targets: str) -> tuple[Repository, ...]:
+    """The distribution's repositories among the lines of `apt-get indextargets` (in TARGET_FORMAT), no others.
+
+    Raises LabError when none of them is the release `codename` itself.
+    """
+    components: dict[tuple[str, str], list[str]] = {}
+    for line in targets.splitlines():
+        uri, release, component = line.split("|")
+        known = components.setdefault((uri, release), [])
+        if component not in known:
+            known.append(component)
+    ours = [
+        Repository(uri, release, tuple(parts))
+        for (uri, release), parts in components.items()
+        if release == codename or release.startswith(f"{codename}-")
+    ]
+    ours.sort(key=lambda repository: repository.release != codename)
+    if not ours or ours[0].release != codename:
+        raise LabError(
+            f"apt on this machine has no repository for {codename}, its own release",
+            evidence=[f"{uri} {release}" for uri, release in components] or ["apt-get indextargets is empty"],
+            hint="check the files in /etc/apt/sources.list.d, then: apt-get update",
+        )
+    return tuple(ours)
+
+
+def apt_settings(dump: str) -> tuple[str, ...]:
+    """The lines of `apt-config dump` that say how packages are fetched: proxies, retries, date checks."""
+    return tuple(line for line in dump.splitlines() if _APT_SETTINGS.fullmatch(line))
+
+
+def codename(os_release: str) -> str:
+    """VERSION_CODENAME of /etc/os-release. Raises LabError where there is none."""
+    match = re.search(r'^VERSION_CODENAME="?([\w-]+)"?$', os_release, re.MULTILINE)
+    if match is None:
+        raise LabError("this system does not say its release: no VERSION_CODENAME in /etc/os-release")
+    return match.group(1)

@@ -1,0 +1,210 @@
+"""What a lab keeps on disk, and where. Written before anything else is touched, so that `down` can always follow."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from pylaunch.errors import LabError, UsageError
+from pylaunch.store.paths import state_directory
+
+SYSTEM_LABS = Path("/var/lib/pylaunch/lab")
+IMAGES = Path("/var/cache/pylaunch/lab")
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
+MOST_NODES = 64
+_FIRST_HOST = 11
+
+
+def labs_directory() -> Path:
+    """One directory per lab: the machine's for root, the user's own for others."""
+    return SYSTEM_LABS if os.geteuid() == 0 else state_directory() / "lab"
+
+
+def check_request(name: str, nodes: int) -> None:
+    """Raises UsageError for a name or a number of nodes that no lab can have."""
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"lab name {name!r}: expected 1 to 30 of a-z, 0-9 and -, starting and ending with a letter or digit"
+        )
+    if not 1 <= nodes <= MOST_NODES:
+        raise UsageError(f"number of nodes {nodes}: expected 1 to {MOST_NODES}")
+
+
+@dataclass(frozen=True)
+class NodePaths:
+    """The files of one node on the controller."""
+
+    directory: Path
+
+    @property
+    def upper(self) -> Path:
+        """What the node has that the image has not, or has otherwise."""
+        return self.directory / "upper"
+
+    @property
+    def work(self) -> Path:
+        """overlayfs needs it."""
+        return self.directory / "work"
+
+    @property
+    def root(self) -> Path:
+        """Mount point of the node's root; empty for everybody but the node."""
+        return self.directory / "root"
+
+    @property
+    def console(self) -> Path:
+        """What nspawn and the node's console said, all boots."""
+        return self.directory / "console.log"
+
+    @property
+    def notify(self) -> Path:
+        """Socket on which a booting node says that it is ready."""
+        return self.directory / "notify"
+
+    @property
+    def host_key(self) -> Path:
+        """The node's SSH host key, made before its first boot."""
+        return self.directory / "ssh_host_ed25519_key"
+
+
+@dataclass(frozen=True)
+class LabPaths:
+    """The files of one lab."""
+
+    directory: Path
+
+    @property
+    def spec(self) -> Path:
+        """What the lab is made of; the first file written and the last removed."""
+        return self.directory / "lab.json"
+
+    @property
+    def complete(self) -> Path:
+        """Exists once `up` has come to its end."""
+        return self.directory / "complete"
+
+    @property
+    def key(self) -> Path:
+        """The private key that opens every node."""
+        return self.directory / "id_ed25519"
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory when the user names no place for it."""
+        return self.directory / "cluster.ini"
+
+    @property
+    def xdg_state(self) -> Path:
+        """State directory of pylaunch commands that tests run against this lab."""
+        return self.directory / "xdg-state"
+
+    @property
+    def environment(self) -> Path:
+        """Where local nodes keep their Python environment."""
+        return self.directory / "env"
+
+    def node(self, name: str) -> NodePaths:
+        """The files of node `name`."""
+        return NodePaths(self.directory / "nodes" / name)
+
+
+def lab_paths(name: str) -> LabPaths:
+    """The files of lab `name`."""
+    return LabPaths(labs_directory() / name)
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """A lab as decided by `up`."""
+
+    name: str
+    nodes: tuple[str, ...]
+    inventory: str
+    share: tuple[str, ...] = ()
+    """Directories of the controller that every node sees at the same path."""
+
+    machines: Machines | None = None
+    """None: local nodes, which are directories of this machine and nothing else."""
+
+    @property
+    def paths(self) -> LabPaths:
+        """The lab's files."""
+        return lab_paths(self.name)
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What real nodes are made from."""
+
+    image: str
+    subnet: str
+    cgroup: str
+    """Directory that holds one cgroup per node."""
+
+    @property
+    def network(self) -> IPv4Network:
+        """The addresses of the lab."""
+        return IPv4Network(self.subnet)
+
+    @property
+    def gateway(self) -> IPv4Address:
+        """The controller's address in the lab."""
+        return self.network[1]
+
+    def address(self, index: int) -> IPv4Address:
+        """The address of the node with this index, counted from 0."""
+        return self.network[_FIRST_HOST + index]
+
+
+def identity(name: str) -> str:
+    """A short word for interface names, which have 15 bytes at most."""
+    return "pl" + hashlib.sha256(name.encode()).hexdigest()[:5]
+
+
+def machine_name(lab: str, node: str) -> str:
+    """What nspawn calls the node; its end of the network cable is `vb-` and this."""
+    return f"{identity(lab)}-{node}"
+
+
+def node_names(count: int) -> tuple[str, ...]:
+    """n1, n2, …"""
+    return tuple(f"n{number}" for number in range(1, count + 1))
+
+
+def save(spec: LabSpec) -> None:
+    """Write the spec aside, then rename it into place."""
+    path = spec.paths.spec
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    aside = path.with_suffix(".new")
+    aside.write_text(json.dumps(asdict(spec), indent=2) + "\n")
+    aside.replace(path)
+
+
+def load(name: str) -> LabSpec:
+    """The spec of lab `name`. Raises LabError when there is no such lab."""
+    path = lab_paths(name).spec
+    try:
+        kept = json.loads(path.read_text())
+    except FileNotFoundError:
+        there = names()
+        evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
+        raise LabError(f"no lab named {name}", evidence=evidence, hint=f"pylaunch lab up --name {name}") from None
+    machines = kept["machines"]
+    return LabSpec(
+        name=kept["name"],
+        nodes=tuple(kept["nodes"]),
+        inventory=kept["inventory"],
+        share=tuple(kept["share"]),
+        machines=Machines(**machines) if machines is not None else None,
+    )
+
+
+def names() -> tuple[str, ...]:
+    """The labs of this machine, whole or half made."""
+    return tuple(sorted(path.parent.name for path in labs_directory().glob("*/lab.json")))

@@ -1,0 +1,62 @@
+"""What real nodes need of this machine, and how it gets there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from pylaunch.errors import LabError
+from pylaunch.lab import cgroup
+from pylaunch.lab.spec import SYSTEM_LABS
+from pylaunch.transport import process
+
+Report = Callable[[str], None]
+"""Told of every step that takes a while, in one line."""
+
+PACKAGE_OF = {
+    "debootstrap": "debootstrap",
+    "ip": "iproute2",
+    "nft": "nftables",
+    "ssh": "openssh-client",
+    "systemd-nspawn": "systemd-container",
+}
+"""Program → the Debian package that has it. util-linux, which is always there, gives the rest."""
+
+
+def obstacle() -> str | None:
+    """Why this machine cannot have real nodes, or None when it can."""
+    if os.geteuid() != 0:
+        return "real nodes need root"
+    if missing() and shutil.which("apt-get") is None:
+        return f"{', '.join(missing())} not found, and there is no apt-get to install it"
+    if cgroup.here() is None:
+        return "the cgroup version 2 hierarchy is not mounted"
+    SYSTEM_LABS.mkdir(parents=True, exist_ok=True)
+    if _file_system(SYSTEM_LABS) == "overlay":
+        return f"{SYSTEM_LABS} is on an overlay file system, which cannot carry another one"
+    return None
+
+
+def missing() -> tuple[str, ...]:
+    """The programs that are not installed."""
+    return tuple(program for program in PACKAGE_OF if shutil.which(program) is None)
+
+
+def ensure(report: Report) -> None:
+    """Install what is missing, saying so. Raises LabError when apt cannot."""
+    wanted = [PACKAGE_OF[program] for program in missing()]
+    if not wanted:
+        return
+    report(f"installing with apt (they stay installed): {' '.join(wanted)}")
+    quietly = {"DEBIAN_FRONTEND": "noninteractive"}
+    process.run(("apt-get", "update", "-q"), env=quietly).checked(error=LabError)
+    process.run(("apt-get", "install", "-y", "-q", "--no-install-recommends", *wanted), env=quietly).checked(
+        error=LabError, hint=f"apt-get install {' '.join(wanted)}"
+    )
+
+
+def _file_system(path: Path) -> str:
+    """Type of the file system that holds `path`."""
+    return process.run(("stat", "-f", "-c", "%T", str(path))).checked(error=LabError).stdout.strip().removesuffix("fs")
