@@ -1,0 +1,195 @@
+"""A controller for tests: the agent's archive as a child process, and the wire on its pipes, with a deadline."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pylaunch.agent import wire
+
+DEADLINE_S = 15.0
+POLL_S = 0.01
+T = TypeVar("T")
+
+
+def wait_until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
+    """The first true value of `condition`; fails the test when there is none in time."""
+    until = time.monotonic() + deadline_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < until, f"not in {deadline_s} s: {what}"
+        select.select([], [], [], POLL_S)
+
+
+def is_alive(pid: int) -> bool:
+    """`pid` exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def gone(*pids: int) -> None:
+    """Wait until none of `pids` lives."""
+    wait_until(lambda: not any(map(is_alive, pids)), f"the end of {pids}")
+
+
+class Controller:
+    """One connection to an agent."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._to, self._from = self.process.stdin.fileno(), self.process.stdout.fileno()
+        self._inbox = b""
+        self.heard: list[Any] = []
+
+    def say(self, *messages: object) -> None:
+        os.write(self._to, b"".join(wire.encode(message) for message in messages))
+
+    def hear(self, deadline_s: float = DEADLINE_S) -> Any:
+        """The next message; None at the end."""
+        until = time.monotonic() + deadline_s
+        while b"\n" not in self._inbox:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
+            assert ready, f"nothing heard in {deadline_s} s after {self.said()}"
+            chunk = os.read(self._from, 1 << 16)
+            if not chunk:
+                return None
+            self._inbox += chunk
+        line, _, self._inbox = self._inbox.partition(b"\n")
+        message = wire.decode(line)
+        self.heard.append(message)
+        return message
+
+    def until(self, *kinds: type[T]) -> T:
+        """The next message of one of `kinds`."""
+        while True:
+            message = self.hear()
+            assert message is not None, f"no {[kind.__name__ for kind in kinds]} before the end: {self.said()}"
+            if isinstance(message, kinds):
+                return message
+
+    def said(self) -> str:
+        """The last that was heard, shortened."""
+        return "; ".join(str(message)[:300] for message in self.heard[-5:])
+
+    def all(self, kind: type[T]) -> list[T]:
+        """What has been heard of this kind so far."""
+        return [message for message in self.heard if isinstance(message, kind)]
+
+    def rest(self) -> Iterator[Any]:
+        """All that is said until the end."""
+        while (message := self.hear()) is not None:
+            yield message
+
+    def text(self, stream: str) -> str:
+        return "".join(output.text for output in self.all(wire.Output) if output.stream == stream)
+
+    def ended(self, rank: int) -> wire.RankEnded:
+        return next(ended for ended in self.all(wire.RankEnded) if ended.rank == rank)
+
+    def pid(self, rank: int) -> int:
+        """Process id of `rank`, once it has started."""
+        while not any(started.rank == rank for started in self.all(wire.RankStarted)):
+            self.until(wire.RankStarted)
+        return [started.pid for started in self.all(wire.RankStarted) if started.rank == rank][-1]
+
+    def hang_up(self) -> None:
+        """Close our end, and wait for the relay to follow."""
+        assert self.process.stdin is not None
+        if not self.process.stdin.closed:
+            self.process.stdin.close()
+        self.process.wait(DEADLINE_S)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Node:
+    """A node root, and the agent's archive with it."""
+
+    def __init__(self, root: Path, archive: Path) -> None:
+        self.root = root
+        self.archive = archive
+        self._controllers: list[Controller] = []
+
+    def words(self, verb: str, *more: str) -> list[str]:
+        return [sys.executable, "-I", str(self.archive), verb, "--root", str(self.root), *more]
+
+    def ask(self, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.words(verb, *more), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
+
+    def open(self, run: str = "r1") -> Controller:
+        return self._talk("open", run)
+
+    def attach(self, run: str = "r1") -> Controller:
+        return self._talk("attach", run)
+
+    def _talk(self, verb: str, run: str) -> Controller:
+        controller = Controller(self.words(verb, "--run", run))
+        self._controllers.append(controller)
+        return controller
+
+    def prepared(self, task: wire.NodeTask) -> Controller:
+        """A controller whose run is ready on this node."""
+        controller = self.open(task.run)
+        controller.until(wire.Hello)
+        controller.say(wire.Prepare(task))
+        answer = controller.until(wire.Ready, wire.Refused)
+        assert isinstance(answer, wire.Ready), answer
+        return controller
+
+    def started(self, task: wire.NodeTask) -> Controller:
+        """A controller whose run has been released and is followed."""
+        controller = self.prepared(task)
+        controller.say(wire.Follow({}, None), wire.Release(0.0))
+        return controller
+
+    def refusal(self, task: wire.NodeTask) -> list[wire.Reason]:
+        """Why this node refuses `task`."""
+        controller = self.open(task.run)
+        controller.say(wire.Prepare(task))
+        answer = controller.until(wire.Ready, wire.Refused)
+        assert isinstance(answer, wire.Refused), answer
+        return answer.reasons
+
+    def supervisor(self, controller: Controller) -> int:
+        return next(hello.pid for hello in controller.all(wire.Hello))
+
+    def close(self) -> None:
+        """End what a failed test left."""
+        for controller in self._controllers:
+            controller.kill()
+        hellos = [hello for controller in self._controllers for hello in controller.all(wire.Hello)]
+        left = [hello.pid for hello in hellos if hello.phase != "finished" and is_alive(hello.pid)]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        if left:
+            self.ask("clean")
+
+
+def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: Any) -> wire.NodeTask:
+    """A task whose ranks are `programs`: words, or a line for /bin/sh."""
+    ranks = [
+        wire.RankTask(number, number, ["/bin/sh", "-c", program] if isinstance(program, str) else program, {})
+        for number, program in enumerate(programs)
+    ]
+    plain = wire.NodeTask(
+        run=run, host="n1", node_rank=0, workdir=str(workdir), ranks=ranks, env={"PATH": os.environ["PATH"]},
+        launcher=[], hold_port=None, devices=[], needs=[], grace_s=5.0, world_size=len(ranks),
+    )  # fmt: skip
+    return dataclasses.replace(plain, **changes)

@@ -1,0 +1,150 @@
+"""What dead runs left is removed; what belongs to live runs, or to others, is not touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.clean import KEPT_ARCHIVES, KEPT_RUNS
+from tests.agent.controller import Node, gone, is_alive, task, wait_until
+
+
+@contextmanager
+def marked(marks: Mapping[str, str], program: str = "echo; exec sleep 60") -> Iterator[int]:
+    """A process with these in its environment that says when it is up."""
+    process = subprocess.Popen(["/bin/sh", "-c", program], stdout=subprocess.PIPE, env={**os.environ, **marks})
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_a_process_of_a_dead_run_is_ended_even_if_it_ignores_term(node: Node) -> None:
+    marks = {"PYLAUNCH_RUN": "dead1", "PYLAUNCH_ROOT": str(node.root)}
+    with marked(marks, "trap '' TERM; echo; while :; do sleep 0.2; done") as pid:
+        looked = json.loads(node.ask("clean", "--dry-run").stdout)
+        assert any(f"pid {pid}" in phrase for phrase in looked["removed"])
+        assert is_alive(pid)
+        cleaned = json.loads(node.ask("clean").stdout)
+        assert any(f"pid {pid}" in phrase and "run dead1" in phrase for phrase in cleaned["removed"])
+        assert cleaned["left"] == []
+        assert not is_alive(pid)
+
+
+def test_a_process_of_another_root_or_without_a_root_is_not_ours(node: Node) -> None:
+    with (
+        marked({"PYLAUNCH_RUN": "dead1", "PYLAUNCH_ROOT": str(node.root) + "2"}) as elsewhere,
+        marked({"PYLAUNCH_RUN": "dead1"}) as rootless,
+        marked({"PYLAUNCH_RUN": "../no id", "PYLAUNCH_ROOT": str(node.root)}) as nameless,
+    ):
+        assert json.loads(node.ask("clean").stdout)["removed"] == []
+        assert all(map(is_alive, (elsewhere, rootless, nameless)))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="makes a process namespace")
+def test_a_process_in_a_container_belongs_to_the_container(node: Node) -> None:
+    marks = ["PYLAUNCH_RUN=dead1", f"PYLAUNCH_ROOT={node.root}"]
+    words = ["unshare", "--pid", "--fork", "--kill-child", "env", *marks, "sh", "-c", "echo; exec sleep 60"]
+    container = subprocess.Popen(words, stdout=subprocess.PIPE)
+    assert container.stdout is not None
+    container.stdout.readline()
+    assert json.loads(node.ask("clean").stdout)["removed"] == []
+    assert Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text() != ""
+    container.kill()
+    container.wait()
+
+
+def test_a_live_run_is_not_touched(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, "exec sleep 60"))
+    pid = controller.pid(0)
+    assert json.loads(node.ask("hello").stdout)["runs"] == ["r1"]
+    assert json.loads(node.ask("clean").stdout) == {"removed": [], "left": []}
+    assert is_alive(pid)
+
+
+def test_a_start_removes_what_a_killed_supervisor_left_and_says_so(node: Node, tmp_path: Path) -> None:
+    script = "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 60"
+    first = node.started(task(tmp_path, script))
+    pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
+    os.kill(node.supervisor(first), signal.SIGKILL)
+    gone(first.pid(0))
+    assert is_alive(pid)
+    second = node.prepared(task(tmp_path, "true", run="r2"))
+    removed = second.all(wire.Ready)[0].removed
+    assert any(f"pid {pid}" in phrase and "run r1" in phrase for phrase in removed)
+    assert "socket agent.sock of dead run r1" in removed
+    assert not is_alive(pid)
+
+
+def test_the_logs_of_the_last_runs_are_kept(node: Node) -> None:
+    node.ask("hello")
+    for number in range(KEPT_RUNS + 2):
+        directory = node.root / "runs" / f"old{number:02}"
+        directory.mkdir()
+        os.utime(directory, (number, number))
+    node.ask("clean")
+    left = sorted(entry.name for entry in (node.root / "runs").iterdir())
+    assert left == [f"old{number:02}" for number in range(2, KEPT_RUNS + 2)]
+
+
+def test_runs_that_are_prepared_at_the_same_moment_do_not_stumble_over_what_they_all_clean(
+    node: Node, tmp_path: Path
+) -> None:
+    node.ask("hello")
+    for number in range(KEPT_RUNS + 60):
+        directory = node.root / "runs" / f"old{number:02}"
+        directory.mkdir()
+        (directory / "outcome.json").write_text(
+            json.dumps(
+                {"run": directory.name, "outcome": ("refused", "finished")[number % 2], "message": "", "time": 0}
+            )
+        )
+    controllers = [node.open(f"new{number}") for number in range(6)]
+    for controller in controllers:
+        controller.until(wire.Hello)
+    for number, controller in enumerate(controllers):
+        controller.say(wire.Prepare(task(tmp_path, "true", run=f"new{number}")))
+    for controller in controllers:
+        controller.until(wire.Ready)
+
+
+def test_node_installs_the_agent_and_keeps_the_newest_archives(node: Node) -> None:
+    node.ask("hello")
+    for number in range(KEPT_ARCHIVES + 2):
+        path = node.root / "agents" / f"{number:016}.pyz"
+        shutil.copyfile(node.archive, path)
+        os.utime(path, (number, number))
+    answer = json.loads(node.ask("node").stdout)
+    assert answer["changed"]
+    assert Path(answer["agent"]).read_bytes() == node.archive.read_bytes()
+    assert len(list((node.root / "agents").iterdir())) == KEPT_ARCHIVES
+    assert not json.loads(node.ask("node").stdout)["changed"]
+
+
+def test_a_root_that_is_not_ours_alone_is_refused(agent_archive: Path, tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    (tmp_path / "file").write_text("")
+    said = {name: Node(tmp_path / name, agent_archive).ask("hello").stdout for name in ("open", "link", "file")}
+    assert "is open to others (mode 0755" in json.loads(said["open"])["error"]
+    assert "is a symbolic link" in json.loads(said["link"])["error"]
+    assert "is not a directory" in json.loads(said["file"])["error"]
+
+
+def test_a_record_that_was_lost_with_the_power_stops_nobody_from_cleaning(node: Node, tmp_path: Path) -> None:
+    node.started(task(tmp_path, "true")).until(wire.Finished)
+    outcome = node.root / "runs" / "r1" / "outcome.json"
+    wait_until(outcome.exists, "the end of the run")
+    outcome.write_bytes(b"")  # As a file system leaves what was renamed and not yet written.
+    assert "removed" in json.loads(node.ask("clean").stdout)
+    assert node.prepared(task(tmp_path, "true", run="r2"))

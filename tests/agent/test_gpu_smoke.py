@@ -1,0 +1,33 @@
+"""The program that computes on every GPU, in interpreters that answer as PyTorch's would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylaunch.agent.readers import gpu_smoke
+
+
+def interpreter(directory: Path, script: str) -> str:
+    path = directory / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_devices_asked_for_are_given_to_the_program_and_its_answer_is_the_reading(tmp_path: Path) -> None:
+    python = interpreter(tmp_path, """echo "[{\\"index\\": $4, \\"right\\": true, \\"tflops\\": $3}]" """)
+    found = gpu_smoke.compute({"python": python, "devices": [3]})
+    assert found == {"devices": [{"index": 3, "right": True, "tflops": gpu_smoke.SIZE}]}
+
+
+def test_what_goes_wrong_is_told_in_its_own_words(tmp_path: Path) -> None:
+    python = interpreter(tmp_path, "echo 'ModuleNotFoundError: No module named torch' >&2; exit 1")
+    found = gpu_smoke.compute({"python": python, "devices": [0]})
+    assert found == {"error": "exit status 1: ModuleNotFoundError: No module named torch"}
+    assert gpu_smoke.compute({"python": "/nowhere/python", "devices": [0]}) == {
+        "error": "no interpreter at /nowhere/python"
+    }
+
+
+def test_the_program_is_python_that_compiles() -> None:
+    compile(gpu_smoke.PROGRAM, "smoke", "exec")

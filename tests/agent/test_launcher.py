@@ -1,0 +1,175 @@
+"""Ranks that a launcher starts through the agent: torchrun's place is taken by a small program here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from tests.agent.controller import Node, gone, task
+
+LAUNCHER = r"""
+import os, signal, subprocess, sys
+entry = sys.argv[1:]
+ranks = int(os.environ["RANKS"])
+children = [
+    subprocess.Popen(entry, env={**os.environ, "LOCAL_RANK": str(n), "RANK": str(n), "FROM_LAUNCHER": "yes"})
+    for n in range(ranks)
+]
+def stop(signum, frame):
+    for child in children:
+        child.send_signal(signal.SIGTERM)
+    print("told to end", flush=True)
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+left = set(children)
+while left:
+    pid, status = os.wait()
+    for child in children:
+        if child.pid == pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            left.discard(child)
+    if status and os.environ.get("STOPS_SIBLINGS"):
+        for child in left:
+            child.send_signal(signal.SIGTERM)
+print([child.returncode for child in children], flush=True)
+sys.exit(any(child.returncode for child in children))
+"""
+PATIENT = "echo up; exec sleep 60"
+
+
+def launched(tmp_path: Path, *programs: str, **env: str) -> wire.NodeTask:
+    (tmp_path / "launcher.py").write_text(LAUNCHER)
+    words = [sys.executable, str(tmp_path / "launcher.py"), wire.RANK_ENTRY]
+    given = {"PATH": os.environ["PATH"], "RANKS": str(len(programs)), **env}
+    return task(tmp_path, *programs, launcher=words, env=given)
+
+
+def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Path) -> None:
+    asked = launched(tmp_path, 'echo "$FROM_LAUNCHER $RANK $PYLAUNCH_RANK $OF_RANK [$PYLAUNCH_SOCKET]"', "echo second")
+    asked.ranks[0].env["OF_RANK"] = "mine"
+    controller = node.started(asked)
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "yes 0 0 mine []\n"
+    assert controller.text("1.out") == "second\n"
+    assert controller.text("launcher.out") == "[0, 0]\n"
+    assert controller.all(wire.LauncherEnded)[0].exit_code == 0
+    assert {ended.exit_code for ended in controller.all(wire.RankEnded)} == {0}
+
+
+@pytest.mark.parametrize(
+    ("program", "exit_code", "number", "seen"),
+    [("exit 7", 7, None, 7), ("kill -SEGV $$", None, signal.SIGSEGV, -11), ("kill -KILL $$", None, signal.SIGKILL, -9)],
+)
+def test_the_launcher_sees_the_end_of_a_rank_as_it_was(
+    node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None, seen: int
+) -> None:
+    controller = node.started(launched(tmp_path, program))
+    controller.until(wire.Finished)
+    ended = controller.ended(0)
+    assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
+    # A failure on a node stops the launcher, which may have drawn its own conclusion already.
+    assert controller.text("launcher.out") in (f"[{seen}]\n", "told to end\n", f"[{seen}]\ntold to end\n")
+
+
+def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node, tmp_path: Path) -> None:
+    asked = launched(tmp_path, "true")
+    asked.ranks[0].argv[:] = [str(tmp_path / "vanished")]
+    asked.needs[:] = []
+    (tmp_path / "vanished").write_text("#!/bin/sh\n")
+    (tmp_path / "vanished").chmod(0o755)
+    controller = node.prepared(asked)
+    (tmp_path / "vanished").unlink()
+    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    ended = controller.until(wire.RankEnded)
+    assert ended.exit_code == 127
+    assert "No such file" in ended.last_lines[-1]
+
+
+@pytest.mark.parametrize("siblings", ["", "yes"])
+def test_a_failed_rank_stops_its_siblings_and_only_it_is_to_blame(node: Node, tmp_path: Path, siblings: str) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    asked = launched(tmp_path, f"read line < {flag}; exit 9", PATIENT, PATIENT, STOPS_SIBLINGS=siblings)
+    controller = node.started(asked)
+    pids = [controller.pid(rank) for rank in range(3)]
+    flag.write_text("now\n")
+    controller.until(wire.Finished)
+    assert [controller.ended(rank).stopped for rank in range(3)] == [False, True, True]
+    assert controller.ended(0).exit_code == 9
+    assert max(controller.ended(rank).time for rank in (1, 2)) - controller.ended(0).time < 2
+    assert controller.all(wire.LauncherEnded)
+    gone(*pids)
+
+
+def test_a_rank_told_to_stop_by_agent_and_launcher_hears_it_once(node: Node, tmp_path: Path) -> None:
+    count = "trap 'echo told; n=x$n; [ $n = x ] && sleep 0.5 && exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    controller = node.started(launched(tmp_path, f"read line < {flag}; exit 9", count, STOPS_SIBLINGS="yes"))
+    while controller.text("1.out") != "up\n":
+        controller.until(wire.Output)
+    flag.write_text("now\n")
+    controller.until(wire.Finished)
+    assert controller.text("1.out") == "up\ntold\n"
+
+
+def test_stop_ends_ranks_first_and_then_the_launcher(node: Node, tmp_path: Path) -> None:
+    controller = node.started(launched(tmp_path, PATIENT, PATIENT))
+    for rank in range(2):
+        controller.pid(rank)
+    controller.say(wire.Stop(10.0, "enough"))
+    controller.until(wire.Finished)
+    assert [type(event) for event in controller.heard if isinstance(event, wire.RankEnded | wire.LauncherEnded)] == [
+        wire.RankEnded, wire.RankEnded, wire.LauncherEnded,
+    ]  # fmt: skip
+    assert all(ended.stopped for ended in controller.all(wire.RankEnded))
+
+
+def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> None:
+    controller = node.started(launched(tmp_path, PATIENT, PATIENT))
+    pids = [controller.pid(rank) for rank in range(2)]
+    launcher = Path(f"/proc/{node.supervisor(controller)}/task/{node.supervisor(controller)}/children").read_text()
+    os.kill(int(launcher), signal.SIGKILL)
+    controller.until(wire.Finished)
+    assert controller.all(wire.LauncherEnded)[0].signal == signal.SIGKILL
+    assert [ended.signal for ended in controller.all(wire.RankEnded)] == [signal.SIGTERM] * 2
+    gone(*pids)
+
+
+def test_a_killed_shim_takes_its_rank_with_it_and_the_end_is_still_reported(node: Node, tmp_path: Path) -> None:
+    controller = node.started(launched(tmp_path, PATIENT))
+    pid = controller.pid(0)
+    shim = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(shim, signal.SIGKILL)
+    ended = controller.until(wire.RankEnded)
+    assert (ended.rank, ended.signal) == (0, signal.SIGKILL)
+    controller.until(wire.Finished)
+
+
+def test_a_killed_supervisor_leaves_neither_launcher_nor_ranks(node: Node, tmp_path: Path) -> None:
+    stubborn = "trap '' TERM HUP INT; echo up; while :; do sleep 0.1; done"
+    controller = node.started(launched(tmp_path, stubborn, stubborn))
+    pids = [controller.pid(rank) for rank in range(2)]
+    supervisor = node.supervisor(controller)
+    launcher = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text())
+    os.kill(supervisor, signal.SIGKILL)
+    gone(launcher, *pids)
+
+
+def test_a_shim_outside_of_a_run_says_what_is_wrong(node: Node) -> None:
+    words = [sys.executable, "-I", "-S", str(node.archive), "rank"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, env={})
+    assert ended.returncode == 1
+    assert "PYLAUNCH_SOCKET" in ended.stderr
+
+
+def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path: Path) -> None:
+    controller = node.started(launched(tmp_path, "true", RANKS="2"))
+    controller.until(wire.Finished)
+    assert "has no local rank 1" in controller.text("launcher.err")

@@ -1,0 +1,143 @@
+"""Logs reach the controller whole, once, and only as fast as it takes them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from tests.agent.controller import Node, gone, task, wait_until
+
+MEBIBYTE = 1 << 20
+
+
+def resident(pid: int) -> int:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def test_a_flood_is_taken_at_the_pace_of_the_reader_and_arrives_whole(node: Node, tmp_path: Path) -> None:
+    size = 60 * MEBIBYTE
+    controller = node.started(task(tmp_path, f"yes 0123456789abcde | head -c {size}; echo done > {tmp_path}/done"))
+    controller.pid(0)
+    supervisor = node.supervisor(controller)
+    before = resident(supervisor)
+    wait_until((tmp_path / "done").exists, "the end of the flood", 60)
+    assert resident(supervisor) - before < 16 * MEBIBYTE
+    offset = 0
+    for message in controller.rest():
+        if isinstance(message, wire.Output):
+            assert message.offset - offset == len(message.text)
+            offset = message.offset
+    assert offset == size
+    assert controller.all(wire.Finished)
+
+
+def test_a_flood_stays_within_its_bound_and_who_watches_gets_the_newest(node: Node, tmp_path: Path) -> None:
+    limit, size = 8 * MEBIBYTE, 60 * MEBIBYTE
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    script = f"echo begin; yes 0123456789abcde | head -c {size}; echo end; read x < {flag}"
+    controller = node.prepared(task(tmp_path, script, log_limit=limit))
+    controller.say(wire.Follow({}, None, lag=MEBIBYTE), wire.Release(0.0))
+    controller.pid(0)
+    log = node.root / "runs/r1/logs/0.out"
+    wait_until(lambda: log.stat().st_size >= size, "the end of the flood", 60)
+    wait_until(lambda: log.stat().st_blocks * 512 <= limit, "what is too much is given back")
+    flag.write_text("now\n")
+    controller.until(wire.Finished)
+    text, skipped = controller.text("0.out"), controller.all(wire.Skipped)
+    with log.open("rb") as kept:
+        assert kept.readline() == b"begin\n"
+    assert text.endswith("\nend\n")
+    assert sum(each.offset - each.start for each in skipped) + len(text) == log.stat().st_size
+    assert {each.path for each in skipped} == {str(log)}
+
+
+def test_a_line_comes_whole_and_an_unfinished_one_after_a_while(node: Node, tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    controller = node.started(task(tmp_path, f"printf 'whole\\npassw'; read x < {flag}; printf 'ord\\nend'"))
+    assert controller.until(wire.Output).text == "whole\n"
+    assert controller.until(wire.Output).text == "passw"
+    flag.write_text("now\n")
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "whole\npassword\nend"
+
+
+def test_broken_characters_and_endless_lines_pass(node: Node, tmp_path: Path) -> None:
+    script = "import sys; sys.stdout.buffer.write(b'\\xff\\xfe' + 'é'.encode() * 100_000 + b'\\0\\n')"
+    controller = node.started(task(tmp_path, ["/usr/bin/python3", "-c", script]))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "\ufffd\ufffd" + "é" * 100_000 + "\0\n"
+
+
+def test_only_the_streams_asked_for_are_sent(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "echo a; echo b >&2", "echo c"))
+    controller.say(wire.Follow({}, ["0.err", "none"]), wire.Release(0.0))
+    controller.until(wire.Finished)
+    assert {output.stream for output in controller.all(wire.Output)} == {"0.err"}
+
+
+def test_the_past_is_told_before_the_present_and_marked(node: Node, tmp_path: Path) -> None:
+    first = node.started(task(tmp_path, "seq 20000; exec sleep 60"))
+    while not first.text("0.out").endswith("\n20000\n"):
+        first.until(wire.Output)
+    second = node.attach()
+    second.say(wire.Follow({}, None))
+    second.until(wire.CaughtUp)
+    assert second.text("0.out") == first.text("0.out")
+
+
+def test_the_last_lines_of_a_rank_come_with_its_end(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
+    controller.say(wire.Follow({}, []), wire.Release(0.0))
+    controller.until(wire.Finished)
+    assert controller.ended(0).last_lines == [str(number) for number in range(81, 101)]
+    assert controller.all(wire.Output) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
+def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(node: Node, tmp_path: Path) -> None:
+    node.ask("hello")
+    small = node.root / "runs"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=68m,mode=0700", "small", small], check=True)
+    try:
+        controller = node.started(task(tmp_path, "exec yes", ["sleep", "60"]))
+        finished = controller.until(wire.Finished)
+        assert finished.leftovers == []
+        assert controller.ended(0).exit_code == 1
+        assert controller.ended(1).stopped
+        controller.hang_up()
+        gone(node.supervisor(controller))
+    finally:
+        subprocess.run(["umount", "--lazy", small], check=True)
+
+
+def test_what_was_written_before_a_moment_is_left_away_live_and_afterwards(node: Node, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    script = f"echo early; while [ ! -e {go} ]; do sleep 0.05; done; echo late; sleep 0.3"
+    controller = node.started(task(tmp_path, script))
+    wait_until(lambda: controller.until(wire.Output), "the first line")
+    index = Path(node.root, "runs", "r1", "times", "0.out")
+    wait_until(index.exists, "the first mark")
+    between = time.time()
+    go.touch()
+    watcher = node.attach()
+    assert watcher.until(wire.Hello).knows == [wire.SINCE]
+    watcher.say(wire.Follow({}, None, since=between))
+    watcher.until(wire.Finished)
+    assert watcher.text("0.out") == "late\n"
+    controller.until(wire.Finished)
+    gone(node.supervisor(controller))
+    for since, text in ((between, "late\n"), (time.time(), ""), (0.0, "early\nlate\n")):
+        later = node.attach()
+        later.say(wire.Follow({}, None, since=since))
+        later.until(wire.Finished)
+        assert later.text("0.out") == text

@@ -1,0 +1,159 @@
+"""Agents of one run among themselves: several nodes on this machine, each with a root of its own."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.agent import seal, wire
+from tests.agent.controller import Controller, Node, gone, is_alive, task
+
+KEY = "5e" * 32
+PATIENT = "echo up; exec sleep 60"
+
+Together = Callable[..., list[Controller]]
+
+
+@pytest.fixture
+def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
+    """Starts one run on as many nodes as there are programs; the controllers, in rank order."""
+    nodes: list[Node] = []
+
+    def start(*programs: str, ports: dict[str, int] | None = None, **changes: Any) -> list[Controller]:
+        names = [f"n{number + 1}" for number in range(len(programs))]
+        peers = dict.fromkeys(names, "127.0.0.1")
+        controllers = []
+        for name, program in zip(names, programs, strict=True):
+            node = Node(tmp_path / name, agent_archive)
+            nodes.append(node)
+            controllers.append(node.prepared(task(tmp_path, program, host=name, peers=peers, **changes)))
+        known = {name: each.all(wire.Ready)[0].port for name, each in zip(names, controllers, strict=True)}
+        for each in controllers:
+            each.say(wire.Follow({}, None), wire.Release(0.0, {**known, **(ports or {})}, KEY))
+        for each in controllers:
+            each.pid(0)
+        return controllers
+
+    yield start
+    for node in nodes:
+        node.close()
+
+
+def supervisor(controller: Controller) -> int:
+    return controller.all(wire.Hello)[0].pid
+
+
+def stop_reason(root: Path) -> str:
+    lines = (root / "runs/r1/events.jsonl").read_bytes().splitlines()
+    return next(each.reason for each in map(wire.decode, lines) if isinstance(each, wire.Stopping))
+
+
+def test_a_failure_stops_all_nodes_within_two_seconds_when_every_controller_is_gone(
+    together: Together, tmp_path: Path
+) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    controllers = together(PATIENT, f"read line < {flag}; exit 9", PATIENT)
+    pids = [each.pid(0) for each in controllers]
+    for each in controllers:
+        each.kill()
+    flag.write_text("now\n")
+    began = time.monotonic()
+    gone(*pids)
+    assert time.monotonic() - began < 2
+    assert stop_reason(tmp_path / "n1") == stop_reason(tmp_path / "n3") == "n2: rank 0 ended with exit code 9"
+    gone(*map(supervisor, controllers))
+
+
+def test_an_order_that_reached_one_node_reaches_all(together: Together, tmp_path: Path) -> None:
+    controllers = together(PATIENT, PATIENT)
+    controllers[0].say(wire.Stop(5.0, "by hand"))
+    controllers[1].until(wire.Finished)
+    assert controllers[1].all(wire.Stopping)[0].reason == "n1: by hand"
+    assert controllers[1].ended(0).stopped
+
+
+def test_a_node_that_has_ended_well_is_not_taken_for_lost(together: Together, tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    first, second = together("exit 0", f"read line < {flag}", node_timeout_s=3.0)
+    first.until(wire.Finished)
+    gone(supervisor(first))
+    second.kill()
+    pause(4.5)
+    assert is_alive(second.pid(0))
+    flag.write_text("now\n")
+    gone(supervisor(second))
+    assert not any(b'"Stopping"' in line for line in (tmp_path / "n2/runs/r1/events.jsonl").read_bytes().splitlines())
+
+
+def pause(seconds: float) -> None:
+    """Let time pass in which nothing may happen."""
+    select.select([], [], [], seconds)
+
+
+def test_a_node_without_a_word_stops_the_others_only_when_no_controller_decides(
+    together: Together, tmp_path: Path
+) -> None:
+    first, second = together(PATIENT, PATIENT, node_timeout_s=3.0)
+    pause(1.0)  # They greet each other every 0.2 s; one that never spoke would not be missed.
+    os.kill(supervisor(second), signal.SIGSTOP)
+    try:
+        for serial in range(10):
+            first.say(wire.Ping(serial))
+            pause(0.5)
+        assert is_alive(first.pid(0))
+        first.kill()
+        gone(first.pid(0))
+    finally:
+        os.kill(supervisor(second), signal.SIGCONT)
+    assert stop_reason(tmp_path / "n1") == "n2 lost: no word from it for 3 s"
+    second.until(wire.Finished)  # What it missed it is told when it is there again.
+
+
+def test_a_run_that_must_not_outlive_its_controller_ends_when_the_controller_falls_silent(
+    together: Together, tmp_path: Path
+) -> None:
+    (controller,) = together(PATIENT, node_timeout_s=1.0, ends_with_controller=True)
+    controller.kill()
+    gone(controller.pid(0))
+    assert stop_reason(tmp_path / "n1") == "no word from the controller for 1 s"
+
+
+def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        nobody = deaf.getsockname()[1]
+        controllers = together(PATIENT, PATIENT, ports={"n1": nobody, "n2": nobody})
+        assert controllers[0].until(wire.PeersUnheard).hosts == ["n2"]
+        assert is_alive(controllers[1].pid(0))
+
+
+@pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
+def test_who_does_not_have_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
+    first, _ = together(PATIENT, PATIENT)
+    word = seal.Word("n2", "n1", 10**6, stop="because I say so")
+    line = seal.seal(bytes.fromhex(key), word)
+    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as stranger:
+        stranger.sendall(line)
+        assert stranger.recv(1) == b""
+    assert is_alive(first.pid(0))
+    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as member:
+        member.sendall(seal.seal(bytes.fromhex(KEY), word))
+        first.until(wire.Stopping)
+
+
+def test_the_key_is_written_nowhere(together: Together, tmp_path: Path) -> None:
+    controllers = together(PATIENT, PATIENT)
+    files = [path for root in ("n1", "n2") for path in (tmp_path / root / "runs").rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    environment = Path(f"/proc/{controllers[0].pid(0)}/environ").read_bytes()
+    assert KEY.encode() not in environment

@@ -1,0 +1,234 @@
+"""A node that cannot take part says why, with every reason at once, and holds nothing afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import ports, spawn, wire
+from pylaunch.agent.layout import NodeRoot
+from pylaunch.agent.prepare import Holdings
+from tests.agent.controller import Node, gone, task
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def reasons(node: Node, asked: wire.NodeTask) -> dict[str, wire.Reason]:
+    return {reason.code: reason for reason in node.refusal(asked)}
+
+
+def test_all_that_is_missing_is_said_at_once(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    needs = [wire.Need(path, "look") for path in ("train.py", "/usr/bin/env", str(tmp_path / "x"))]
+    asked = task(tmp_path, [str(tmp_path / "plain")], ["no-such-program"], needs=needs)
+    messages = [reason.message for reason in node.refusal(asked)]
+    assert messages == [
+        f"program {tmp_path}/plain is not executable",
+        f"program no-such-program is not on PATH ({asked.env['PATH']})",
+        f"{tmp_path}/train.py does not exist",
+        f"{tmp_path}/x does not exist",
+    ]
+
+
+@pytest.mark.parametrize(("name", "words"), [("absent", "does not exist"), ("file", "is not a directory")])
+def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "file").write_text("")
+    found = reasons(node, task(tmp_path / name, "true"))
+    assert found["workdir-missing"].message == f"working directory {tmp_path}/{name} {words}"
+    assert "--workdir" in found["workdir-missing"].hint
+
+
+def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
+    port = free_port()
+    controller = node.open()
+    controller.say(wire.Prepare(task(tmp_path / "absent", "true", hold_port=port, devices=[900])))
+    controller.until(wire.Refused)
+    assert controller.hear() is None
+    gone(node.supervisor(controller))
+    node.prepared(task(tmp_path, "true", run="r2", hold_port=port, devices=[900]))
+
+
+def test_who_listens_on_the_rendezvous_port_is_named(node: Node, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        found = reasons(node, task(tmp_path, "true", hold_port=port))
+    assert f"port {port} is held by pid {os.getpid()} (" in found["port-busy"].message
+    assert "--port" in found["port-busy"].hint
+
+
+def test_a_run_that_listens_on_the_port_is_named_with_how_to_stop_it(node: Node, tmp_path: Path) -> None:
+    script = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept()"
+    )
+    first = node.started(task(tmp_path, ["/usr/bin/python3", "-c", script]))
+    port = int(first.until(wire.Output).text)
+    found = reasons(node, task(tmp_path, "true", run="r2", hold_port=port))
+    assert "run r1" in found["port-busy"].message
+    assert found["port-busy"].hint == "pylaunch stop r1"
+
+
+def test_a_port_held_for_another_run_is_refused_before_anybody_listens(node: Node, tmp_path: Path) -> None:
+    port = free_port()
+    node.prepared(task(tmp_path, "true", hold_port=port))
+    found = reasons(node, task(tmp_path, "true", run="r2", hold_port=port))
+    assert f"port {port} is held for run r1" in found["port-leased"].message
+    assert found["port-leased"].hint == "pylaunch stop r1"
+
+
+def test_a_node_that_chooses_the_port_says_which_and_its_processes_are_told_at_the_release(
+    node: Node, tmp_path: Path
+) -> None:
+    env = {"PATH": os.environ["PATH"], "MASTER_PORT": spawn.PORT_ENTRY}
+    show = "echo $MASTER_PORT"
+    controller = node.prepared(task(tmp_path, show, show, choose_port=True, env=env))
+    (ready,) = controller.all(wire.Ready)
+    assert ready.rendezvous_port in {port for candidates in ports.CANDIDATES for port in candidates}
+    controller.say(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=ready.rendezvous_port))
+    finished = controller.until(wire.Finished)
+    assert [controller.text(stream) for stream in ("0.out", "1.out")] == [f"{ready.rendezvous_port}\n"] * 2
+    assert f"port {ready.rendezvous_port}" in finished.checked
+
+
+def test_runs_that_choose_at_the_same_time_choose_different_ports(node: Node, tmp_path: Path) -> None:
+    chosen = [
+        node.prepared(task(tmp_path, "true", run=run, choose_port=True)).all(wire.Ready)[0].rendezvous_port
+        for run in ("r1", "r2", "r3")
+    ]
+    assert len(set(chosen)) == 3
+
+
+@pytest.mark.parametrize(
+    ("member_ports", "message"),
+    [
+        (["ephemeral"], "no port can be chosen for the rendezvous: the firewall opens none"),
+        (["{busy}"], "none of 1 ports for the rendezvous, of those that the firewall opens to the members, is free"),
+    ],
+)
+def test_a_firewall_that_leaves_no_port_for_the_rendezvous_is_told_with_what_opens_more(
+    member_ports: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        opened = ports.numbers(each.format(busy=busy.getsockname()[1]) for each in member_ports)
+        monkeypatch.setattr(ports, "opened", lambda path="": opened)
+        holdings = Holdings(task(tmp_path, "true", choose_port=True), NodeRoot(str(tmp_path)))
+        (reason,) = holdings.take()
+    assert reason.message.startswith(message)
+    assert "firewall_member_ports" in reason.hint
+
+
+def test_a_launcher_and_the_ranks_it_starts_are_told_the_port(node: Node, tmp_path: Path) -> None:
+    words = 'echo to $1; shift; LOCAL_RANK=0 "$@"'
+    launcher = ["/bin/sh", "-c", words, "sh", f"--port={spawn.PORT_ENTRY}", wire.RANK_ENTRY]
+    asked = task(tmp_path, "echo $MASTER_PORT", launcher=launcher)
+    rank = dataclasses.replace(asked.ranks[0], env={"MASTER_PORT": spawn.PORT_ENTRY})
+    controller = node.prepared(dataclasses.replace(asked, ranks=[rank]))
+    controller.say(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=29555))
+    controller.until(wire.Finished)
+    assert controller.text("launcher.out") == "to --port=29555\n"
+    assert controller.text("0.out") == "29555\n"
+
+
+def test_an_interface_that_is_not_there_is_named(node: Node, tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "GLOO_SOCKET_IFNAME": "ib7", "NCCL_SOCKET_IFNAME": "^docker"}
+    found = reasons(node, task(tmp_path, "true", env=env))
+    assert found["interface-missing"].message.startswith("GLOO_SOCKET_IFNAME=ib7 names no interface here: there are ")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_a_held_port_can_be_listened_on_by_the_rank_and_by_nobody_who_does_not_ask_to_share(
+    node: Node, tmp_path: Path, address: str
+) -> None:
+    port = free_port()
+    script = (
+        "import socket, sys; s = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET);"
+        "s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(sys.argv[3]));"
+        "s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(); print('listening')"
+    )
+    listen = shlex.join(["/usr/bin/python3", "-c", script, address, str(port)])
+    controller = node.started(task(tmp_path, f"{listen} 1; {listen} 0; true", hold_port=port))
+    finished = controller.until(wire.Finished)
+    assert controller.text("0.out") == "listening\n"
+    assert "Address already in use" in controller.text("0.err")
+    assert f"port {port}" in finished.checked
+    assert finished.leftovers == []
+
+
+def test_a_leased_device_is_refused_with_who_has_it_and_free_when_the_holder_is_killed(
+    node: Node, tmp_path: Path
+) -> None:
+    first = node.prepared(task(tmp_path, "true", devices=[900, 901]))
+    found = node.refusal(task(tmp_path, "true", run="r2", devices=[901, 902]))
+    assert [reason.code for reason in found] == ["device-leased"]
+    assert "device 901 is leased to run r1 of " in found[0].message
+    assert found[0].hint == "pylaunch stop r1"
+    os.kill(node.supervisor(first), 9)
+    gone(node.supervisor(first))
+    node.prepared(task(tmp_path, "true", run="r3", devices=[900, 901, 902]))
+
+
+def test_nodes_with_roots_of_their_own_have_devices_of_their_own(
+    node: Node, agent_archive: Path, tmp_path: Path
+) -> None:
+    other = Node(tmp_path / "other", agent_archive)
+    node.prepared(task(tmp_path, "true", devices=[900]))
+    other.prepared(task(tmp_path, "true", devices=[900]))
+    other.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
+def test_a_full_disk_is_refused_with_what_is_free(node: Node, tmp_path: Path) -> None:
+    node.ask("hello")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "small", node.root / "runs"], check=True)
+    try:
+        free = reasons(node, task(tmp_path, "true"))["disk-full"]
+        assert "64 MiB wanted" in free.message
+        assert str(node.root) in free.message
+        subprocess.run(["dd", "if=/dev/zero", f"of={node.root}/runs/fill", "status=none"], check=False)
+        full = reasons(node, task(tmp_path, "true", run="r2"))["disk-full"]
+        assert "0.0 MiB free" in full.message or "No space left on device" in full.message
+    finally:
+        subprocess.run(["umount", "--lazy", node.root / "runs"], check=True)
+
+
+def test_a_run_is_prepared_once(node: Node, tmp_path: Path) -> None:
+    node.prepared(task(tmp_path, "true"))
+    assert node.refusal(task(tmp_path, "true"))[0].message == "run r1 is prepared on this host"
+
+
+def test_only_the_controller_that_prepared_may_release(node: Node, tmp_path: Path) -> None:
+    node.prepared(task(tmp_path, "touch ran"))
+    other = node.attach()
+    other.say(wire.Release(0.0))
+    assert "has not prepared" in other.until(wire.Failed).message
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_node_that_is_ready_says_what_its_ranks_must_share_with_the_others(node: Node, tmp_path: Path) -> None:
+    for name in ("torch-2.8.0+cu128", "nvidia_nccl_cu12-2.27.3"):
+        packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages" / f"{name}.dist-info"
+        packages.mkdir(parents=True)
+        (packages / "RECORD").write_text("")
+    controller = node.prepared(task(tmp_path, "true", python=str(tmp_path / "env" / "bin" / "python")))
+    (ready,) = controller.all(wire.Ready)
+    assert (ready.essentials["torch"], ready.essentials["nccl"]) == ("2.8.0+cu128", "2.27.3")
+    assert ready.essentials["kernel series"] == ".".join(os.uname().release.split(".")[:2])
+    assert len(ready.essentials["environment digest"]) == 64
+
+
+def test_a_node_that_was_provisioned_as_the_only_one_refuses_to_be_one_of_several(node: Node, tmp_path: Path) -> None:
+    file = tmp_path / "environment.json"
+    file.write_text('{"variables": {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo"}}')
+    refused = reasons(node, task(tmp_path, "true", env_file=str(file), machines=2))
+    assert list(refused) == ["loopback-interface"]
+    assert "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME is lo here" in refused["loopback-interface"].message

@@ -1,0 +1,374 @@
+"""A run on one node, from Prepare to Finished, over the wire."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.crew import person
+from tests.agent.controller import Node, gone, is_alive, task, wait_until
+
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+TIDY = "trap 'exit 5' TERM; echo up; while :; do sleep 0.1; done"
+PATIENT = "echo up; exec sleep 60"
+
+
+def test_ranks_run_to_their_end_and_the_node_says_it_is_clean(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, "echo one; echo two >&2", "exit 0"))
+    finished = controller.until(wire.Finished)
+    assert finished.leftovers == []
+    assert finished.checked == ["processes of run r1"]
+    assert controller.text("0.out") == "one\n"
+    assert controller.text("0.err") == "two\n"
+    assert [ended.exit_code for ended in controller.all(wire.RankEnded)] == [0, 0]
+    assert controller.hear() is None
+    gone(node.supervisor(controller))
+
+
+def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, f"touch {tmp_path}/ran"))
+    controller.say(wire.Ping(7))
+    assert controller.until(wire.Pong).serial == 7
+    assert not (tmp_path / "ran").exists()
+    controller.say(wire.Release(0.0))
+    controller.until(wire.RankEnded)
+    assert (tmp_path / "ran").exists()
+
+
+def test_the_end_waits_for_a_controller_that_has_not_yet_said_what_it_follows(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "echo short"))
+    controller.say(wire.Release(0.0))
+    gone(controller.pid(0))
+    controller.until(wire.RankEnded)
+    controller.say(wire.Follow({}, None))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "short\n"
+
+
+def test_ranks_start_when_release_says_so(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "true"))
+    controller.say(wire.Ping(1))
+    at = controller.until(wire.Pong).time + 0.5
+    controller.say(wire.Release(at))
+    released = controller.until(wire.Released)
+    assert 0 <= released.time - at < 0.2
+
+
+def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_working_directory(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_THE_CONTROLLER", "1")
+    words = ["/usr/bin/python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
+    asked = task(tmp_path, words, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
+    asked.ranks[0].env["RANK"] = "0"
+    controller = node.started(asked)
+    controller.until(wire.Finished)
+    expected = {
+        **person(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",
+        "PYLAUNCH_ROOT": str(node.root), "PYLAUNCH_RANK": "0", "PYLAUNCH_LOCAL_RANK": "0", "PYLAUNCH_NODE_RANK": "0",
+        "PYTHONPATH": str(node.archive), "PYLAUNCH_HOSTFILE": str(node.root / "runs/r1/hostfile"),
+        "PYLAUNCH_STEP_FILE": str(node.root / "runs/r1/ranks/0.step"),
+        "TORCHELASTIC_ERROR_FILE": str(node.root / "runs/r1/ranks/0.error.json"),
+    }  # fmt: skip
+    env, directory = json.loads(controller.text("0.out"))
+    assert env == expected
+    assert env["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
+    assert directory == str(tmp_path)
+
+
+def test_a_rank_inherits_no_descriptor_signal_or_terminal(node: Node, tmp_path: Path) -> None:
+    script = (
+        "import os, signal; print(sorted(os.listdir('/proc/self/fd'), key=int)[:-1]);"
+        "print([s.name for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN]);"
+        "print(os.getsid(0) == os.getpid(), os.read(0, 1))"
+    )
+    controller = node.started(task(tmp_path, ["/usr/bin/python3", "-I", "-c", script]))
+    controller.until(wire.Finished)
+    # Python itself ignores PIPE and XFSZ.
+    assert controller.text("0.out").splitlines() == ["['0', '1', '2']", "['SIGPIPE', 'SIGXFSZ']", "True b''"]
+
+
+@pytest.mark.parametrize(
+    ("program", "exit_code", "number"),
+    [
+        ("exit 0", 0, None),
+        ("exit 3", 3, None),
+        ("exit 143", 143, None),
+        ("kill -SEGV $$", None, signal.SIGSEGV),
+        ("kill -KILL $$", None, signal.SIGKILL),
+        ("kill -TERM $$", None, signal.SIGTERM),
+    ],
+)
+def test_how_a_rank_ended_is_reported_exactly(
+    node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None
+) -> None:
+    controller = node.started(task(tmp_path, f"echo last words >&2; {program}"))
+    ended = controller.until(wire.RankEnded)
+    assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
+    assert ended.last_lines == ["last words"]
+
+
+@pytest.mark.parametrize(("name", "code", "words"), [("missing", 127, "No such file"), ("plain", 126, "Exec format")])
+def test_a_program_that_vanished_after_the_checks_ends_its_rank_with_the_reason(
+    node: Node, tmp_path: Path, name: str, code: int, words: str
+) -> None:
+    program = tmp_path / name
+    program.write_text("no program\n")
+    program.chmod(0o755)
+    controller = node.prepared(task(tmp_path, [str(program)]))
+    if name == "missing":
+        program.unlink()
+    controller.say(wire.Release(0.0))
+    ended = controller.until(wire.RankEnded)
+    assert ended.exit_code == code
+    assert words in ended.last_lines[-1]
+    assert str(program) in ended.last_lines[-1]
+
+
+def test_a_rank_that_fails_stops_the_others_of_its_node(node: Node, tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    controller = node.started(
+        task(
+            tmp_path,
+            f"read line < {flag}; exit 9",
+            PATIENT,
+            TIDY,
+        )
+    )
+    pids = [controller.pid(rank) for rank in range(3)]
+    while controller.text("1.out") != "up\n" or controller.text("2.out") != "up\n":
+        controller.until(wire.Output)
+    flag.write_text("now\n")
+    controller.until(wire.Finished)
+    first, second, third = (controller.ended(rank) for rank in range(3))
+    assert (first.exit_code, first.stopped) == (9, False)
+    assert (second.signal, second.stopped) == (signal.SIGTERM, True)
+    assert (third.exit_code, third.stopped) == (5, True)
+    assert max(second.time, third.time) - first.time < 2
+    assert controller.all(wire.Stopping)[0].reason == "rank 0 ended with exit code 9"
+    gone(*pids)
+
+
+def test_a_rank_that_ends_well_stops_nobody(node: Node, tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    controller = node.started(task(tmp_path, "true", f"read line < {flag}"))
+    assert controller.until(wire.RankEnded).rank == 0
+    flag.write_text("now\n")
+    assert controller.until(wire.RankEnded).exit_code == 0
+    assert controller.all(wire.Stopping) == []
+
+
+def test_stop_ends_ranks_with_term_and_says_so_once(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, PATIENT, PATIENT))
+    controller.pid(1)
+    controller.say(wire.Stop(5.0, "because"), wire.Stop(5.0, "again"))
+    finished = controller.until(wire.Finished)
+    assert finished.leftovers == []
+    assert [stopping.reason for stopping in controller.all(wire.Stopping)] == ["because"]
+    assert {ended.signal for ended in controller.all(wire.RankEnded)} == {signal.SIGTERM}
+
+
+LOADER = """\
+import os, signal, sys
+told, gate = sys.argv[1:3]
+answering, answered = os.pipe()
+def say(who):
+    with open(told, "a") as file:
+        file.write(who + "\\n")
+def rank_term(signum, frame):
+    os.write(1, b"saving\\n")
+    open(gate).readline()
+    os.kill(loader, signal.SIGWINCH)
+    os.read(answering, 1)
+    say("rank")
+    os.write(1, b"saved half a li")
+    os._exit(0)
+signal.signal(signal.SIGTERM, lambda signum, frame: say("loader"))
+signal.signal(signal.SIGWINCH, lambda signum, frame: os.write(answered, b"."))
+loader = os.fork()
+if loader:
+    signal.signal(signal.SIGTERM, rank_term)
+    os.write(1, b"up\\n")
+while True:
+    signal.pause()
+"""
+"""A rank that saves for as long as the gate is shut, and then hears its loader before it says that it was told: a TERM
+to the loader, which has the lower number, would have been taken before the question."""
+
+
+def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_kept(node: Node, tmp_path: Path) -> None:
+    told, gate = tmp_path / "told", tmp_path / "gate"
+    os.mkfifo(gate)
+    controller = node.started(task(tmp_path, [sys.executable, "-c", LOADER, str(told), str(gate)]))
+    while controller.text("0.out") != "up\n":
+        controller.until(wire.Output)
+    controller.say(wire.Stop(10.0, "checkpoint, please"))
+    while controller.text("0.out") != "up\nsaving\n":
+        controller.until(wire.Output)
+    # One thread obeys: once it answers, it has sent all signals of this stop.
+    controller.say(wire.Ping(1))
+    controller.until(wire.Pong)
+    gate.write_text("saved\n")
+    assert controller.until(wire.Finished).leftovers == []
+    assert told.read_text().splitlines()[0] == "rank"
+    assert controller.text("0.out") == "up\nsaving\nsaved half a li"
+    assert controller.ended(0).exit_code == 0
+
+
+def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, STUBBORN))
+    controller.until(wire.Output)
+    controller.say(wire.Stop(600.0, "politely"))
+    controller.until(wire.Stopping)
+    controller.say(wire.Stop(0.1, "now"))
+    ended = controller.until(wire.RankEnded)
+    assert (ended.signal, ended.stopped) == (signal.SIGKILL, True)
+    assert controller.until(wire.Finished).leftovers == []
+
+
+def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: Node, tmp_path: Path) -> None:
+    controller = node.started(
+        task(tmp_path, "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 0.3")
+    )
+    pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
+    assert is_alive(pid)
+    assert controller.until(wire.Finished).leftovers == []
+    assert not is_alive(pid)
+
+
+def test_a_descendant_that_hides_its_mark_is_found_by_descent(node: Node, tmp_path: Path) -> None:
+    controller = node.started(
+        task(tmp_path, "setsid env -i sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 0.3")
+    )
+    pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
+    controller.until(wire.Finished)
+    assert not is_alive(pid)
+
+
+def test_a_run_whose_controller_goes_away_before_release_is_aborted(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "touch ran"))
+    controller.kill()
+    gone(node.supervisor(controller))
+    assert not (tmp_path / "ran").exists()
+    assert '"aborted"' in (node.root / "runs/r1/outcome.json").read_text()
+
+
+def test_a_supervisor_that_nobody_asks_for_anything_does_not_stay(node: Node) -> None:
+    controller = node.open()
+    controller.until(wire.Hello)
+    controller.kill()
+    gone(node.supervisor(controller))
+
+
+def test_stop_before_release_starts_nothing(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "touch ran"))
+    controller.say(wire.Stop(1.0, "changed my mind"))
+    assert controller.until(wire.Finished).leftovers == []
+    assert controller.all(wire.RankStarted) == []
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_killed_relay_leaves_the_run_alone_and_attach_goes_on_where_it_was(node: Node, tmp_path: Path) -> None:
+    flag = tmp_path / "go"
+    os.mkfifo(flag)
+    first = node.started(task(tmp_path, f"for i in 1 2 3; do echo $i; done; read line < {flag}; echo 4; echo 5"))
+    while first.text("0.out") != "1\n2\n3\n":
+        first.until(wire.Output)
+    offset = first.all(wire.Output)[-1].offset
+    first.kill()
+    second = node.attach()
+    hello = second.until(wire.Hello)
+    assert (hello.phase, hello.running) == ("running", [0])
+    second.say(wire.Follow({"0.out": offset}, None))
+    second.until(wire.CaughtUp)
+    assert [started.rank for started in second.all(wire.RankStarted)] == [0]
+    flag.write_text("now\n")
+    second.until(wire.Finished)
+    assert second.text("0.out") == "4\n5\n"
+
+
+def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, tmp_path: Path) -> None:
+    first = node.started(task(tmp_path, PATIENT))
+    pid = first.pid(0)
+    first.hang_up()
+    assert node.attach().until(wire.Hello).running == [0]
+    assert is_alive(pid)
+
+
+def test_a_run_that_is_over_is_told_from_its_files(node: Node, tmp_path: Path) -> None:
+    node.started(task(tmp_path, "echo hello; exit 4", "echo other")).until(wire.Finished)
+    controller = node.attach()
+    assert controller.until(wire.Hello).phase == "finished"
+    controller.say(wire.Ping(1), wire.Follow({}, ["0.out"]))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "hello\n"
+    assert controller.text("1.out") == ""
+    assert controller.ended(0).exit_code == 4
+    assert controller.all(wire.CaughtUp)
+    assert "over" in node.open().until(wire.Failed).message
+
+
+def test_an_unknown_run_is_said_to_be_unknown(node: Node) -> None:
+    assert node.attach("nope").until(wire.Failed).message == "no run nope on this host"
+
+
+def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_says_so(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, STUBBORN, PATIENT))
+    pids = [controller.pid(0), controller.pid(1)]
+    os.kill(node.supervisor(controller), signal.SIGKILL)
+    gone(*pids)
+    after = node.attach()
+    after.say(wire.Follow({}, None))
+    assert "was killed" in after.until(wire.Failed).message
+    assert not (node.root / "runs/r1/agent.sock").exists()
+
+
+def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, PATIENT))
+    controller.pid(0)
+    os.kill(node.supervisor(controller), signal.SIGTERM)
+    assert controller.until(wire.RankEnded).stopped
+    controller.until(wire.Finished)
+
+
+def test_nonsense_ends_the_connection_and_not_the_run(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, PATIENT))
+    pid = controller.pid(0)
+    intruder = node.attach()
+    assert intruder.process.stdin is not None
+    intruder.process.stdin.write(b'{"type": "Unheard"}\n')
+    intruder.process.stdin.flush()
+    assert "Unheard" in intruder.until(wire.Failed).message
+    assert intruder.hear() is None
+    assert is_alive(pid)
+
+
+def test_the_supervisor_holds_nothing_of_the_connection_that_started_it(node: Node, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    controller = node.prepared(task(tmp_path, PATIENT))
+    os.close(writing)
+    files = {entry.readlink() for entry in Path(f"/proc/{node.supervisor(controller)}/fd").iterdir()}
+    ours = {Path(f"/proc/self/fd/{fd}").readlink() for fd in (controller._to, controller._from, reading)}
+    assert not files & ours
+    os.close(reading)
+
+
+def test_hostile_names_survive(agent_archive: Path, tmp_path: Path) -> None:
+    hostile = "a 'b' \"c\" $d;`e`\n*é" + "x" * 90
+    directory = tmp_path / hostile
+    directory.mkdir()
+    node = Node(directory / "root", agent_archive)
+    words = [sys.executable, "-c", "import sys, os; print(sys.argv[1:], os.getcwd())", hostile]
+    controller = node.started(task(directory, words))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == f"{[hostile]} {directory}\n"

@@ -1,0 +1,126 @@
+"""pylaunch.runtime as ranks get it: out of the agent's archive, on their path, in any Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from tests.agent.controller import Node, task
+from tests.agent.test_archive import SUPPORTED
+
+FOREIGN = """
+import sys
+before = set(sys.modules)
+from pylaunch import runtime
+loaded = {name.split(".")[0] for name in set(sys.modules) - before} - {"pylaunch"}
+print(sorted(name for name in loaded if name not in getattr(sys, "stdlib_module_names", loaded)), runtime.rank())
+"""
+STEPS = """
+import time
+from pylaunch import runtime
+runtime.step(0)
+began = time.process_time()
+for number in range(100_000):
+    runtime.step(number)
+print(round((time.process_time() - began) * 10, 2))
+"""
+SAVES = """
+import os, signal, time
+from pylaunch import runtime
+runtime.on_checkpoint_signal(lambda: print("saved by", os.getpid() == owner, flush=True))
+owner = os.getpid()
+reading, writing = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(writing, b"x")
+    time.sleep(60)
+os.read(reading, 1)
+os.kill(child, signal.SIGTERM)
+print("child", os.waitpid(child, 0)[1], flush=True)
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def script(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("python", [Path(sys.executable), *SUPPORTED], ids=str)
+def test_every_supported_python_imports_it_and_nothing_foreign_with_it(
+    python: Path, node: Node, tmp_path: Path
+) -> None:
+    controller = node.started(task(tmp_path, [str(python), script(tmp_path, FOREIGN)]))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "[] 0\n", controller.text("0.err")
+
+
+def test_a_whole_pylaunch_that_is_installed_stays_importable_in_a_rank(node: Node, tmp_path: Path) -> None:
+    text = "import pylaunch.runtime, pylaunch.cli.main; print(pylaunch.runtime.__file__)"
+    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, text)]))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == f"{node.archive}/pylaunch/runtime/__init__.py\n", controller.text("0.err")
+
+
+def test_what_the_user_has_on_the_path_comes_first(node: Node, tmp_path: Path) -> None:
+    text = "import os; print(os.environ['PYTHONPATH'])"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/a:/b"}
+    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, text)], env=env))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == f"/a:/b:{node.archive}\n"
+
+
+def test_the_end_of_a_rank_tells_the_exception_and_the_step_it_left(node: Node, tmp_path: Path) -> None:
+    text = "from pylaunch import runtime\nruntime.step(12)\nimport os\ndel os.nothing\n"
+    path = script(tmp_path, text)
+    controller = node.started(task(tmp_path, [sys.executable, "-m", "pylaunch.runtime", path]))
+    controller.until(wire.Finished)
+    ended = controller.ended(0)
+    assert (ended.exit_code, ended.step) == (1, 12)
+    assert ended.error.startswith("AttributeError: ")
+    assert ended.error.endswith(f"({path}:4)")
+    assert "runpy" not in controller.text("0.err")
+
+
+def test_a_script_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> None:
+    text = "import sys; print(__name__, sys.argv[1:], sys.path[0], __file__); sys.exit('told')"
+    path = script(tmp_path, text)
+    words = [sys.executable, "-m", "pylaunch.runtime", path, "--a", "b c"]
+    controller = node.started(task(tmp_path, words))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == f"__main__ ['--a', 'b c'] {tmp_path} {path}\n"
+    assert controller.text("0.err") == "told\n"
+    assert controller.ended(0).exit_code == 1
+
+
+def test_a_mark_costs_a_few_microseconds(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, STEPS)]))
+    controller.until(wire.Finished)
+    assert float(controller.text("0.out")) < 20
+    assert controller.ended(0).step == 99_999
+
+
+def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_children_do_not_save(
+    node: Node, tmp_path: Path
+) -> None:
+    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, SAVES)]))
+    while "up" not in controller.text("0.out"):
+        controller.until(wire.Output)
+    controller.say(wire.Stop(10.0, "asked"))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == f"child {signal.SIGTERM.value}\nup\nsaved by True\n"
+    assert controller.ended(0).signal == signal.SIGTERM
+
+
+def test_the_hostfile_is_where_ranks_are_told(node: Node, tmp_path: Path) -> None:
+    asked = task(tmp_path, 'cat "$PYLAUNCH_HOSTFILE"', hostfile="10.0.0.1 slots=2\n10.0.0.2 slots=1\n")
+    controller = node.started(asked)
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == asked.hostfile

@@ -1,0 +1,52 @@
+"""Secrets reach the ranks, and stay in no file and no message of the node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylaunch.agent import wire
+from tests.agent.controller import Node, task
+
+SECRET = "hunter2-hunter2"
+BARE = {"PATH": "/usr/bin:/bin"}
+
+
+def files_with(root: Path, secret: str) -> list[str]:
+    return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_a_secret_reaches_ranks_and_is_masked_in_what_they_say_and_leave(node: Node, tmp_path: Path) -> None:
+    asked = task(
+        tmp_path, 'echo "key: $HF_TOKEN."; echo "$HF_TOKEN" | wc -c; echo "bad $HF_TOKEN" >&2; exit 3', env=BARE
+    )
+    controller = node.open()
+    controller.say(wire.Prepare(asked, {"HF_TOKEN": SECRET}))
+    controller.until(wire.Ready)
+    assert files_with(node.root, SECRET) == []
+    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    controller.until(wire.Finished)
+    stars = "*" * len(SECRET)
+    assert controller.text("0.out") == f"key: {stars}.\n{len(SECRET) + 1}\n"
+    assert controller.ended(0).last_lines == [f"bad {stars}"]
+    assert files_with(node.root, stars), "the rank's own log is where it is looked for"
+    assert files_with(node.root, SECRET) == []
+
+
+def test_a_launcher_and_its_ranks_have_the_secret(node: Node, tmp_path: Path) -> None:
+    launcher = ["/bin/sh", "-c", 'echo ${#HF_TOKEN}; LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
+    controller = node.open()
+    controller.say(wire.Prepare(task(tmp_path, "echo ${#HF_TOKEN}", launcher=launcher), {"HF_TOKEN": SECRET}))
+    controller.until(wire.Ready)
+    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    controller.until(wire.Finished)
+    assert controller.text("launcher.out") == controller.text("0.out") == f"{len(SECRET)}\n"
+
+
+def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, ["/usr/bin/env"], env=BARE))
+    controller.until(wire.Finished)
+    names = {line.partition("=")[0] for line in controller.text("0.out").splitlines()}
+    person = {"HOME", "USER", "LOGNAME", "SHELL"}
+    ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}
+    runtime = {"PYTHONPATH", "PYLAUNCH_HOSTFILE", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERROR_FILE"}
+    assert names == {"PATH"} | person | ours | runtime

@@ -1,0 +1,157 @@
+"""Code reaches a node once, is the same byte for byte, and what a run adds to it is never removed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import trees, wire
+from pylaunch.agent.layout import AgentError
+from pylaunch.launch import ship
+from pylaunch.launch.ship import NotShippedError, Shipped
+from pylaunch.launch.tree import Tree, read_tree
+from pylaunch.transport.process import spawn
+from tests.agent.controller import Node, task
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    directory = tmp_path / "work"
+    (directory / "lib").mkdir(parents=True)
+    (directory / "train.sh").write_text("#!/bin/sh\ncat lib/words; echo kept > out.txt\n")
+    (directory / "train.sh").chmod(0o555)
+    (directory / "lib/words").write_text("hello\n")
+    (directory / "lib/same").write_text("hello\n")
+    (directory / "a 'name'\n; true").write_text("")
+    (directory / "link").symlink_to("lib/words")
+    return directory
+
+
+def shipped(node: Node, tree: Tree, run: str = "r1") -> Shipped:
+    async def once() -> Shipped:
+        return await ship._ship(tree, await spawn(tuple(node.words("ship", "--run", run))))
+
+    return asyncio.run(once())
+
+
+def content(directory: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for path in directory.rglob("*"):
+        if path.is_symlink():
+            found[str(path.relative_to(directory))] = path.readlink()
+        elif path.is_file():
+            found[str(path.relative_to(directory))] = (path.read_bytes(), path.stat().st_mode)
+    return found
+
+
+def test_a_tree_arrives_as_it_is_and_the_second_time_only_what_changed(node: Node, work: Path) -> None:
+    first = shipped(node, read_tree(work))
+    (work / "train.sh").chmod(0o755)  # Owners may always write to their own copy.
+    assert content(Path(first.path)) == content(work)
+    assert (first.files, first.size) == (
+        3,
+        sum(path.stat().st_size for path in (work / "train.sh", work / "lib/words")),
+    )
+    (work / "lib/words").write_text("hello again\n")
+    second = shipped(node, read_tree(work), "r2")
+    assert (second.files, second.size) == (1, len("hello again\n"))
+    assert content(Path(second.path)) == content(work)
+    assert shipped(node, read_tree(work), "r3").files == 0
+
+
+def test_a_run_starts_in_its_tree_and_may_write_there_without_harm_to_the_next(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    for run in ("r1", "r2"):
+        where = Path(shipped(node, tree, run).path)
+        script = "./train.sh; echo changed > lib/words"
+        controller = node.started(task(Path(wire.TREE), script, run=run))
+        controller.until(wire.Finished)
+        assert controller.text("0.out") == "hello\n"
+        assert (where / "out.txt").read_text() == "kept\n"
+
+
+def test_a_working_directory_inside_of_the_tree(node: Node, work: Path) -> None:
+    shipped(node, read_tree(work))
+    controller = node.started(task(Path(wire.TREE, "lib"), "cat words"))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "hello\n"
+
+
+def test_a_file_that_changes_while_it_is_sent_is_named(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    (work / "lib/words").write_text("jello\n")
+    (work / "lib/same").write_text("jello\n")
+    with pytest.raises(NotShippedError, match=r"lib/(words|same) changed while it was being shipped"):
+        shipped(node, tree)
+    (work / "lib/words").write_text("short")
+    (work / "lib/same").write_text("short")
+    with pytest.raises(NotShippedError, match=r"lib/(words|same) changed while it was being shipped"):
+        shipped(node, tree, "r2")
+    assert not (node.root / "trees/r1").exists()
+
+
+def test_content_that_rotted_on_the_node_is_not_used_and_comes_anew(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    shipped(node, tree)
+    digest = next(file.digest for file in tree.manifest.files if file.path == "lib/words")
+    blob = node.root / "blobs" / digest[:2] / digest
+    blob.chmod(0o600)
+    blob.write_text("jello\n")
+    with pytest.raises(NotShippedError, match="had been changed on this host"):
+        shipped(node, tree, "r2")
+    assert shipped(node, tree, "r3").files == 1
+
+
+def test_old_code_goes_and_what_runs_wrote_stays(node: Node, work: Path) -> None:
+    for number in range(1, trees.KEPT_TREES + 3):
+        (work / "lib/words").write_text(f"version {number}\n")
+        where = Path(shipped(node, read_tree(work), f"r{number}").path)
+        if number == 1:
+            (where / "out").mkdir()
+            (where / "out/checkpoint").write_text("weights")
+            (where / "lib/same").write_text("changed by the run")
+            (where / "lib/__pycache__").mkdir()
+            (where / "lib/__pycache__/a.pyc").write_text("")
+    left = sorted(path.name for path in (node.root / "trees").iterdir() if path.is_dir())
+    assert left == ["r1", *(f"r{number}" for number in range(3, trees.KEPT_TREES + 3))]
+    assert set(content(node.root / "trees/r1")) == {"out/checkpoint", "lib/same"}
+    blobs = [path for path in (node.root / "blobs").rglob("*") if path.is_file() and path.name != "lock"]
+    assert len(blobs) == 3 + trees.KEPT_TREES
+
+
+def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    controller = node.open("r1")
+    controller.until(wire.Hello)
+    shipped(node, tree, "r1")
+    for number in range(2, trees.KEPT_TREES + 3):
+        shipped(node, tree, f"r{number}")
+    assert (node.root / "trees/r1/train.sh").exists()
+    controller.say(wire.Prepare(task(Path(wire.TREE), "./train.sh")))
+    assert isinstance(controller.until(wire.Ready, wire.Refused), wire.Ready)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [["/etc/passwd", 420, 0, "0" * 64]],
+        [["../out", 420, 0, "0" * 64]],
+        [["a/../../out", 420, 0, "0" * 64]],
+        [["link/inside", 420, 0, "0" * 64]],
+        [["a", 420, 0, "../../x"]],
+        [["a", 420, 0, "0" * 64], ["a", 420, 0, "0" * 64]],
+    ],
+)
+def test_a_manifest_that_leads_out_of_its_tree_is_refused(node: Node, files: list[object]) -> None:
+    body = json.dumps({"files": files, "links": [["link", "/etc"]]})
+    with pytest.raises(AgentError):
+        trees.decoded(body.encode())
+
+
+def test_a_manifest_that_was_lost_with_the_power_stops_no_code_from_coming(node: Node, work: Path) -> None:
+    shipped(node, read_tree(work))
+    (node.root / "trees" / "r1.json").write_bytes(b"")
+    assert shipped(node, read_tree(work), "r2").path.endswith("/r2")

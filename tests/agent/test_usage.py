@@ -1,0 +1,82 @@
+"""What a node is busy with is told to who asks, and a hanging nvidia-smi hangs nobody."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
+from tests.agent.controller import DEADLINE_S, Node, task, wait_until
+
+
+def nvidia_smi(directory: Path, script: str) -> None:
+    directory.mkdir()
+    (directory / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
+    (directory / "nvidia-smi").chmod(0o755)
+
+
+def readings(node: Node, tmp_path: Path, count: int) -> list[wire.Usage]:
+    controller = node.prepared(task(tmp_path, "sleep 60"))
+    controller.say(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
+    found = [controller.until(wire.Usage) for _ in range(count)]
+    controller.say(wire.Stop(0.0, "seen enough"))
+    assert controller.until(wire.Finished).leftovers == []
+    return found
+
+
+def test_who_asks_is_told(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvidia_smi(tmp_path / "bin", "echo 80, 1024, 2048; echo 40, 0, 2048")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    found = readings(node, tmp_path, 20)
+    assert all(0 <= each.cpu <= 1 for each in found)
+    assert all(0 < each.memory_used < each.memory for each in found)
+    assert (found[-1].gpu, found[-1].gpu_memory_used, found[-1].gpu_memory) == (0.6, 1024 << 20, 4096 << 20)
+
+
+def test_a_driver_that_hangs_hangs_nobody(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvidia_smi(tmp_path / "bin", "exec sleep 600")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert {each.gpu for each in readings(node, tmp_path, 5)} == {None}
+
+
+def test_an_answer_grows_old_and_a_driver_that_hangs_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = tmp_path / "asked"
+    nvidia_smi(tmp_path / "bin", f"echo >> {asked}; [ -e {tmp_path}/hangs ] && exec sleep 600; echo 80, 1024, 2048")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    smi, answer = Smi(), (0.8, 1024 << 20, 2048 << 20)
+    wait_until(lambda: smi.latest(1000.0) == answer, "an answer")
+    assert asked.read_text() == "\n", "it is not asked again at once"
+    (tmp_path / "hangs").touch()
+    assert smi.latest(1000.0 + SMI_PERIOD_S) == answer
+    assert smi.latest(1000.0 + SMI_STALE_S) == answer
+    assert smi.latest(1000.1 + SMI_STALE_S) == NO_DEVICES
+    smi.latest(2000.0)
+    wait_until(lambda: asked.read_text() == "\n\n", "it is asked a second time, and no third")
+    assert smi._child is not None
+    smi._child.kill()
+    smi._child.wait()
+
+
+def test_how_far_ranks_are_is_told_of_those_that_mark_steps(node: Node, tmp_path: Path) -> None:
+    mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7)'; exec sleep 60"
+    controller = node.prepared(task(tmp_path, "sleep 60", mark))
+    controller.say(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
+    while not (steps := controller.until(wire.Usage).steps):
+        continue
+    assert [(each.rank, each.step) for each in steps] == [(1, 7)]
+    assert abs(steps[0].time - time.time()) < DEADLINE_S
+    controller.say(wire.Stop(0.0, "seen enough"))
+    controller.until(wire.Finished)
+
+
+def test_who_does_not_ask_is_not_told(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, "sleep 0.5"))
+    controller.until(wire.Finished)
+    assert controller.all(wire.Usage) == []

@@ -1,0 +1,35 @@
+"""Rules for all tests. Unit tests are pure: one that starts a process fails, whatever catches its exceptions."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+UNIT = Path(__file__).parent / "unit"
+
+
+class ProcessStartedError(BaseException):
+    """Not an Exception, so that no error handler swallows it."""
+
+
+def _refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
+    raise ProcessStartedError("a unit test started a process")
+
+
+@pytest.fixture(autouse=True)
+def _private_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests never see, or add to, the records and caches of the person who runs them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(autouse=True)
+def _no_processes_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if UNIT in request.path.parents:
+        monkeypatch.setattr(subprocess.Popen, "__init__", _refuse)
+        for name in ("fork", "posix_spawn", "posix_spawnp", "execv", "execve", "system"):
+            monkeypatch.setattr(os, name, _refuse)

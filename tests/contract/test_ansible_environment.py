@@ -1,0 +1,154 @@
+"""Role python_env on this machine: what its module installs, refuses and leaves alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import installed
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.provision.environment import ARCHIVE, MANIFEST, LockRequest, Manifest, lock
+from pylaunch.store import content
+from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
+
+HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
+NODE_PYTHON = subprocess.run(
+    ["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, check=True
+).stdout.decode().strip()  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of two pure packages, one with a console script."""
+    directory = tmp_path_factory.mktemp("locked")
+    (directory / "requirements.txt").write_text("-r more.txt\nsix==1.17.0\n")
+    (directory / "more.txt").write_text("tabulate==0.9.0\n")
+    lock(LockRequest((directory / "requirements.txt",), directory / "environment", NODE_PYTHON))
+    return directory / "environment"
+
+
+@pytest.fixture
+def source(locked: Path, tmp_path: Path) -> Path:
+    """A copy that a test may damage."""
+    return Path(shutil.copytree(locked, tmp_path / "source"))
+
+
+def manifest_of(source: Path) -> Manifest:
+    return Manifest(**json.loads((source / MANIFEST).read_text()))
+
+
+def write_manifest(source: Path, manifest: Manifest) -> None:
+    (source / MANIFEST).write_text(json.dumps(asdict(manifest)))
+
+
+def install(tmp_path: Path, source: Path, **variables: object) -> PlaybookResult:
+    site = tmp_path / "site"
+    if not site.exists():
+        (site / "playbooks").mkdir(parents=True)
+        (site / "roles").symlink_to(content.roles_directory())
+        (site / "playbooks" / "env.yml").write_text("- {hosts: all, gather_facts: false, roles: [python_env]}\n")
+    run = PlaybookRun(
+        site / "playbooks" / "env.yml",
+        HERE,
+        extra_vars={"python_env_source": str(source), "python_env_root": str(tmp_path / "root"), **variables},
+    )
+    return run_playbook(run)
+
+
+def failure_of(result: PlaybookResult) -> str:
+    (failure,) = result.failures
+    return failure.message
+
+
+def test_an_environment_is_installed_whole_and_a_second_run_changes_nothing(source: Path, tmp_path: Path) -> None:
+    assert install(tmp_path, source).ok
+    current = tmp_path / "root" / "current"
+    script = subprocess.run([current / "bin" / "tabulate", "--help"], stdout=subprocess.PIPE, check=True)
+    assert b"Usage" in script.stdout
+    subprocess.run([current / "bin" / "python", "-c", "import six, tabulate"], check=True)
+    assert current.resolve().name == manifest_of(source).id
+    assert not (tmp_path / "root" / "incoming").exists()
+    recorded = json.loads((current / installed.MARKER).read_text())["digest"]
+    assert recorded == installed.installed_digest(str(current))
+
+    again = install(tmp_path, source)
+    assert again.ok
+    assert again.tallies["here"].changed == 0
+
+
+def test_a_wheel_that_was_changed_is_named_and_the_current_environment_stays(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "root" / "envs" / "old").mkdir(parents=True)
+    (tmp_path / "root" / "current").symlink_to("envs/old")
+    manifest = manifest_of(source)
+    (wheel,) = (name for name in manifest.files if name.startswith("wheels/six"))
+    with tarfile.open(source / ARCHIVE) as archive:
+        offset = archive.getmember(wheel).offset_data
+    with (source / ARCHIVE).open("r+b") as file:
+        file.seek(offset + 100)
+        file.write(b"tampered")
+    message = failure_of(install(tmp_path, source))
+    assert message.startswith(f"{wheel} is not what was locked: sha256 ")
+    assert (tmp_path / "root" / "current").readlink() == Path("envs/old")
+    assert sorted(path.name for path in (tmp_path / "root" / "envs").iterdir()) == ["old"]
+
+
+def test_a_disk_that_is_too_small_is_refused_before_the_wheels_are_copied(source: Path, tmp_path: Path) -> None:
+    write_manifest(source, replace(manifest_of(source), unpacked_bytes=1 << 60))
+    result = install(tmp_path, source)
+    assert "are free, the environment needs" in failure_of(result)
+    assert "Copy the environment's wheels" not in result.returned["here"]
+
+
+def test_another_python_than_the_locked_one_is_refused_with_the_command_to_type(source: Path, tmp_path: Path) -> None:
+    write_manifest(source, replace(manifest_of(source), python="3.7"))
+    assert f"pylaunch env lock --python {NODE_PYTHON}" in failure_of(install(tmp_path, source))
+
+
+def test_an_environment_that_was_changed_is_made_new(source: Path, tmp_path: Path) -> None:
+    install(tmp_path, source)
+    current = tmp_path / "root" / "current"
+    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
+    record.write_text("")
+    assert install(tmp_path, source).tallies["here"].changed > 0
+    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
+    assert record.read_text()
+
+
+def test_an_environment_whose_interpreter_is_gone_is_made_new(source: Path, tmp_path: Path) -> None:
+    install(tmp_path, source)
+    interpreter = tmp_path / "root" / "current" / "bin" / "python"
+    interpreter.unlink()
+    assert install(tmp_path, source).ok
+    subprocess.run([interpreter, "-c", "import six"], check=True)
+
+
+def test_only_the_last_environments_are_kept(source: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "root" / "envs" / name).mkdir(parents=True)
+    install(tmp_path, source, python_env_keep=1)
+    assert [path.name for path in (tmp_path / "root" / "envs").iterdir()] == [manifest_of(source).id]
+
+
+def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:
+    requirements = (locked.parent / "requirements.txt",)
+    before = (locked / MANIFEST).stat().st_mtime_ns
+    again = lock(LockRequest(requirements, locked, NODE_PYTHON))
+    assert not again.is_new
+    assert (locked / MANIFEST).stat().st_mtime_ns == before
+    assert set(again.manifest.packages) == {"six", "tabulate"}
+    assert "://" not in (locked / "requirements.lock").read_text()
+
+
+def test_requirements_without_a_wheel_are_refused_in_pips_words(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("six==0.0.0.1\n")
+    with pytest.raises(UsageError) as caught:
+        lock(LockRequest((tmp_path / "requirements.txt",), tmp_path / "environment"))
+    assert "six==0.0.0.1" in "\n".join(caught.value.evidence)
+    assert not (tmp_path / "environment").exists()

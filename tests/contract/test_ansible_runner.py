@@ -1,0 +1,232 @@
+"""What we believe of ansible-runner and ansible-playbook, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ProvisionError
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.transport.runner import (
+    PlaybookResult,
+    PlaybookRun,
+    Progress,
+    Tally,
+    TaskStatus,
+    environment,
+    run_playbook,
+)
+
+HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
+
+
+def written(directory: Path, tasks: str) -> Path:
+    playbook = directory / "playbooks" / "test.yml"
+    playbook.parent.mkdir()
+    playbook.write_text(f"- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}")
+    return playbook
+
+
+def run(directory: Path, tasks: str, **options: object) -> PlaybookResult:
+    return run_playbook(PlaybookRun(written(directory, tasks), HERE, **options))  # type: ignore[arg-type]
+
+
+def test_what_a_task_returned_and_counted_is_in_the_answer(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    playbook = written(
+        tmp_path,
+        """
+    - {name: Say, ansible.builtin.command: "echo {{ word }}"}
+    - {name: Skip, ansible.builtin.command: "false", when: false}
+""",
+    )
+    result = run_playbook(PlaybookRun(playbook, HERE, extra_vars={"word": "a b; $c"}), on_event=seen.append)
+    assert result.ok
+    assert result.tallies == {"here": Tally(ok=1, changed=1, skipped=1)}
+    assert result.returned["here"]["Say"]["stdout"] == "a b; $c"
+    assert [(step.task, step.status) for step in seen] == [
+        ("Say", TaskStatus.STARTED),
+        ("Say", TaskStatus.CHANGED),
+        ("Skip", TaskStatus.STARTED),
+        ("Skip", TaskStatus.SKIPPED),
+    ]
+
+
+def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        """
+    - {name: Break, ansible.builtin.command: "sh -c 'echo unseen; echo no such widget >&2; exit 3'"}
+""",
+    )
+    (failure,) = result.failures
+    assert (failure.host, failure.task, failure.is_unreachable) == ("here", "Break", False)
+    assert failure.message == "non-zero return code\nno such widget"
+
+
+def test_a_loop_names_only_the_items_that_failed(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        """
+    - name: Loop
+      ansible.builtin.assert: {that: item != 2, fail_msg: "bad {{ item }}"}
+      loop: [1, 2, 3]
+""",
+    )
+    assert [failure.message for failure in result.failures] == ["bad 2"]
+
+
+def test_failures_that_are_ignored_or_rescued_are_none(tmp_path: Path) -> None:
+    result = run(
+        tmp_path,
+        """
+    - {name: Ignored, ansible.builtin.command: "false", ignore_errors: true}
+    - block: [{name: Rescued, ansible.builtin.command: "false"}]
+      rescue: [{name: Saved, ansible.builtin.command: "true"}]
+""",
+    )
+    assert result.ok
+
+
+def test_check_mode_changes_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    result = run(tmp_path, f"    - ansible.builtin.copy: {{content: x, dest: {target}, mode: '0600'}}\n", check=True)
+    assert result.tallies["here"].changed == 1
+    assert not target.exists()
+
+
+def test_a_playbook_that_does_not_parse_is_an_error_with_ansibles_words(tmp_path: Path) -> None:
+    with pytest.raises(ProvisionError) as caught:
+        run(tmp_path, "    - {name: Bad, no_such_module: 1}\n")
+    assert "no_such_module" in "\n".join(caught.value.evidence)
+
+
+def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path) -> None:
+    pid_file, timers = tmp_path / "pid", []
+
+    def interrupt_once_it_runs(step: Progress) -> None:
+        if step.task == "Wait":
+            timers.append(threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)))
+            timers[-1].start()
+
+    playbook = written(
+        tmp_path,
+        f"""
+    - {{name: Ansible's process, ansible.builtin.command: "sh -c 'echo $PPID > {pid_file}'"}}
+    - {{name: Wait, ansible.builtin.pause: {{seconds: 60}}}}
+""",
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_playbook(PlaybookRun(playbook, HERE), on_event=interrupt_once_it_runs)
+    ours = [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if str(playbook).encode() in read_or_nothing(entry)]
+    assert timers
+    assert ours == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_killed_pylaunch_leaves_no_ansible_and_no_password_behind(tmp_path: Path, number: signal.Signals) -> None:
+    marker = f"{os.getpid()}{number:02d}"
+    playbook = written(tmp_path, f"    - {{name: Wait, ansible.builtin.command: sleep 61.{marker}}}\n")
+    script = tmp_path / "controller.py"
+    script.write_text(CONTROLLER)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    argv = (sys.executable, str(script), str(playbook))
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=environment, text=True) as controller:
+        assert controller.stdout is not None
+        assert controller.stdout.readline() == "Wait\n"
+        eventually(lambda: running(f"61.{marker}"))
+        assert running(str(playbook))
+        assert any("secret" in read_or_nothing(file).decode() for file in temporary.rglob("passwords"))
+        controller.send_signal(number)
+    eventually(lambda: not running(str(playbook)) and not running(f"61.{marker}"))
+    eventually(lambda: not list(temporary.glob("pylaunch-ansible-*")))
+
+
+CONTROLLER = """\
+import sys
+from pathlib import Path
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.transport.runner import PlaybookRun, run_playbook
+
+here = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
+run = PlaybookRun(Path(sys.argv[1]), here, become_password="secret")
+run_playbook(run, on_event=lambda step: print(step.task, flush=True))
+"""
+
+
+def running(word: str) -> bool:
+    """Whether a process other than the controller has `word` in its command line."""
+    lines = [read_or_nothing(entry) for entry in Path("/proc").glob("[0-9]*/cmdline")]
+    return any(word.encode() in line for line in lines if b"controller.py" not in line)
+
+
+def eventually(claim: Callable[[], bool], within_s: float = 20) -> None:
+    deadline = time.monotonic() + within_s
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def read_or_nothing(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_the_users_own_settings_stay_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ansible.cfg").write_text("[defaults]\nvault_password_file = password\n")
+    (tmp_path / "password").write_text("secret\n")
+    monkeypatch.chdir(tmp_path)
+    result = run(
+        tmp_path,
+        """
+    - name: Show
+      ansible.builtin.debug: {msg: "{{ lookup('config', 'DEFAULT_VAULT_PASSWORD_FILE') }}"}
+""",
+    )
+    assert result.returned["here"]["Show"]["msg"] == str(tmp_path / "password")
+
+
+def test_host_keys_are_checked_and_connections_are_shared_with_ours() -> None:
+    settings = environment(PlaybookRun(Path("/x/playbooks/site.yml"), Cluster((), known_hosts="/a b/known_hosts")))
+    assert settings["ANSIBLE_HOST_KEY_CHECKING"] == "True"
+    assert settings["ANSIBLE_ROLES_PATH"] == "/x/roles"
+    assert "StrictHostKeyChecking=yes" in settings["ANSIBLE_SSH_ARGS"]
+    assert "ControlPath=" in settings["ANSIBLE_SSH_ARGS"]
+
+
+def test_a_run_that_another_thread_no_longer_wants_ends_though_nothing_happens_in_it(tmp_path: Path) -> None:
+    unwanted, timers = threading.Event(), []
+
+    def give_up_once_it_waits(step: Progress) -> None:
+        if step.task == "Wait":
+            timers.append(threading.Timer(0.5, unwanted.set))
+            timers[-1].start()
+
+    playbook = written(tmp_path, "    - {name: Wait, ansible.builtin.command: sleep 60}\n")
+    begun = time.monotonic()
+    with pytest.raises(ProvisionError, match="ended before it summed up"):
+        run_playbook(PlaybookRun(playbook, HERE), on_event=give_up_once_it_waits, unwanted=unwanted)
+    assert timers
+    assert time.monotonic() - begun < 45
+
+
+@pytest.mark.parametrize("verb", ["start", "check", "status", "ps", "logs", "stop"])
+def test_a_verb_that_may_run_no_playbook_does_not_import_what_runs_them(verb: str) -> None:
+    program = f"import sys, pylaunch.cli.commands.{verb}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True
+    ).stdout.split()
+    assert f"pylaunch.cli.commands.{verb}" in loaded
+    assert {"ansible", "ansible_runner"}.isdisjoint(loaded)

@@ -1,0 +1,240 @@
+"""What we believe of OpenSSH, tried against a real server on loopback: quoting, options, shared connections, trust."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import pty
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.main import run
+from pylaunch.errors import ExitCode
+from pylaunch.model.cluster import Host, SshOptions
+from pylaunch.transport import process, ssh
+from pylaunch.transport.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
+
+SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+HOSTILE = ("a b", 'it\'s "quoted"', "two\nlines", ";id", "$HOME", "`id`", "*", "\\", "--", "")
+
+pytestmark = pytest.mark.skipif(SSHD is None, reason="no sshd on this machine: install openssh-server")
+
+
+@dataclass(frozen=True)
+class Server:
+    """An sshd of our own, with keys made for it."""
+
+    port: int
+    directory: Path
+
+    @property
+    def host(self) -> Host:
+        key = str(self.directory / "user_key")
+        return Host("n1", "127.0.0.1", ssh=SshOptions(getpass.getuser(), self.port, key))
+
+    @property
+    def host_key(self) -> str:
+        return (self.directory / "host_key.pub").read_text()
+
+
+def make_key(file: Path, kind: str = "ed25519") -> None:
+    process.run(("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(file))).checked()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    directory = tmp_path_factory.mktemp("sshd")
+    for name in ("host_key", "user_key"):
+        make_key(directory / name)
+    server = Server(free_port(), directory)
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    (directory / "config").write_text(
+        f"ListenAddress 127.0.0.1\nPort {server.port}\nHostKey {directory}/host_key\n"
+        f"AuthorizedKeysFile {directory}/user_key.pub\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
+    )
+    assert SSHD is not None
+    daemon = subprocess.Popen([SSHD, "-D", "-e", "-f", directory / "config"], stderr=subprocess.PIPE, text=True)
+    assert daemon.stderr is not None
+    first_line = daemon.stderr.readline()
+    assert "Server listening" in first_line, first_line + daemon.stderr.read()
+    drain = threading.Thread(target=daemon.stderr.read, daemon=True)
+    drain.start()
+    yield server
+    daemon.terminate()
+    daemon.wait()
+
+
+@pytest.fixture(autouse=True)
+def runtime_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Shared connections of these tests alone, closed at their end."""
+    with tempfile.TemporaryDirectory(prefix="pl") as directory:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
+        yield Path(directory)
+        for control in ssh.control_directory().iterdir():
+            process.run(("ssh", "-o", f"ControlPath={control}", "-O", "exit", "any")).checked()
+
+
+@pytest.fixture
+def project(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose inventory has the server in it, in a directory with an awkward name; nothing trusted yet."""
+    directory = tmp_path / 'a b%h "q" \\ it\'s'
+    directory.mkdir()
+    (tmp_path / "home" / ".ssh").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(directory)
+    (directory / "cluster.ini").write_text(f"[cluster]\nn1 ansible_host=127.0.0.1 ansible_port={server.port}\n")
+    return directory
+
+
+def known_hosts(project: Path) -> Path:
+    return project / ".pylaunch" / "known_hosts"
+
+
+def trusted(server: Server, file: Path, key: str | None = None) -> str:
+    write_known_hosts(file, [public_key(place("127.0.0.1", server.port), key or server.host_key)])
+    return str(file)
+
+
+def test_every_word_arrives_as_it_was_sent(server: Server, project: Path) -> None:
+    file = trusted(server, known_hosts(project))
+    program = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *HOSTILE)
+
+    answer = process.run(ssh.command(server.host, file, program)).checked()
+
+    assert tuple(json.loads(answer.stdout)) == HOSTILE
+
+
+def test_the_second_command_takes_the_connection_of_the_first(
+    server: Server, project: Path, runtime_directory: Path
+) -> None:
+    file = trusted(server, known_hosts(project))
+    asks_its_connection = ssh.command(server.host, file, ("printenv", "SSH_CONNECTION"))
+
+    first, second = (process.run(asks_its_connection).checked() for _ in range(2))
+
+    assert first.stdout == second.stdout
+    assert len(list(ssh.control_directory().iterdir())) == 1
+
+
+def test_an_unknown_host_key_stops_the_connection_and_names_trust(server: Server, project: Path) -> None:
+    ended = process.run(ssh.command(server.host, str(known_hosts(project)), ("true",)))
+
+    assert ended.returncode == 255
+    assert ssh.explain_failure(server.host, ended.stderr).hint == "pylaunch trust --limit n1"
+
+
+def test_a_user_s_silent_configuration_does_not_silence_the_reason(server: Server, project: Path) -> None:
+    host = Host("n1", "127.0.0.1", ssh=SshOptions(port=server.port, common_args=("-o", "LogLevel=QUIET")))
+
+    ended = process.run(ssh.command(host, str(known_hosts(project)), ("true",)))
+
+    assert "host key unknown" in ssh.explain_failure(host, ended.stderr).reason
+
+
+def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trust", "--yes", "--json"]) == ExitCode.DONE
+
+    [shown] = json.loads(capsys.readouterr().out)
+    by_keygen = process.run(("ssh-keygen", "-lf", f"{server.directory}/host_key.pub")).stdout.split()[1]
+    assert (shown["fingerprint"], shown["state"]) == (by_keygen, "new")
+    assert process.run(ssh.command(server.host, str(known_hosts(project)), ("true",))).ok
+
+
+def test_trust_asks_on_a_terminal_and_obeys_the_answer(server: Server, project: Path) -> None:
+    controller, terminal = pty.openpty()
+    with os.fdopen(controller, "wb", buffering=0) as keyboard, os.fdopen(terminal) as screen:
+        for answer, accepted in ((b"n\n", False), (b"y\n", True)):
+            keyboard.write(answer)
+            command = [sys.executable, "-c", "from pylaunch.cli.main import main; main()", "trust"]
+            ended = subprocess.run(command, stdin=screen, capture_output=True, text=True, check=False)
+            assert "accept 1 host key? [y/N]" in ended.stderr
+            assert known_hosts(project).exists() == accepted
+
+
+def test_trust_without_a_terminal_refuses_to_decide(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["trust"]) == ExitCode.USAGE
+
+    assert "--yes" in capsys.readouterr().err
+    assert not known_hosts(project).exists()
+
+
+def test_a_changed_key_is_shown_against_the_old_one_and_kept_out_until_replaced(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = (server.directory / "user_key.pub").read_text()
+    trusted(server, known_hosts(project), old)
+    before = known_hosts(project).read_text()
+    server_name = place("127.0.0.1", server.port)
+
+    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
+    said = capsys.readouterr().err
+    assert public_key(server_name, old).fingerprint in said
+    assert public_key(server_name, server.host_key).fingerprint in said
+    assert known_hosts(project).read_text() == before
+
+    assert run(["trust", "--yes", "--replace"]) == ExitCode.DONE
+    assert keys_for(read_known_hosts(known_hosts(project)), server_name) == (public_key(server_name, server.host_key),)
+
+
+def test_a_key_of_another_kind_than_the_trusted_one_is_a_changed_key(
+    server: Server, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_key(tmp_path / "ecdsa", "ecdsa")
+    trusted(server, tmp_path / "home" / ".ssh" / "known_hosts", (tmp_path / "ecdsa.pub").read_text())
+
+    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
+
+    assert "ecdsa-sha2-nistp256" in capsys.readouterr().err
+
+
+def test_silent_hosts_are_named_together_and_the_others_are_accepted(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closed = free_port()
+    with (project / "cluster.ini").open("a") as inventory:
+        inventory.write(f"n2 ansible_host=127.0.0.2 ansible_port={closed}\nn3 ansible_host=nosuch.invalid\n")
+        inventory.write('[cluster:vars]\nfabric_address="{{ inventory_hostname }}"\n')
+
+    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
+
+    assert "no key from n[2-3]" in capsys.readouterr().err
+    assert keys_for(read_known_hosts(known_hosts(project)), place("127.0.0.1", server.port))
+
+
+def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path) -> None:
+    known = trusted(server, server.directory / "jump_known_hosts")
+    jump = f"ssh -F {server.directory}/jump_config -W 127.0.0.1:{server.port} jump"
+    (server.directory / "jump_config").write_text(
+        f"Host jump\n  HostName 127.0.0.1\n  Port {server.port}\n  User {getpass.getuser()}\n"
+        f"  IdentityFile {server.directory}/user_key\n  UserKnownHostsFile {known}\n"
+    )
+    (project / "cluster.ini").write_text(
+        f"[cluster]\nhidden ansible_host=hidden.invalid ansible_ssh_common_args=\"-o 'ProxyCommand={jump}'\"\n"
+    )
+
+    assert run(["trust", "--yes"]) == ExitCode.DONE
+
+    assert keys_for(read_known_hosts(known_hosts(project)), "hidden.invalid") == (
+        public_key("hidden.invalid", server.host_key),
+    )

@@ -1,0 +1,47 @@
+"""What we believe of torchrun: it starts our entry for each rank, and says which rank by LOCAL_RANK."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from pylaunch.agent import wire
+from pylaunch.launch import archive
+from tests.agent.controller import Node, task
+
+SCRIPT = """
+import os, sys, time
+print(os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["PYLAUNCH_RANK"], flush=True)
+if os.environ["RANK"] == "1":
+    open("go").read()
+    sys.exit(9)
+time.sleep(60)
+"""
+
+
+def test_the_rank_that_failed_is_told_from_those_that_torchrun_and_the_agent_stopped(
+    tmp_path: Path, torch_python: Path
+) -> None:
+    (tmp_path / "agent.pyz").write_bytes(archive.build().data)
+    node = Node(tmp_path / "root", tmp_path / "agent.pyz")
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        port = probe.getsockname()[1]
+    words = [str(torch_python), "-c", SCRIPT]
+    launcher = [
+        str(torch_python), "-m", "torch.distributed.run", "--nnodes=1", "--node-rank=0", "--nproc-per-node=3",
+        "--master-addr=127.0.0.1", f"--master-port={port}", "--no-python", wire.RANK_ENTRY,
+    ]  # fmt: skip
+    asked = task(tmp_path, words, words, words, launcher=launcher, hold_port=port, env=dict(os.environ))
+    os.mkfifo(tmp_path / "go")
+    controller = node.started(asked)
+    while not all(controller.text(f"{rank}.out") for rank in range(3)):
+        controller.until(wire.Output)
+    (tmp_path / "go").write_text("now")
+    finished = controller.until(wire.Finished)
+    node.close()
+    assert [controller.text(f"{rank}.out") for rank in range(3)] == ["0 3 0\n", "1 3 1\n", "2 3 2\n"]
+    assert [controller.ended(rank).stopped for rank in range(3)] == [True, False, True]
+    assert controller.ended(1).exit_code == 9
+    assert finished.leftovers == []

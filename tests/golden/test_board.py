@@ -1,0 +1,68 @@
+"""The board of a live run, as it is drawn. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from pylaunch.cli.board import Board
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run, replan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.usage import NodeUsage, RankStep
+
+GOLDEN = Path(__file__).parent / "board.txt"
+GIBIBYTE = 1 << 30
+STARTED = 1000.0
+
+
+def reading(number: int, step: int, marked: float) -> NodeUsage:
+    """What node `number` tells: two ranks at `step`."""
+    steps = tuple(RankStep(rank, step, marked) for rank in (2 * number - 2, 2 * number - 1))
+    gpu = (0.9 - 0.1 * number, 60 * GIBIBYTE, 80 * GIBIBYTE)
+    return NodeUsage(0.3 + number / 100, 90 * GIBIBYTE, 512 * GIBIBYTE, 3e9, 2e9, *gpu, steps)
+
+
+def board() -> Board:
+    hosts = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 4))
+    job = JobSpec(("train.py",), Framework.TORCHRUN, "/w", ranks_per_node=2, max_restarts=3)
+    return Board(plan_run(Cluster(hosts), job, "7f3a9c01"))
+
+
+def started(made: Board) -> Board:
+    made.on(Event(STARTED, EventKind.RELEASED))
+    for node in made.plan.nodes:
+        for rank in node.ranks:
+            made.on(Event(STARTED, EventKind.RANK_STARTED, node.host.name, rank.rank))
+    return made
+
+
+def stories() -> dict[str, list[str]]:
+    """How boards look at some moments, by the name of the moment."""
+    shown = {"nobody has answered yet": board().lines(STARTED)}
+    going = started(board())
+    shown["nothing but ranks is known"] = going.lines(STARTED + 2)
+    for number in range(1, 4):
+        going.read(f"gpu{number:02}", reading(number, 812, STARTED + 99))
+    shown["all are at one step"] = going.lines(STARTED + 100)
+    going.read("gpu02", reading(2, 790, STARTED + 60))
+    shown["one node is behind"] = going.lines(STARTED + 100)
+    going.on(Event(STARTED + 105, EventKind.CONTACT_LOST, "gpu02"))
+    shown["one node is out of sight"] = going.lines(STARTED + 105)
+    going.on(Event(STARTED + 110, EventKind.STOP_ASKED))
+    going.on(Event(STARTED + 110, EventKind.RANK_ENDED, "gpu01", 0))
+    shown["the run is being stopped"] = going.lines(STARTED + 4000)
+    again = started(Board(replan(going.plan, ["gpu01", "gpu03"])))
+    idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=())
+    again.read("gpu01", idle)
+    shown["started again, without GPUs and marks"] = again.lines(STARTED + 7)
+    return shown
+
+
+def test_the_board_looks_as_it_did() -> None:
+    text = "\n".join("\n".join([f"# {name}", *lines, ""]) for name, lines in stories().items())
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()

@@ -1,0 +1,46 @@
+"""The words of `--help`, as they are. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from pylaunch.cli.main import VERBS, pylaunch
+
+DIRECTORY = Path(__file__).parent / "help"
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command there is, by the words that call it."""
+    yield "pylaunch", pylaunch
+    for verb in VERBS:
+        command = pylaunch.get_command(click.Context(pylaunch), verb)
+        assert command is not None
+        yield from below(f"pylaunch {verb}", command)
+
+
+def below(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    yield name, command
+    if isinstance(command, click.Group):
+        for child, each in command.commands.items():
+            yield from below(f"{name} {child}", each)
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*each, id=each[0]) for each in commands()])
+def test_help_reads_as_it_did(name: str, command: click.Command) -> None:
+    top = click.Context(pylaunch, help_option_names=pylaunch.context_settings["help_option_names"])
+    context = click.Context(command, parent=top, info_name=name, terminal_width=100)
+    context.parent = None
+    text = command.get_help(context) + "\n"
+    golden = DIRECTORY / f"{name.replace(' ', '-')}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def test_every_command_says_what_it_does() -> None:
+    assert [name for name, command in commands() if not (command.help or "").strip()] == []

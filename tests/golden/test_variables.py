@@ -1,0 +1,85 @@
+"""The reference of variables, and what `env lint` prints. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click.testing
+import pytest
+
+from pylaunch.cli.main import pylaunch
+from pylaunch.model.variables.registry import UNREAD, VARIABLES
+from pylaunch.model.variables.variable import Variable
+
+PAGE = Path(__file__).parents[2] / "docs/reference/environment-variables.md"
+LINTED = Path(__file__).parent / "env-lint"
+
+HEAD = """\
+# Environment variables
+
+What `pylaunch env lint` knows: the variables of NCCL 2.18 to 2.30, PyTorch 2.13, gloo, TensorPipe, JAX 0.10, and some
+of what is below them. It judges a file, stdin, or what a process would get on this machine:
+
+    pylaunch env lint /etc/nccl.conf
+    pylaunch env lint job.env
+    pylaunch env lint
+
+`pylaunch start` judges `--env` and what the inventory sets; `pylaunch provision` judges `nccl_env_variables`. An error
+stops both: a value that cannot be, a name a letter or two away from a real one, a contradiction. A warning is said
+once: a name that nothing reads or that is unknown here, one that is deprecated, one for debugging that is kept in a
+file. The environment wins over `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names), that over `/etc/nccl.conf`.
+
+*Node* marks variables that may differ between nodes; all others must be the same in every rank. *Debug* marks those
+that are fine for one job and not to be kept. *Since* is the first version that reads a variable, where its source says.
+This page is made from the registry in `pylaunch/model/variables`.
+"""
+
+
+def page() -> str:
+    """The reference as it should be."""
+    sections = [HEAD, "## Names that nothing reads\n\n| name | write instead | source |\n|---|---|---|"]
+    sections[-1] += "".join(
+        f"\n| `{each.name}` | {each.instead} | [{each.source.title}]({each.source.url}) |" for each in UNREAD.values()
+    )
+    sections[-1] += "\n"
+    sources = dict.fromkeys(each.source for each in VARIABLES.values())
+    for source in sources:
+        rows = [row(each) for each in VARIABLES.values() if each.source == source]
+        table = "| variable | values | since | |\n|---|---|---|---|\n" + "\n".join(rows)
+        sections.append(f"## {source.title}\n\n<{source.url}>\n\n{table}\n")
+    return "\n".join(sections)
+
+
+def row(variable: Variable) -> str:
+    marks = ["node"] if variable.per_node else []
+    marks += ["debug"] if variable.debug_only else []
+    if variable.until is not None:
+        marks.append(f"gone after {variable.until}" + (f": `{variable.instead}`" if variable.instead else ""))
+    elif variable.instead is not None:
+        marks.append(f"deprecated: `{variable.instead}`")
+    marks += [variable.note] if variable.note else []
+    values = variable.kind.described.replace("|", "\\|")
+    return f"| `{variable.name}` | {values} | {variable.since or ''} | {'; '.join(marks)} |"
+
+
+def test_the_reference_of_variables_says_what_the_registry_knows() -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page()
+
+
+def test_env_lint_prints_each_finding_with_what_to_write_and_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LINTED)
+    result = click.testing.CliRunner().invoke(pylaunch, ["env", "lint", "input.conf"], standalone_mode=False)
+    if os.environ.get("UPDATE_GOLDEN"):
+        (LINTED / "output.txt").write_text(result.stdout)
+    assert result.stdout == (LINTED / "output.txt").read_text()
+    assert result.return_value == 2
+
+
+def test_env_lint_of_a_clean_file_prints_nothing_and_ends_well(tmp_path: Path) -> None:
+    file = tmp_path / "job.env"
+    file.write_text("NCCL_DEBUG=WARN\n")
+    result = click.testing.CliRunner().invoke(pylaunch, ["env", "lint", str(file)], standalone_mode=False)
+    assert (result.stdout, result.return_value) == ("", 0)

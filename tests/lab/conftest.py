@@ -1,0 +1,140 @@
+"""Labs for stories. `lab` is shared and must be left as it was found; `fresh_lab` makes labs that a story may break."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.lab import lab as labs
+from pylaunch.lab import spec, tools
+from pylaunch.lab.lab import Lab
+from pylaunch.transport import process
+from tests.lab.controller import Gate
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+FAILED = pytest.StashKey[bool]()
+
+_number = itertools.count(1)
+
+
+def _new_name() -> str:
+    return f"test-{os.getpid()}-{next(_number)}"
+
+
+@pytest.fixture(scope="session")
+def _real_nodes() -> None:
+    """Skips where there can be none, and removes the labs of test runs that were killed."""
+    if (why_not := tools.obstacle()) is not None:
+        pytest.skip(f"no lab: {why_not}")
+    for name in spec.names():
+        owner = re.fullmatch(r"test-(\d+)-\d+", name)
+        if owner is not None and not Path("/proc", owner.group(1)).exists():
+            labs.down(name)
+
+
+@pytest.fixture(scope="session")
+def lab(_real_nodes: None) -> Iterator[Lab]:
+    """Three nodes, shared by all stories; the examples are on every node."""
+    with Lab.up(_new_name(), nodes=3, share=[EXAMPLES]) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def fresh_lab(_real_nodes: None) -> Iterator[Callable[..., Lab]]:
+    """Makes labs that this module alone has; call it with the number of nodes and what else `Lab.up` takes."""
+    with contextlib.ExitStack() as stack:
+
+        def make(
+            nodes: int = 1, *, share: tuple[Path, ...] = (), inventory: Path | None = None, release: str | None = None
+        ) -> Lab:
+            made = Lab.up(_new_name(), nodes=nodes, share=share, inventory=inventory, release=release)
+            stack.callback(_down_if_there, made.spec.name)
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def gate(lab: Lab) -> Iterator[Gate]:
+    """What ranks of this story wait for."""
+    made = Gate(lab)
+    yield made
+    made.remove()
+
+
+@pytest.fixture(autouse=True)
+def _no_run_stays(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Ends what a story that failed has left running, so that it does not fail those that come after it."""
+    yield
+    for shared in ("lab", "framework_lab"):
+        if shared in request.fixturenames and _failed(request):
+            made: Lab = request.getfixturevalue(shared)
+            made.pylaunch("stop", "--all", "-i", str(made.inventory), timeout_s=60)
+
+
+def _failed(request: pytest.FixtureRequest) -> bool:
+    return bool(request.node.stash.get(FAILED, False))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Lets fixtures see whether their story failed."""
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def framework_lab(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two bare nodes on which lock and provision have been run, as the README says, with every framework.
+
+    What stories put beside its inventory is on both nodes.
+    """
+    shared, wheels = tmp_path_factory.mktemp("shared"), tmp_path_factory.mktemp("wheels")
+    _wheel("deepspeed", wheels)
+    requirements = shared / "requirements.txt"
+    requirements.write_text(f"-r {EXAMPLES / 'requirements-frameworks.txt'}\n--find-links {wheels}\n")
+    with Lab.up(_new_name(), nodes=2, share=(EXAMPLES, shared), inventory=shared / "cluster.ini") as made:
+        inventory = ("-i", str(made.inventory))
+        made.pylaunch("env", "lock", *inventory, str(requirements), timeout_s=600).checked()
+        made.pylaunch("provision", *inventory, timeout_s=1200).checked()
+        yield made
+
+
+def _wheel(distribution: str, directory: Path) -> None:
+    """A wheel of what only has a source distribution, in the version that the examples want."""
+    wanted = (EXAMPLES / "requirements-frameworks.txt").read_text().splitlines()
+    pinned = next(line for line in wanted if line.startswith(f"{distribution}=="))
+    words = (
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+        "--wheel-dir",
+        str(directory),
+        pinned,
+    )
+    process.run((sys.executable, "-m", *words), env={**os.environ, "DS_BUILD_OPS": "0"}, timeout_s=300).checked()
+
+
+@pytest.fixture
+def lab_name(_real_nodes: None) -> Iterator[str]:
+    """A name for a lab that the story makes by itself; what is left of it is removed."""
+    name = _new_name()
+    yield name
+    _down_if_there(name)
+
+
+def _down_if_there(name: str) -> None:
+    if name in spec.names():
+        labs.down(name)

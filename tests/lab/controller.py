@@ -1,0 +1,146 @@
+"""A `pylaunch start` that a story watches, interrupts or kills."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+
+DEADLINE_S = 60.0
+POLL_S = 0.02
+
+
+def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+    """Return when `condition` holds; fail the test when it does not in time."""
+    until = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < until, f"not within {deadline_s:g} s: {what}"
+        time.sleep(POLL_S)
+
+
+class Started:
+    """The controller as a process; its stdout and stderr go to files that can be read at any time."""
+
+    def __init__(self, lab: Lab, directory: Path, arguments: tuple[str, ...]) -> None:
+        self._out, self._err = directory / "stdout", directory / "stderr"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                lab.command("start", "-i", str(lab.inventory), *arguments),
+                env={**os.environ, **lab.environment},
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            )  # fmt: skip
+
+    @property
+    def stdout(self) -> str:
+        return self._out.read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self._err.read_text()
+
+    @property
+    def run(self) -> str:
+        """The id of its run, which it has said already."""
+        return self.stderr.split()[1].rstrip(":")
+
+    def says(self, text: str, times: int = 1, deadline_s: float = DEADLINE_S) -> None:
+        """Wait until `text` has been printed that many times."""
+        wait_until(
+            lambda: (self.stdout + self.stderr).count(text) >= times or self.process.poll() is not None,
+            f"{text!r}",
+            deadline_s,
+        )
+        assert (self.stdout + self.stderr).count(text) >= times, self.stderr
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def ends(self, deadline_s: float = DEADLINE_S) -> int:
+        """The exit code, once it has one."""
+        return self.process.wait(deadline_s)
+
+
+@contextlib.contextmanager
+def starting(lab: Lab, directory: Path, *arguments: str) -> Iterator[Started]:
+    """Start a job; whatever the story does, no controller stays behind."""
+    started = Started(lab, directory, arguments)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()
+
+
+class Gate:
+    """What ranks wait for: a file of this story alone, so that nothing an earlier one left lets them through."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._path = f"/tmp/gate-{uuid.uuid4().hex}"
+
+    @property
+    def wait(self) -> str:
+        """The shell's words with which a rank waits."""
+        return f"while [ ! -e {self._path} ]; do sleep 0.1; done"
+
+    def open(self, *names: str) -> None:
+        """Let the ranks on these nodes go on; without names, on all."""
+        for node in self._lab:
+            if not names or node.name in names:
+                node.run("touch", self._path)
+
+    def remove(self) -> None:
+        for node in self._lab:
+            node.run("rm", "-f", self._path)
+
+
+_LOOK = """
+import glob, os
+for path in glob.glob("/proc/[0-9]*"):
+    try:
+        env = open(path + "/environ", "rb").read()
+        words = open(path + "/cmdline", "rb").read().split(b"\\0")
+    except OSError:
+        continue
+    kind = "rank" if b"PYLAUNCH_RUN=" in env else "agent" if any(w.endswith(b".pyz") for w in words) else None
+    if kind and int(path[6:]) != os.getpid():
+        print(kind, path[6:], b" ".join(words).decode())
+"""
+
+
+def of_runs(node: Node) -> list[str]:
+    """Processes on `node` that carry the mark of a run ("rank …") or are an agent ("agent …")."""
+    return node.run("python3", "-c", _LOOK).stdout.splitlines()
+
+
+def is_clean(lab: Lab) -> bool:
+    """Neither a rank nor an agent is left on any node."""
+    return not any(of_runs(node) for node in lab)
+
+
+def must_be_clean(lab: Lab) -> None:
+    """No rank is left now, and the agents, which have told their end already, are gone in a moment."""
+    ranks = [f"{node.name}: {found}" for node in lab for found in of_runs(node) if found.startswith("rank")]
+    assert not ranks, ranks
+    wait_until(lambda: is_clean(lab), "the agents are gone")
+
+
+def events(lab: Lab) -> list[dict[str, Any]]:
+    """What the newest run's record says happened."""
+    runs = Path(lab.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs"
+    newest = max(runs.iterdir(), key=lambda path: (path / "plan.json").stat().st_mtime_ns)
+    return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]

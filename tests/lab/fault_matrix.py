@@ -1,0 +1,131 @@
+"""The matrix: all faults of all subjects, one after the other over one lab, each judged by the whole suite."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from pylaunch.cli.commands import check as verb
+from pylaunch.cli.main import pylaunch
+from pylaunch.lab.lab import Lab
+from pylaunch.model.finding import Severity
+from pylaunch.model.hostset import fold
+from tests.lab import faults_core, faults_devices, faults_network
+from tests.lab.fault_case import Case
+
+NOTED_ANYWAY = ("reach.names", "time.keeping", "network.link")
+"""What these say as a note is true of every lab, or of one whose cable was pulled by an earlier story."""
+
+FAULTS: tuple[Case, ...] = (*faults_core.FAULTS, *faults_network.FAULTS, *faults_devices.FAULTS)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the suite says with one fault in place."""
+
+    case: Case
+    findings: tuple[dict[str, Any], ...]
+    seconds: float
+    """Of the check alone."""
+
+    @property
+    def told(self) -> set[tuple[str, tuple[str, ...]]]:
+        """(check, hosts) of everything that was found."""
+        return {(each["check"], tuple(each["hosts"])) for each in self.findings}
+
+    @property
+    def expected(self) -> set[tuple[str, tuple[str, ...]]]:
+        """The same, as the case wants it."""
+        return {(check, self.case.hosts) for check in (self.case.check, *self.case.also)}
+
+    @property
+    def is_right(self) -> bool:
+        """The fault was found, on its hosts, and nothing else was."""
+        return self.told == self.expected
+
+
+def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]:
+    """The findings of `pylaunch check` for the job of the matrix: every check, always.
+
+    Without what is noted in any lab: its nodes are containers whose clock nobody keeps, and Debian puts a host's own
+    name on the loopback.
+    """
+    out = io.StringIO()
+    words = [
+        "check",
+        "-i",
+        str(lab.inventory),
+        "--json",
+        *faults_core.ARGUMENTS,
+        *arguments,
+        "--",
+        *faults_core.COMMAND,
+    ]
+    read_once = mock.patch.object(verb, "load_cluster", lambda inventory, limit: faults_core.cluster_of(inventory))
+    with contextlib.redirect_stdout(out), read_once:
+        pylaunch.main(words, prog_name="pylaunch", standalone_mode=False)
+    findings = json.loads(out.getvalue())["findings"]
+    return tuple(
+        each for each in findings if each["severity"] != Severity.NOTE.value or each["check"] not in NOTED_ANYWAY
+    )
+
+
+PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
+HEAD = """\
+# Faults and what finds them
+
+Each fault is made on one node of a three-node lab that is healthy otherwise; then all checks run. The fault is found by
+its check on that node and nothing else is found anywhere; before the first and after the last, nothing at all is.
+Three notes are left out: nobody keeps the clock of a container, Debian puts a host's own name on the loopback, and a
+cable that was pulled before has cost packets.
+What a lab cannot have is told by stand-ins for `nvidia-smi`, `dmesg` and `journalctl`: faults of GPUs, the Xid, what
+the kernel says.
+`make faults` runs the matrix and writes this page; the test suite runs the same. Seconds are those of the whole check
+from asking to judging, on the machine described in [measurements](measurements.md), with other work beside it.
+
+| fault | finding | host | severity | seconds |
+|---|---|---|---|---|
+"""
+
+
+def row(seen: Seen) -> str:
+    """A line of the page. Raises AssertionError for a fault that is not found as it should be."""
+    assert seen.is_right, f"{seen.case.name}: expected {seen.expected}, found {seen.findings}"
+    severity = next(each["severity"] for each in seen.findings if each["check"] == seen.case.check)
+    found = ", ".join(f"`{check}`" for check in (seen.case.check, *seen.case.also))
+    return f"| {seen.case.name} | {found} | {fold(seen.case.hosts)} | {severity} | {seen.seconds:.1f} |"
+
+
+def main() -> None:
+    """Run the matrix over a lab of its own, print it and write the page."""
+    with Lab.up(f"faults{os.getpid()}") as lab, faults_core.prepared(lab):
+        faults_core.relogin(lab)
+        assert check(lab) == (), "the healthy lab has findings"
+        rows = []
+        for case in FAULTS:
+            rows.append(row(look(lab, case)))
+            sys.stdout.write(f"{rows[-1]}\n")
+            sys.stdout.flush()
+        assert check(lab) == (), "a fault has stayed"
+    PAGE.write_text(HEAD + "\n".join(rows) + "\n")
+
+
+def look(lab: Lab, case: Case) -> Seen:
+    """Make the fault, ask, and make it good again."""
+    with case.inject(lab):
+        begun = time.monotonic()
+        findings = check(lab, case.check_arguments)
+        return Seen(case, findings, time.monotonic() - begun)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,252 @@
+"""Faults of the host, of what ranks run in, and of what earlier runs leave behind."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+from pylaunch.model.cluster import Cluster
+from pylaunch.probe.ask import disconnect
+from tests.lab.fault_case import Case
+
+JOB, CHECKPOINTS, ENVIRONMENT, NAMED = "/opt/job", "/srv/checkpoints", "/opt/ranks", "/etc/job.conf"
+PACKAGES = f"{ENVIRONMENT}/lib/python3.11/site-packages"
+ARGUMENTS = (
+    "--workdir", JOB, "--python", f"{ENVIRONMENT}/bin/python", "--checkpoint-dir", CHECKPOINTS, "--file", NAMED,
+)  # fmt: skip
+COMMAND = ("train.py", "--config", "base.yaml")
+
+Inject = Callable[[Lab], AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def prepared(lab: Lab) -> Iterator[None]:
+    """Every node has a job to be checked for; nothing of it stays."""
+    for node in lab:
+        node.write(f"{JOB}/train.py", "import model\n\nmodel.fit(steps=100)\n")
+        node.write(f"{JOB}/model.py", "def fit(steps):\n    return steps\n")
+        node.write(f"{JOB}/base.yaml", "lr: 0.1\nlayers: 12\n")
+        node.write(NAMED, "seed = 7\n")
+        node.write(f"{PACKAGES}/torch-2.6.0.dist-info/RECORD", "torch/__init__.py,sha256=1,1\n")
+        node.write(f"{PACKAGES}/numpy-2.1.0.dist-info/RECORD", "numpy/__init__.py,sha256=1,1\n")
+        node.run("mkdir", "-p", f"{ENVIRONMENT}/bin", CHECKPOINTS)
+        node.run("ln", "-sfn", "/usr/bin/python3", f"{ENVIRONMENT}/bin/python")
+    try:
+        yield
+    finally:
+        for node in lab:
+            node.run("rm", "-rf", JOB, NAMED, ENVIRONMENT, CHECKPOINTS)
+
+
+def cluster_of(inventory: Path) -> Cluster:
+    """The cluster of a lab, read once for the same text: Ansible takes half a second."""
+    return _read(inventory, inventory.read_text())
+
+
+@functools.lru_cache(maxsize=2)
+def _read(inventory: Path, _text: str) -> Cluster:
+    return load_cluster(inventory, limit=None)
+
+
+def relogin(lab: Lab) -> None:
+    """Let the next question log in anew: limits and variables are those of the moment of login."""
+    disconnect(cluster_of(lab.inventory))
+
+
+def on(name: str, make: Callable[[Node], None], undo: Callable[[Node], None], *, login: bool = False) -> Inject:
+    """A fault of one node."""
+
+    @contextlib.contextmanager
+    def injected(lab: Lab) -> Iterator[None]:
+        make(lab[name])
+        if login:
+            relogin(lab)
+        try:
+            yield
+        finally:
+            undo(lab[name])
+            if login:
+                relogin(lab)
+
+    return injected
+
+
+def mounted(name: str, where: str, options: str, then: tuple[str, ...] = ()) -> Inject:
+    """A small file system lies over a directory."""
+
+    def make(node: Node) -> None:
+        node.run("mount", "-t", "tmpfs", "-o", options, "fault", where)
+        if then:
+            node.run(*then, check=False)
+
+    return on(name, make, lambda node: void(node.run("umount", "--lazy", where)))
+
+
+def void(_: object) -> None:
+    """For lambdas whose value nobody wants."""
+
+
+def moved(name: str, path: str, to: str = "") -> Inject:
+    """Something is not where it should be."""
+    aside = to or f"{path}.aside"
+    return on(name, lambda node: void(node.run("mv", path, aside)), lambda node: void(node.run("mv", aside, path)))
+
+
+def written(name: str, path: str, text: str, *, mode: str = "0644", login: bool = False) -> Inject:
+    """A file that the others do not have."""
+    return on(
+        name,
+        lambda node: node.write(path, text, mode=mode),
+        lambda node: void(node.run("rm", "-rf", path)),
+        login=login,
+    )
+
+
+def edited(name: str, path: str, text: str, *, login: bool = False) -> Inject:
+    """Lines at the end of a file that the others do not have."""
+
+    def make(node: Node) -> None:
+        # Some nodes have no such file: it is the same to them as an empty one.
+        node.run("touch", path)
+        node.run("cp", "-p", path, f"{path}.before")
+        node.run("tee", "-a", path, stdin=text.encode())
+
+    return on(name, make, lambda node: void(node.run("mv", f"{path}.before", path)), login=login)
+
+
+def logged(name: str, message: str) -> Inject:
+    """journalctl tells a message of ours in the kernel's format, a moment old."""
+    script = f'#!/bin/sh\necho "$(date +%s).000000 {name} kernel: {message}"\n'
+    return written(name, "/usr/local/bin/journalctl", script, mode="0755")
+
+
+SERVES_NOTHING = """\
+import ctypes, os, signal, socket, sys
+where, node = sys.argv[1], "/dev/pylaunch-fault-fuse"
+if not os.path.exists(node):
+    os.mknod(node, 0o20600, os.makedev(10, 229))
+server = os.open(node, os.O_RDWR)
+libc = ctypes.CDLL(None, use_errno=True)
+options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
+if libc.mount(b"fault", where.encode(), b"fuse", 0, options):
+    raise OSError(ctypes.get_errno(), "mount")
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+signal.pause()
+"""
+"""A file system whose server never answers, as NFS is when its server is gone: who touches it waits in the kernel."""
+
+
+def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
+    """A file system answers nobody; `touched`: somebody has asked it already."""
+    unit = "pylaunch-fault-hanging.service"
+
+    def make(node: Node) -> None:
+        node.run("mkdir", "-p", where)
+        node.run(
+            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=Type=notify",
+            "/usr/bin/python3", "-c", SERVES_NOTHING, where,
+        )  # fmt: skip
+        if touched:
+            node.run("systemd-run", "--quiet", "--collect", "/usr/bin/stat", where)
+
+    def undo(node: Node) -> None:
+        # Without its server the kernel gives up on the file system, and who waited for it goes on.
+        node.run("systemctl", "kill", "--signal=KILL", unit)
+        node.run("umount", "--lazy", where)
+        node.run("rm", "-f", "/dev/pylaunch-fault-fuse")
+
+    return on(name, make, undo)
+
+
+def stale_rank(name: str) -> Inject:
+    """A rank of a run whose agent is dead."""
+    unit = "pylaunch-fault-rank.service"
+
+    def make(node: Node) -> None:
+        node.run(
+            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--setenv=PYLAUNCH_RUN=deadbeef",
+            "--setenv=PYLAUNCH_ROOT=/var/tmp/pylaunch-0", "/usr/bin/sleep", "600",
+        )  # fmt: skip
+
+    return on(name, make, lambda node: void(node.run("systemctl", "stop", unit)))
+
+
+def old_directory(name: str, path: str) -> Inject:
+    """A directory that nobody has touched for an hour."""
+
+    def make(node: Node) -> None:
+        node.run("mkdir", path)
+        node.run("touch", "-d", "1 hour ago", path)
+
+    return on(name, make, lambda node: void(node.run("rm", "-rf", path)))
+
+
+def in_group(name: str, group: str) -> Inject:
+    """The user is in one more group."""
+    return on(
+        name,
+        lambda node: void(node.run("usermod", "--append", "--groups", group, "root")),
+        lambda node: void(node.run("gpasswd", "--delete", "root", group)),
+        login=True,
+    )
+
+
+def limited(name: str, limit: str) -> Inject:
+    """A login gets a limit."""
+    return written(name, "/etc/security/limits.d/zz-fault.conf", f"root {limit}\n", login=True)
+
+
+KILLED = "Out of memory: Killed process 4121 (python) total-vm:81234567kB, anon-rss:62345678kB, file-rss:0kB"
+HUNG = "INFO: task python:4121 blocked for more than 120 seconds."
+BROKEN = "I/O error, dev nvme0n1, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2"
+
+FAULTS = (
+    Case("disk full", mounted("n2", CHECKPOINTS, "size=64k", ("dd", "if=/dev/zero", f"of={CHECKPOINTS}/x", "bs=4k")),
+         "storage.room", ("n2",)),
+    Case("no inodes left", mounted("n3", CHECKPOINTS, "nr_inodes=2,size=2g", ("touch", f"{CHECKPOINTS}/x")),
+         "storage.room", ("n3",)),
+    Case("file system remounted read-only", mounted("n2", CHECKPOINTS, "ro,size=2g"), "storage.writable", ("n2",)),
+    Case("file system whose server is gone", hanging("n3", CHECKPOINTS), "storage.writable", ("n3",)),
+    Case("checkpoint directory missing on one node", moved("n1", CHECKPOINTS), "storage.writable", ("n1",)),
+    Case("working directory missing", moved("n3", JOB), "storage.writable", ("n3",), also=("code.files",)),
+    Case("small /dev/shm", mounted("n2", "/dev/shm", "size=16m"), "storage.shared_memory", ("n2",)),
+    Case("/dev/shm full", mounted("n1", "/dev/shm", "size=257m", ("fallocate", "-l", "200m", "/dev/shm/x")),
+         "storage.shared_memory", ("n1",)),
+    Case("256 open files", limited("n2", "- nofile 256"), "limits.files", ("n2",)),
+    Case("64 KiB of locked memory", limited("n3", "- memlock 64"), "limits.locked_memory", ("n3",)),
+    Case("500 processes", limited("n1", "- nproc 500"), "limits.processes", ("n1",)),
+    Case("another stack limit", limited("n1", "- stack 4096"), "limits.uniform", ("n1",)),
+    Case("no Python for the agent", moved("n2", "/usr/bin/python3"), "reach.host", ("n2",)),
+    Case("no interpreter for the ranks", moved("n3", f"{ENVIRONMENT}/bin/python"), "world.python", ("n3",)),
+    Case("another torch", moved("n3", f"{PACKAGES}/torch-2.6.0.dist-info", f"{PACKAGES}/torch-2.5.1.dist-info"),
+         "world.libraries", ("n3",)),
+    Case("one more package", written("n1", f"{PACKAGES}/tqdm-4.67.0.dist-info/RECORD", "tqdm.py,,\n"),
+         "world.libraries", ("n1",)),
+    Case("script edited on one node", edited("n3", f"{JOB}/train.py", "print('debug')\n"), "code.files", ("n3",)),
+    Case("script missing", moved("n2", f"{JOB}/train.py"), "code.files", ("n2",)),
+    Case("module edited on one node", edited("n1", f"{JOB}/model.py", "# tuned\n"), "code.tree", ("n1",)),
+    Case("configuration of the command line edited", edited("n2", f"{JOB}/base.yaml", "lr: 0.2\n"),
+         "code.files", ("n2",)),
+    Case("named file edited", edited("n3", NAMED, "seed = 8\n"), "code.files", ("n3",)),
+    Case("NCCL variable on one node", edited("n2", "/etc/environment", "NCCL_IB_DISABLE=1\n", login=True),
+         "login.variables", ("n2",)),
+    Case("locale that is not installed", edited("n3", "/etc/environment", "LC_ALL=xx_XX.UTF-8\n", login=True),
+         "login.locale", ("n3",)),
+    Case("user in another group", in_group("n1", "adm"), "login.identity", ("n1",)),
+    Case("process killed for memory (told by a stand-in)", logged("n2", KILLED), "kernel.memory_kills", ("n2",)),
+    Case("task hung in the kernel (told by a stand-in)", logged("n3", HUNG), "kernel.complaints", ("n3",)),
+    Case("disk error (told by a stand-in)", logged("n1", BROKEN), "kernel.complaints", ("n1",)),
+    Case("process that cannot be woken", hanging("n2", "/mnt/hanging", touched=True), "kernel.stuck", ("n2",)),
+    Case("rank of a dead run", stale_rank("n3"), "ours.stale_processes", ("n3",)),
+    Case("shared memory of a dead process", written("n2", "/dev/shm/torch_4194300_123_0", "x"),
+         "ours.shared_memory", ("n2",)),
+    Case("directory of a dead torchrun", old_directory("n1", "/tmp/torchelastic_a1b2c3"),
+         "ours.launcher_directories", ("n1",)),
+)  # fmt: skip

@@ -1,0 +1,118 @@
+"""What stories about firewalls share: provisioned nodes, who knocks at which port, and new logins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+from pylaunch.transport import process, ssh
+from pylaunch.transport.process import Completed
+
+RANK_PORT = 40000
+"""One of the ports that the kernel chooses by itself, as NCCL and gloo have it."""
+
+RENDEZVOUS_PORT = 29500
+OTHER_PORT = 8080
+WITHIN_S = 12
+"""How long rules that lock out may last. All others get more: a machine with much to do takes its time to confirm."""
+
+
+CONNECT = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2).close()
+    print("open")
+except ConnectionRefusedError:
+    print("refused")
+except TimeoutError:
+    print("silent")
+except OSError as error:
+    print(error.strerror)
+"""
+
+ECHO = """
+import os, socket, socketserver, sys
+class Echo(socketserver.StreamRequestHandler):
+    def handle(self):
+        for line in self.rfile:
+            self.wfile.write(line)
+class Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+with Server(("", int(sys.argv[1])), Echo) as server:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
+    server.serve_forever()
+"""
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A lab, some of whose nodes are provisioned with the role; the others are machines of nobody's."""
+
+    lab: Lab
+    inventory: Path
+
+    def settings(self, **variables: object) -> None:
+        """Variables of all hosts, besides those that are always set."""
+        always = {"firewall_enabled": True, "firewall_confirm_within": 60, "firewall_guests": ["fd00::7"]}
+        directory = self.inventory.parent / "group_vars"
+        directory.mkdir(exist_ok=True)
+        (directory / "cluster.json").write_text(json.dumps({**always, **variables}))
+
+    def members(self, names: tuple[str, ...]) -> None:
+        """Have the inventory list these nodes."""
+        lines = self.lab.inventory.read_text().splitlines()
+        self.inventory.write_text("\n".join(line for line in lines if not line.startswith("n") or line[:2] in names))
+
+    def provision(self, *words: str) -> Completed:
+        return self.lab.pylaunch("provision", "-i", str(self.inventory), "--roles", "firewall", *words)
+
+    def plan(self, *words: str) -> dict[str, list[str]]:
+        """What differs on which node."""
+        planned = self.provision("--plan", "--json", *words)
+        return {
+            host: [each["difference"] for each in body["differences"]]
+            for host, body in json.loads(planned.stdout).items()
+        }
+
+    def verify(self) -> tuple[Completed, set[str]]:
+        """`pylaunch verify` of the role, and which of its specifications do not hold."""
+        verified = self.lab.pylaunch("verify", "-i", str(self.inventory), "--roles", "firewall")
+        failed = {line.split("::")[1].split()[0] for line in verified.stdout.splitlines() if line.startswith("FAILED")}
+        return verified, failed - {
+            f"test_nothing_differs_from_the_desired_state[{name}]" for name in self.lab.spec.nodes
+        }
+
+    def knock(self, source: str, target: str, port: int) -> str:
+        """What node `source` gets that connects to `port` of node `target`."""
+        return self.lab[source].run("python3", "-c", CONNECT, self.lab[target].address, str(port)).stdout.strip()
+
+    def new_login(self, name: str) -> Completed:
+        """Log in over a connection of its own."""
+        return self._login(name, "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "ConnectTimeout=2")
+
+    def shared_login(self, name: str) -> Completed:
+        """Log in over the connection that pylaunch keeps."""
+        return self._login(name)
+
+    def _login(self, name: str, *words: str) -> Completed:
+        cluster = load_cluster(self.inventory)
+        host = next(host for host in cluster.hosts if host.name == name)
+        program, *rest = ssh.command(host, cluster.known_hosts, ("true",))
+        return process.run((program, *words, *rest), timeout_s=30)
+
+
+def echo(node: Node, port: int) -> None:
+    """Have `node` send back what comes to `port`."""
+    node.run(
+        "systemd-run", "--quiet", "--collect", f"--unit=echo-{port}", "--property=Type=notify",
+        "/usr/bin/python3", "-c", ECHO, str(port),
+    )  # fmt: skip
+
+
+def is_armed(node: Node) -> bool:
+    return Path(f"/proc/{node.leader}/root/var/lib/pylaunch/firewall/armed").exists()

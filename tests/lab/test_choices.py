@@ -1,0 +1,125 @@
+"""What nodes choose for a run by themselves: its rendezvous port, and the interface of its ranks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.transport.process import Completed
+from tests.lab.controller import events, starting, wait_until
+
+pytestmark = pytest.mark.lab
+
+COMMAND = ("--framework", "command", "--workdir", "/", "--no-check")
+TELL = 'echo "$MASTER_PORT $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME $TP_SOCKET_IFNAME"'
+MEET = """\
+import os, socket
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+others = int(os.environ["WORLD_SIZE"]) - 1
+if os.environ["RANK"] == "0":
+    listener = socket.create_server(place)
+    for _ in range(others):
+        listener.accept()[0].sendall(b"welcome")
+else:
+    while True:
+        try:
+            print(socket.create_connection(place, timeout=5).recv(7).decode())
+            break
+        except ConnectionRefusedError:
+            pass
+"""
+
+
+def start(lab: Lab, *words: str) -> Completed:
+    return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *words)
+
+
+def test_every_rank_is_told_the_port_and_the_interface_that_its_node_chose(lab: Lab) -> None:
+    run = start(lab, "--", "sh", "-c", TELL)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    told = {line.partition("| ")[2] for line in run.stdout.splitlines()}
+    assert told == {"29500 =host0 host0 host0"}
+    released = next(event for event in events(lab) if event["kind"] == "released" and event["host"] is None)
+    assert released["text"] == "rendezvous port 29500"
+
+
+def test_a_port_that_a_stranger_has_is_passed_over_and_ranks_meet_at_the_next(lab: Lab) -> None:
+    with lab["n1"].occupy(29500):
+        run = start(lab, "--", "python3", "-c", MEET)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert run.stdout.count("welcome") == 2
+    released = next(event for event in events(lab) if event["kind"] == "released" and event["host"] is None)
+    assert released["text"] == "rendezvous port 29501"
+
+
+def test_runs_side_by_side_meet_at_ports_of_their_own(lab: Lab, tmp_path: Path) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", f"{TELL}; exec sleep 300") as first:
+        first.says("29500 =host0", times=3)
+        second = start(lab, "--", "sh", "-c", TELL)
+        assert second.returncode == ExitCode.DONE, second.stderr
+        assert second.stdout.count("29501 =host0") == 3
+        first.interrupt()
+        assert first.ends() == ExitCode.INTERRUPTED
+
+
+def test_what_the_user_fixes_stands(lab: Lab) -> None:
+    run = start(lab, "--port", "29777", "--interface", "lo", "--nodes", "1", "--", "sh", "-c", TELL)
+    assert run.stdout == "n1:0 | 29777 =lo lo lo\n", run.stderr
+
+
+def test_an_interface_that_no_node_has_is_refused_before_anything_starts(lab: Lab) -> None:
+    run = start(lab, "--interface", "ib7", "--", "true")
+    assert run.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n[1-3]: GLOO_SOCKET_IFNAME=ib7 names no interface here: there are host0, lo" in run.stderr
+
+
+def test_a_dry_run_says_what_is_chosen_on_the_node(lab: Lab) -> None:
+    run = lab.pylaunch("start", "-i", str(lab.inventory), "--dry-run", "--workdir", "/", "--", "train.py")
+    assert "@port@: chosen on n1" in run.stdout
+    assert "interface: chosen on the node" in run.stdout
+    plan = json.loads(
+        lab.pylaunch("start", "-i", str(lab.inventory), "--dry-run", "--json", "--port", "29999", "--", "x.py").stdout
+    )
+    assert plan["master"].endswith(":29999")
+
+
+def test_a_check_and_a_start_at_the_same_time_do_not_take_the_port_from_each_other(lab: Lab, tmp_path: Path) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", "echo up; exec sleep 300") as running:
+        running.says("| up", times=3)
+        check = lab.pylaunch("check", "-i", str(lab.inventory), "--only", "network", "--json")
+        found = [each for each in json.loads(check.stdout)["findings"] if each["check"] == "network.port_free"]
+        run = running.stderr.partition("run ")[2].partition(":")[0]
+        assert [(each["hosts"], each["severity"]) for each in found] == [(["n1"], "note")]
+        assert f"held by run {run}" in found[0]["text"]
+        assert "start takes the next one that is free" in found[0]["text"]
+        running.interrupt()
+        assert running.ends() == ExitCode.INTERRUPTED
+    wait_until(
+        lambda: start(lab, "--port", "29500", "--", "true").returncode == ExitCode.DONE, "the port is free again"
+    )
+
+
+def test_hosts_that_stand_together_get_neighbouring_ranks(lab: Lab) -> None:
+    lines = lab.inventory.read_text().splitlines()
+    places = {"n1 ": "rack1/switch1", "n2 ": "rack2/switch1", "n3 ": "rack1/switch2"}
+    told = [next((f"{line} topology={place}" for name, place in places.items() if line.startswith(name)), line)
+            for line in lines]  # fmt: skip
+    inventory = lab.inventory.with_name("topology.ini")
+    start = ("start", "-i", str(inventory), *COMMAND, "--rank-order", "topology")
+    try:
+        inventory.write_text("\n".join(told) + "\n")
+        planned = lab.pylaunch(*start, "--dry-run", "--", "true")
+        assert "rank order by topology: rack1/switch1: n1; rack1/switch2: n3; rack2/switch1: n2\n" in planned.stdout
+        run = lab.pylaunch(*start, "--", "sh", "-c", 'echo "rank $RANK"')
+        assert run.returncode == ExitCode.DONE, run.stderr
+        assert sorted(run.stdout.splitlines()) == ["n1:0 | rank 0", "n2:2 | rank 2", "n3:1 | rank 1"]
+        inventory.write_text("\n".join(told).replace(" topology=rack2/switch1", "") + "\n")
+        refused = lab.pylaunch(*start, "--", "true")
+    finally:
+        inventory.unlink(missing_ok=True)
+    assert refused.returncode == ExitCode.USAGE
+    assert "--rank-order topology: the inventory does not say where n2 stands" in refused.stderr

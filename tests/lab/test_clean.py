@@ -1,0 +1,83 @@
+"""`pylaunch clean`: what nobody runs any more is ended when wanted; live runs and other people are left alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.recipe import USER
+from pylaunch.transport.process import Completed
+from tests.lab.by_hand import alive, launcher, listener, pids
+from tests.lab.controller import must_be_clean, starting
+
+pytestmark = pytest.mark.lab
+
+COMMAND = ("--workdir", "/tmp", "--framework", "command", "--port", "29600")
+
+
+def clean(lab: Lab, *arguments: str) -> Completed:
+    return lab.pylaunch("clean", "-i", str(lab.inventory), *arguments, timeout_s=60)
+
+
+def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_run_is_not_touched(
+    lab: Lab, tmp_path: Path
+) -> None:
+    node = lab["n1"]
+    with (
+        starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", "echo up $RANK; exec sleep 300") as run,
+        launcher(lab, "n1", "/tmp/left") as (killed, ranks),
+        launcher(lab, "n1", "/tmp/lives") as (living, working),
+        listener(lab, "n1", 29500, "/tmp/listens") as holder,
+    ):
+        run.says("| up", times=3)
+        node.run("kill", "-KILL", str(killed))
+        shown = clean(lab, "--dry-run")
+        assert shown.returncode == ExitCode.DONE
+        for pid in (*ranks, holder):
+            assert f"n1: left over: pid {pid} " in shown.stderr
+        assert "listens on port 29500" in shown.stderr
+        asked = clean(lab)
+        assert asked.returncode == ExitCode.CLUSTER_NOT_READY
+        assert "hint: pylaunch clean --stale kill --limit n1" in asked.stderr
+        assert alive(node, *ranks, holder) == [*ranks, holder]
+        ended = clean(lab, "--stale", "kill", "--json")
+        assert ended.returncode == ExitCode.DONE, ended.stderr
+        told = json.loads(ended.stdout)
+        assert sorted(each["pid"] for each in told["n1"]["stale"]) == sorted([*ranks, holder])
+        assert told["n1"]["stale_now"] == []
+        assert "n[1-3]: clean" in ended.stderr
+        assert alive(node, *ranks, holder) == []
+        assert alive(node, living, *working) == [living, *working]
+        assert run.process.poll() is None
+        run.interrupt()
+        assert run.ends() == ExitCode.INTERRUPTED
+    must_be_clean(lab)
+
+
+def test_a_start_ends_what_is_left_over_when_told_to(lab: Lab) -> None:
+    with listener(lab, "n1", 29500, "/tmp/listens") as holder:
+        words = ("--workdir", "/tmp", "--framework", "command", "--stale", "kill", "--", "true")
+        run = lab.pylaunch("start", "-i", str(lab.inventory), *words, timeout_s=60)
+        assert run.returncode == ExitCode.DONE, run.stderr
+        assert f"n1: ended pid {holder} (python3 " in run.stderr
+        assert alive(lab["n1"], holder) == []
+
+
+def test_another_users_process_is_named_and_never_touched(lab: Lab) -> None:
+    node = lab["n2"]
+    words = "sleep 300 > /dev/null 2>&1 & echo $! > /tmp/theirs.pid"
+    marks = ("RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=n2")
+    node.run("setsid", "runuser", "-u", USER, "--", "env", *marks, "sh", "-c", words)
+    (pid,) = pids(node, "/tmp/theirs.pid")
+    try:
+        ended = clean(lab, "--stale", "kill")
+        assert ended.returncode == ExitCode.DONE, ended.stderr
+        assert f"n2: another user's: pid {pid} (sleep 300) of {USER}" in ended.stderr
+        assert alive(node, pid) == [pid]
+    finally:
+        node.run("kill", "-KILL", str(pid))
+        node.run("rm", "-f", "/tmp/theirs.pid")

@@ -1,0 +1,168 @@
+"""Every way to end, on three real nodes: without a controller, with a node gone, in the background, from elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+from pylaunch.transport.process import Completed
+from tests.lab.controller import Gate, events, is_clean, must_be_clean, of_runs, starting, wait_until
+
+pytestmark = pytest.mark.lab
+
+COMMAND = ("--workdir", "/tmp", "--framework", "command")
+PATIENT = "echo up $RANK; exec sleep 300"
+
+
+def detached(lab: Lab, *arguments: str) -> str:
+    """Start in the background; the run's id."""
+    started = lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--detach", *arguments, timeout_s=60)
+    assert started.returncode == ExitCode.DONE, started.stderr
+    return started.stderr.split()[1].rstrip(":")
+
+
+def elsewhere(lab: Lab, directory: Path, *arguments: str) -> Completed:
+    """pylaunch as on a machine that has never seen the run, and has the inventory."""
+    verb, *rest = arguments
+    return lab.pylaunch(
+        verb, "-i", str(lab.inventory), *rest, env={"XDG_STATE_HOME": str(directory / "elsewhere")}, timeout_s=60
+    )
+
+
+def told(node: Node, run: str) -> list[dict[str, Any]]:
+    """What the agent of `node` wrote down."""
+    path = f"/var/tmp/pylaunch-0/runs/{run}/events.jsonl"
+    return [json.loads(line) for line in node.run("cat", path).stdout.splitlines()]
+
+
+def test_without_a_controller_a_failure_on_one_node_stops_all_within_two_seconds(
+    lab: Lab, tmp_path: Path, gate: Gate
+) -> None:
+    script = f"[ $RANK = 1 ] || {{ {PATIENT}; }}; echo up $RANK; {gate.wait}; exit 9"
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
+        started.says("| up", times=3)
+        run = str(json.loads(lab.pylaunch("ps", "--json").stdout)[0]["run"])
+        started.kill()
+    gate.open("n2")
+    wait_until(lambda: is_clean(lab), "all nodes have stopped, and nobody told them to")
+    failed = next(event["time"] for event in told(lab["n2"], run) if event["type"] == "RankEnded")
+    for node in (lab["n1"], lab["n3"]):
+        happened = told(node, run)
+        reasons = [event["reason"] for event in happened if event["type"] == "Stopping"]
+        assert reasons == ["n2: rank 1 ended with exit code 9"]
+        assert next(event["time"] for event in happened if event["type"] == "Finished") - failed <= 2.0
+    attached = lab.pylaunch("attach", run, timeout_s=30)
+    assert attached.returncode == ExitCode.JOB_FAILED
+    assert "rank 1 on n2 exited with code 9" in attached.stderr
+
+
+def test_a_node_that_is_out_of_contact_for_a_while_is_reached_again_and_the_run_goes_on(
+    lab: Lab, tmp_path: Path, gate: Gate
+) -> None:
+    until_told = ("sh", "-c", f"echo up $RANK; {gate.wait}")
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "20", "--", *until_told) as started:
+        started.says("| up", times=3)
+        with lab["n2"].cut():
+            started.says("n2: no word for")
+        started.says("n2: reached again")
+        gate.open()
+        assert started.ends() == ExitCode.DONE, started.stderr
+    must_be_clean(lab)
+
+
+def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_itself(lab: Lab, tmp_path: Path) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "5", "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=3)
+        with lab["n2"].cut():
+            assert started.ends() == ExitCode.JOB_FAILED
+            assert "n2 lost: no word for 5 s" in started.stderr
+            assert "n[1,3]: clean" in started.stderr
+            assert "n2: not known to be clean" in started.stderr
+            happened = events(lab)
+            lost = next(event["time"] for event in happened if event["kind"] == "contact_lost")
+            assert next(event["time"] for event in happened if event["kind"] == "ended") - lost <= 6.0
+            wait_until(lambda: not of_runs(lab["n2"]), "n2 hears nobody and stops")
+    assert lab.pylaunch("stop", timeout_s=60).returncode == ExitCode.DONE
+
+
+def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path: Path) -> None:
+    options = ("--kill-on-disconnect", "--node-timeout", "5")
+    with starting(lab, tmp_path, *COMMAND, *options, "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=3)
+        started.kill()
+    wait_until(lambda: is_clean(lab), "the nodes have stopped")
+    status = json.loads(lab.pylaunch("status", "--json").stdout)
+    assert status["outcome"]["reason"].endswith("no word from the controller for 5 s")
+
+
+def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
+    lab: Lab, tmp_path: Path, gate: Gate
+) -> None:
+    run = detached(lab, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
+    assert json.loads(lab.pylaunch("status", run, "--json").stdout)["controller"] is not None
+    assert elsewhere(lab, tmp_path, "logs", run, "--rank", "2").stdout == "n3:2 | up 2\n"
+    assert [each["run"] for each in json.loads(elsewhere(lab, tmp_path, "ps", "--json").stdout)] == [run]
+    gate.open()
+    attached = elsewhere(lab, tmp_path, "attach", run)
+    assert attached.returncode == ExitCode.DONE, attached.stderr
+    assert sorted(attached.stdout.splitlines()) == [f"n{rank + 1}:{rank} | up {rank}" for rank in range(3)]
+    must_be_clean(lab)
+    status = {}
+
+    def has_ended() -> bool:
+        status.update(json.loads(lab.pylaunch("status", run, "--json").stdout))
+        return status["controller"] is None
+
+    wait_until(has_ended, "the controller in the background has seen the end too")
+    assert status["outcome"]["status"] == "done"
+
+
+def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: Callable[..., Lab]) -> None:
+    lab = fresh_lab(1)
+    node = lab["n1"]
+    node.run("sh", "-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends libpam-systemd")
+    node.write("/etc/systemd/logind.conf.d/kill.conf", "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=\n")
+    node.run("systemctl", "restart", "systemd-logind")
+    run = detached(lab, "--", "sh", "-c", PATIENT)
+    (rank,) = [words.split()[1] for words in of_runs(node) if words.startswith("rank")]
+    assert f"pylaunch-{run}" in node.run("cat", f"/proc/{rank}/cgroup").stdout
+    node.run("loginctl", "terminate-user", "root")
+    lab.pylaunch("stop", run, timeout_s=60)
+    ended = json.loads(lab.pylaunch("status", run, "--json").stdout)["outcome"]
+    assert ended["status"] == "stopped"
+    assert ended["reason"].endswith("stopped with pylaunch stop")
+    must_be_clean(lab)
+
+
+def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: Lab) -> None:
+    asked = ("--workdir", "/nowhere", "--framework", "command", "--detach", "--", "true")
+    started = lab.pylaunch("start", "-i", str(lab.inventory), *asked, timeout_s=60)
+    assert started.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n[1-3]: working directory /nowhere does not exist" in started.stderr
+
+
+def test_all_runs_are_stopped_at_once_from_anywhere(lab: Lab, tmp_path: Path) -> None:
+    detached(lab, "--port", "29600", "--", "sh", "-c", PATIENT)
+    detached(lab, "--port", "29700", "--", "sh", "-c", PATIENT)
+    stopped = elsewhere(lab, tmp_path, "stop", "--all")
+    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    assert stopped.stderr.count("n[1-3]: clean") == 2
+    must_be_clean(lab)
+    assert json.loads(lab.pylaunch("ps", "--json").stdout) == []
+
+
+def test_a_run_can_be_run_again(lab: Lab) -> None:
+    asked = ("--env", "WORD=once more", "--", "sh", "-c", "echo $WORD")
+    lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--nodes", "2", *asked, timeout_s=60)
+    first = json.loads(lab.pylaunch("ps", "--all", "--json").stdout)[0]["run"]
+    again = lab.pylaunch("rerun", first, timeout_s=60)
+    assert sorted(again.stdout.splitlines()) == ["n1:0 | once more", "n2:1 | once more"]
+    assert f"rerun of {first}: WORD='once more' sh -c" in again.stderr
+    assert json.loads(lab.pylaunch("ps", "--all", "--json").stdout)[0]["run"] != first

@@ -1,0 +1,390 @@
+"""The role firewall: who may open which port, and that nobody is ever locked out. n4 is a machine of nobody's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.faults import Injected
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+from pylaunch.store import content
+from pylaunch.transport import process
+from pylaunch.transport.runner import PlaybookRun, run_playbook
+from tests.lab.controller import wait_until
+from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, WITHIN_S, Guarded, echo, is_armed
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+MEMBERS = ("n1", "n2", "n3")
+FOREIGN = """\
+table ip docker {
+	chain DOCKER {
+		ip daddr 172.17.0.2 tcp dport 80 accept
+	}
+
+	chain input {
+		type filter hook input priority filter; policy accept;
+		jump DOCKER
+	}
+}
+"""
+
+LOCKS_OUT = """\
+table inet pylaunch {
+    set members4 { type ipv4_addr; }
+    set members6 { type ipv6_addr; }
+    chain input {
+        type filter hook input priority filter; policy accept;
+        ct state established,related accept
+        tcp dport 22 drop
+    }
+}
+"""
+"""What a wrong rule set looks like that goes unnoticed: whoever is logged in stays so."""
+
+
+def table(node: Node) -> str:
+    """Our table as the kernel has it, with the handles of its rules."""
+    return node.run("nft", "--handle", "list", "table", "inet", "pylaunch").stdout
+
+
+def rules(node: Node) -> list[str]:
+    """The same without the members."""
+    return [line for line in table(node).splitlines() if "elements" not in line and "10.213." not in line]
+
+
+def is_echoed(connection: socket.socket) -> bool:
+    connection.sendall(b"hello\n")
+    try:
+        return connection.recv(6) == b"hello\n"
+    except TimeoutError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def guarded(fresh_lab: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) -> Guarded:
+    """n1, n2 and n3 provisioned; while that went on, this machine, which is a stranger, was connected to n1."""
+    directory = tmp_path_factory.mktemp("firewall")
+    lab = fresh_lab(4, inventory=directory / "all.ini")
+    made = Guarded(lab, directory / "cluster.ini")
+    made.members(MEMBERS)
+    made.settings()
+    lab["n1"].run("nft", "-f", "-", stdin=FOREIGN.encode())
+    for port in (RANK_PORT, RENDEZVOUS_PORT, OTHER_PORT):
+        echo(lab["n1"], port)
+    with socket.create_connection((lab["n1"].address, RANK_PORT), timeout=5) as connection:
+        assert is_echoed(connection)
+        first = made.provision()
+        assert first.ok, first.stderr
+        assert is_echoed(connection), "a connection from before was cut"
+    return made
+
+
+def test_members_may_open_the_ports_of_ranks(guarded: Guarded) -> None:
+    assert guarded.knock("n2", "n1", RANK_PORT) == "open"
+    assert guarded.knock("n3", "n1", RENDEZVOUS_PORT) == "open"
+    assert guarded.knock("n1", "n1", RANK_PORT) == "open"
+
+
+def test_strangers_are_refused_at_once_and_on_those_ports_alone(guarded: Guarded) -> None:
+    assert guarded.knock("n4", "n1", RANK_PORT) == "refused"
+    assert guarded.knock("n4", "n1", RENDEZVOUS_PORT) == "refused"
+    assert guarded.knock("n4", "n1", OTHER_PORT) == "open"
+    assert guarded.knock("n4", "n1", 22) == "open"
+
+
+def test_what_a_member_opens_to_a_stranger_is_answered(guarded: Guarded) -> None:
+    echo(guarded.lab["n4"], RANK_PORT)
+    assert guarded.knock("n1", "n4", RANK_PORT) == "open"
+
+
+def test_the_tables_of_others_are_as_they_were(guarded: Guarded) -> None:
+    assert guarded.lab["n1"].run("nft", "list", "table", "ip", "docker").stdout == FOREIGN
+
+
+def test_nothing_is_tracked_because_of_it(guarded: Guarded) -> None:
+    assert "ct state" not in table(guarded.lab["n2"])
+
+
+def test_a_second_run_changes_nothing(guarded: Guarded) -> None:
+    before = {name: table(guarded.lab[name]) for name in MEMBERS}
+    assert guarded.provision().stderr.startswith("3 hosts: nothing to change")
+    again = run_playbook(PlaybookRun(content.playbook("site"), load_cluster(guarded.inventory), tags=("firewall",)))
+    assert again.ok, again.failures
+    assert {tally.changed for tally in again.tallies.values()} == {0}
+    assert {name: table(guarded.lab[name]) for name in MEMBERS} == before
+
+
+def test_verify_reads_the_kernel_itself(guarded: Guarded) -> None:
+    verified, _ = guarded.verify()
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    guarded.lab["n2"].run("nft", "flush", "set", "inet", "pylaunch", "members4")
+    verified, failed = guarded.verify()
+    assert verified.returncode == ExitCode.JOB_FAILED
+    assert failed == {"test_the_kernel_lets_every_member_in_and_nobody_else[n2]"}
+    assert guarded.provision().ok
+
+
+@pytest.fixture
+def as_ml(guarded: Guarded) -> Iterator[Guarded]:
+    """The same, but for who logs in: a user with sudo."""
+    text = guarded.inventory.read_text()
+    guarded.lab["n1"].run("sh", "-c", "cp -r /root/.ssh /home/ml/ && chown -R ml /home/ml/.ssh")
+    guarded.inventory.write_text(text.replace("ansible_user=root", "ansible_user=ml"))
+    yield guarded
+    guarded.inventory.write_text(text)
+
+
+def test_a_user_with_sudo_sees_the_same(as_ml: Guarded) -> None:
+    assert as_ml.provision("--limit", "n1").stderr.startswith("1 host: nothing to change")
+
+
+def test_where_sudo_wants_a_password_the_rules_are_read_with_it_or_told_as_unread(as_ml: Guarded) -> None:
+    node = as_ml.lab["n1"]
+    sudoers = node.run("sh", "-c", "grep -rlw ml /etc/sudoers.d /etc/sudoers").stdout.split()
+    kept = {path: node.read(path) for path in sudoers}
+    for path in kept:
+        node.run("sed", "-i", "s/NOPASSWD://", path)
+    node.run("chpasswd", stdin=b"ml:s3cret'word")
+    try:
+        (difference,) = as_ml.plan("--limit", "n1")["n1"]
+        assert difference.startswith("cannot be read: sudo: a password is required")
+        assert difference.endswith("ask for it with --ask-become-pass (-K)")
+        command = as_ml.lab.command(
+            "provision", "-i", str(as_ml.inventory), "--roles", "firewall", "--limit", "n1", "-K"
+        )
+        known = process.run(command, stdin=b"s3cret'word\n", env=as_ml.lab.environment)
+        assert "1 host: nothing to change" in known.stderr
+        wrong = process.run((*command, "--plan"), stdin=b"wrong\n", env=as_ml.lab.environment)
+        assert "cannot be read: " in wrong.stdout
+        assert "nothing to change" not in wrong.stderr
+    finally:
+        for path, text in kept.items():
+            node.write(path, text, mode="0440")
+
+
+@pytest.mark.parametrize(
+    ("disturb", "difference"),
+    [
+        ("nft flush chain inet pylaunch members_only", "the live rules are not those that were confirmed"),
+        ("nft flush ruleset", "the rules are gone"),
+        ("rm /var/lib/pylaunch/firewall/confirmed.nft", "would be gone after a reboot"),
+        (
+            "sysctl -w net.ipv4.ip_local_port_range='30000 60999'",
+            "made for ephemeral ports 32768-60999, which are 30000-60999 now",
+        ),
+    ],
+)
+def test_it_is_the_live_rules_that_are_judged(guarded: Guarded, disturb: str, difference: str) -> None:
+    guarded.lab["n2"].run("sh", "-c", disturb)
+    assert guarded.plan() == {"n1": [], "n2": [difference], "n3": []}
+    mended = guarded.provision()
+    assert mended.ok, mended.stderr
+    assert "n2: firewall 1 changed; ok" in mended.stderr
+    assert guarded.knock("n4", "n2", RANK_PORT) == "refused"
+
+
+def test_rules_that_cannot_be_read_are_never_as_they_should_be(guarded: Guarded) -> None:
+    node = guarded.lab["n2"]
+    node.run("chmod", "000", "/usr/sbin/nft")
+    try:
+        (difference,) = guarded.plan()["n2"]
+    finally:
+        node.run("chmod", "755", "/usr/sbin/nft")
+    assert difference.startswith("cannot be read: ")
+    assert "Permission denied" in difference
+
+
+def test_a_member_more_changes_only_the_set_of_members_on_the_others(guarded: Guarded) -> None:
+    before = {name: rules(guarded.lab[name]) for name in MEMBERS}
+    guarded.members((*MEMBERS, "n4"))
+    added = guarded.provision()
+    assert added.ok, added.stderr
+    assert guarded.knock("n4", "n1", RANK_PORT) == "open"
+    assert {name: rules(guarded.lab[name]) for name in MEMBERS} == before
+    guarded.members(MEMBERS)
+    removed = guarded.provision()
+    assert removed.ok, removed.stderr
+    assert guarded.knock("n4", "n1", RANK_PORT) == "refused"
+    assert {name: rules(guarded.lab[name]) for name in MEMBERS} == before
+
+
+def test_rules_that_would_close_the_port_we_came_in_by_are_refused_before_they_are_tried(guarded: Guarded) -> None:
+    before = table(guarded.lab["n1"])
+    guarded.settings(firewall_ssh_ports=[2222], firewall_member_ports=["1-65535"])
+    try:
+        refused = guarded.provision("--limit", "n1")
+    finally:
+        guarded.settings()
+    assert refused.returncode == ExitCode.PROVISION_FAILED
+    assert (
+        "firewall_ssh_ports: SSH comes in by port 22, which firewall_member_ports (1-65535) would close"
+        in refused.stderr
+    )
+    assert table(guarded.lab["n1"]) == before
+    assert guarded.provision().ok
+
+
+@contextlib.contextmanager
+def locking_out(guarded: Guarded, name: str) -> Iterator[subprocess.Popen[str]]:
+    """A controller that puts the wrong rules in force on a node, from the moment on at which they are."""
+    node = guarded.lab[name]
+    guarded.settings(firewall_rules=LOCKS_OUT, firewall_confirm_within=WITHIN_S)
+    controller = subprocess.Popen(
+        guarded.lab.command("provision", "-i", str(guarded.inventory), "--roles", "firewall", "--limit", name),
+        env={**os.environ, **guarded.lab.environment},
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait_until(lambda: is_armed(node) and "dport 22 drop" in table(node), "the rules are in force", 120)
+        guarded.settings()
+        yield controller
+    finally:
+        guarded.settings()
+        kill_with_descendants(controller)
+
+
+def test_rules_that_lock_everyone_out_are_taken_back_by_the_host(guarded: Guarded) -> None:
+    before = rules(guarded.lab["n2"])
+    with locking_out(guarded, "n2") as controller:
+        assert guarded.shared_login("n2").ok, "whoever is logged in does not notice"
+        assert not guarded.new_login("n2").ok, "and nobody else gets in"
+        wait_until(lambda: guarded.new_login("n2").ok, "n2 can be reached again", WITHIN_S + 5)
+        _, said = controller.communicate(timeout=60)
+    assert controller.returncode == ExitCode.PROVISION_FAILED
+    assert "n2  firewall: The controller can log in anew" in said
+    assert f"come back by themselves, {WITHIN_S} s after these were put in force" in said
+    assert without_handles(rules(guarded.lab["n2"])) == without_handles(before)
+    assert guarded.provision().ok
+
+
+def test_access_comes_back_when_the_controller_dies_between_applying_and_confirming(guarded: Guarded) -> None:
+    with locking_out(guarded, "n3") as controller:
+        kill_with_descendants(controller)
+    assert not guarded.new_login("n3").ok
+    wait_until(lambda: guarded.new_login("n3").ok, "n3 can be reached again", WITHIN_S + 5)
+    again = guarded.provision()
+    assert again.ok, again.stderr
+
+
+def without_handles(lines: list[str]) -> list[str]:
+    return [line.partition(" # handle")[0] for line in lines]
+
+
+def kill_with_descendants(controller: subprocess.Popen[str]) -> None:
+    """As when the controller loses power: neither it nor an Ansible of its own goes on."""
+    doomed = [controller.pid]
+    for pid in doomed:
+        for children in Path("/proc", str(pid), "task").glob("*/children"):
+            doomed += [int(child) for child in children.read_text().split()]
+    for pid in doomed if controller.poll() is None else ():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    controller.wait()
+
+
+def test_a_host_that_members_cannot_reach_is_not_confirmed(guarded: Guarded) -> None:
+    """Another table drops what ours accepts: no table can overrule that."""
+    node = guarded.lab["n1"]
+    node.run("nft", "-f", "-", stdin=b"""
+        table inet strict { chain input { type filter hook input priority 10; policy drop;
+            ct state established,related accept
+            tcp dport 22 accept
+        }
+        }""")  # fmt: skip
+    node.run("nft", "delete", "table", "inet", "pylaunch")
+    try:
+        failed = guarded.provision("--limit", "n1")
+        assert failed.returncode == ExitCode.PROVISION_FAILED
+        assert "A member can connect to a port that members alone may open: no." in failed.stderr
+    finally:
+        node.run("nft", "delete", "table", "inet", "strict")
+    assert guarded.provision().ok
+
+
+def test_a_member_that_is_down_does_not_keep_the_others_from_being_confirmed(guarded: Guarded) -> None:
+    guarded.lab["n1"].run("nft", "flush", "ruleset")
+    with guarded.lab["n2"].cut():
+        mended = guarded.provision("--limit", "n1")
+    assert mended.ok, mended.stderr
+
+
+def test_a_reboot_brings_the_rules_back(guarded: Guarded) -> None:
+    fault: Injected = guarded.lab["n3"].kill()
+    fault.undo()
+    assert guarded.knock("n4", "n3", RANK_PORT) == "refused"
+    echo(guarded.lab["n3"], RANK_PORT)
+    assert guarded.knock("n2", "n3", RANK_PORT) == "open"
+    assert guarded.knock("n4", "n3", RANK_PORT) == "refused"
+    assert guarded.plan()["n3"] == []
+
+
+def test_a_firewall_that_tracks_connections_can_freeze_those_it_has_not_seen(guarded: Guarded) -> None:
+    """Why our rules track nothing: to a table that does, a login from before is nobody it knows."""
+    node = guarded.lab["n4"]
+    echo(node, OTHER_PORT)
+    with socket.create_connection((node.address, OTHER_PORT), timeout=2) as connection:
+        assert is_echoed(connection)
+        node.run("nft", "-f", "-", stdin=b"""
+            table inet tracking { chain input { type filter hook input priority 0; policy drop;
+                ct state established accept
+                tcp dport 8080 tcp flags & (syn | ack) == syn ct state new accept
+                tcp dport 22 accept
+            }
+            }""")  # fmt: skip
+        assert not is_echoed(connection)
+        node.run("nft", "delete", "table", "inet", "tracking")
+
+
+def test_switched_off_it_leaves_nothing_of_ours_and_all_of_others(guarded: Guarded) -> None:
+    guarded.settings(firewall_enabled=False)
+    node = guarded.lab["n2"]
+    node.run("nft", "-f", "-", stdin=FOREIGN.encode())
+    off = guarded.provision()
+    assert off.ok, off.stderr
+    assert node.run("nft", "list", "ruleset").stdout == FOREIGN
+    left = node.run("find", "/etc", "/usr/local", "/var/lib/pylaunch", "/run/systemd", "-name", "*firewall*")
+    assert left.stdout == ""
+    assert guarded.provision().stderr.startswith("3 hosts: nothing to change")
+
+
+def test_where_ufw_is_enabled_its_rules_hold_ours_and_keep_their_own(guarded: Guarded) -> None:
+    node = guarded.lab["n4"]
+    node.run("apt-get", "install", "-qq", "--yes", "ufw")
+    node.run("ufw", "allow", "22/tcp")
+    node.run("ufw", "--force", "enable")
+    before = node.run("ufw", "status").stdout
+    echo(node, RENDEZVOUS_PORT)
+    guarded.members(("n2", "n4"))
+    guarded.settings()
+    first = guarded.provision()
+    assert first.ok, first.stderr
+    assert guarded.plan() == {"n2": [], "n4": []}
+    assert guarded.knock("n2", "n4", RENDEZVOUS_PORT) == "open"
+    assert guarded.knock("n3", "n4", RENDEZVOUS_PORT) == "refused"
+
+    with_ours = node.run("ufw", "status").stdout
+    guarded.members(("n2", "n3", "n4"))
+    cluster = load_cluster(guarded.inventory)
+    wanted = json.loads(node.read("/etc/pylaunch/firewall/wanted.json"))
+    wanted["members"].append(cluster.hosts[1].address)
+    node.write("/etc/pylaunch/firewall/wanted.json", json.dumps(wanted))
+    node.run("python3", "-IB", "/usr/local/lib/pylaunch/firewall", "arm", "--within", "1")
+    wait_until(lambda: not is_armed(node), "nobody confirmed, so ufw has its former rules back")
+    wait_until(lambda: node.run("ufw", "status").stdout == with_ours, "and the kernel has them")
+
+    guarded.settings(firewall_enabled=False)
+    off = guarded.provision()
+    assert off.ok, off.stderr
+    assert node.run("ufw", "status").stdout == before

@@ -1,0 +1,181 @@
+"""Every framework on two real nodes: its example trains, machines may be unequal, and a failure names its rank."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.transport.process import Completed
+from tests.lab.controller import must_be_clean
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SCRIPTED = ("torchrun", "direct", "jax", "accelerate", "deepspeed")
+LOOK = """
+import os
+env = os.environ
+print("view", env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["CUDA_VISIBLE_DEVICES"], flush=True)
+"""
+JAX_FAILS = """
+import sys, time
+import jax, jax.numpy as jnp
+jax.distributed.initialize()
+from jax.experimental import multihost_utils
+multihost_utils.sync_global_devices("all here")
+if jax.process_index() == 1:
+    if sys.argv[1] == "exit":
+        sys.exit(3)
+    raise RuntimeError("loss is NaN")
+if sys.argv[1] == "exit":
+    time.sleep(280)
+multihost_utils.sync_global_devices("never")
+"""
+JAX_FAILS_LINE = JAX_FAILS.splitlines().index('    raise RuntimeError("loss is NaN")') + 1
+MEETING = """
+import sys
+import {framework}
+from pylaunch import runtime
+if sys.argv[1] == "late" and runtime.rank() == 1:
+    import time
+    time.sleep(280)
+mine = runtime.init(patience=runtime.Patience(tries=2, first_s=1.0 if sys.argv[1] == "late" else 30.0))
+with runtime.main_process_first():
+    print("met", mine.rank, mine.world_size, mine.launcher, runtime.seed(40), flush=True)
+for number in range(1, 8):
+    runtime.step(number)
+runtime.barrier()
+if runtime.rank() == 1:
+    raise FloatingPointError("loss is NaN")
+runtime.barrier()
+"""
+
+
+def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = None) -> Completed:
+    where = lab.inventory if inventory is None else inventory
+    words = ("start", "-i", str(where), "--framework", framework, *arguments)
+    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=120)
+
+
+def script(lab: Lab, name: str, text: str) -> str:
+    """A script that lies on both nodes."""
+    path = lab.inventory.parent / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def unequal(framework_lab: Lab) -> Path:
+    """An inventory with two devices on the first node and one, of another number, on the second."""
+    path = framework_lab.inventory.with_name("unequal.ini")
+    lines = framework_lab.inventory.read_text().splitlines()
+    for name, devices in (("n1", "0,1"), ("n2", "4")):
+        at = next(number for number, line in enumerate(lines) if line.startswith(f"{name} "))
+        lines[at] += f" devices={devices}"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("framework", [*SCRIPTED, "command"])
+def test_every_rank_sees_the_devices_that_the_plan_gives_its_node(
+    framework_lab: Lab, unequal: Path, framework: str
+) -> None:
+    look = script(framework_lab, "look.py", LOOK)
+    words = ("python", look) if framework == "command" else (look,)
+    run = start(framework_lab, framework, "--", *words, inventory=unequal)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    seen = sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "view" in line)
+    assert seen == ["view 0 0 3 0,1", "view 1 1 3 0,1", "view 2 0 3 4"]
+
+
+def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
+    checkpoint = framework_lab.inventory.parent / "direct.pt"
+    words = (str(EXAMPLES / "train_ddp.py"), "--epochs", "3", "--checkpoint", str(checkpoint))
+    run = start(framework_lab, "direct", "--", *words)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "trained on 2 ranks" in run.stdout
+    must_be_clean(framework_lab)
+
+
+def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
+    run = start(framework_lab, "jax", "--nproc-per-node", "2", "--", str(EXAMPLES / "jax_train.py"))
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "process 3 of 4 on n2" in run.stdout
+    assert "fitted on 4 processes: loss 0.00" in run.stdout
+    must_be_clean(framework_lab)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("exit", "rank 1 on n2 exited with code 3;"),
+        ("raise", f"rank 1 on n2 exited with code 1: RuntimeError: loss is NaN ({{}}:{JAX_FAILS_LINE});"),
+    ],
+    ids=["exit", "raise"],
+)
+def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(framework_lab: Lab, how: str, told: str) -> None:
+    """Under JAX alone it waits in the shutdown barrier, and its peers for it: 300 s of silence."""
+    failing = script(framework_lab, "jax_fails.py", JAX_FAILS)
+    began = time.monotonic()
+    run = start(framework_lab, "jax", "--", failing, how)
+    assert time.monotonic() - began < 60
+    assert run.returncode == ExitCode.JOB_FAILED
+    assert told.format(failing) in run.stderr
+    must_be_clean(framework_lab)
+
+
+def test_accelerate_makes_one_world_of_unequal_machines(framework_lab: Lab, unequal: Path) -> None:
+    """Its own launcher runs 2 of 3 processes, or two worlds of one machine each."""
+    words = ("--env", "ACCELERATE_USE_CPU=true", "--", str(EXAMPLES / "accelerate_train.py"), "--epochs", "2")
+    run = start(framework_lab, "accelerate", *words, inventory=unequal)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "rank 2 of 3 on n2: MULTI_CPU, cpu" in run.stdout
+    assert "trained on 3 ranks" in run.stdout
+
+
+def test_accelerate_on_machines_without_devices_is_one_world_and_says_that_it_uses_cpus(framework_lab: Lab) -> None:
+    run = start(framework_lab, "accelerate", "--", str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "trained on 2 ranks" in run.stdout
+    assert "accelerate trains on CPUs" in run.stderr
+
+
+def test_deepspeed_trains_with_its_configuration_and_without_its_launcher(framework_lab: Lab) -> None:
+    config = ("--deepspeed", "--deepspeed_config", str(EXAMPLES / "deepspeed.json"))
+    run = start(framework_lab, "deepspeed", "--", str(EXAMPLES / "deepspeed_train.py"), *config, "--epochs", "2")
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "rank 1 of 2 on n2: ZeRO 1" in run.stdout
+    assert "trained on 2 ranks" in run.stdout
+    must_be_clean(framework_lab)
+
+
+@pytest.mark.parametrize(("framework", "launch"), [("torch", "torchrun"), ("torch", "direct"), ("jax", "jax")])
+def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_told_with_place_and_step(
+    framework_lab: Lab, framework: str, launch: str
+) -> None:
+    meeting = MEETING.format(framework=framework)
+    path = script(framework_lab, f"meeting_{launch}.py", meeting)
+    run = start(framework_lab, launch, "--", path, "now")
+    assert run.returncode == ExitCode.JOB_FAILED
+    assert "n1:0 | met 0 2 pylaunch 40" in run.stdout
+    assert "n2:1 | met 1 2 pylaunch 41" in run.stdout
+    line = meeting.splitlines().index('    raise FloatingPointError("loss is NaN")') + 1
+    told = f"rank 1 on n2 exited with code 1 after step 7: FloatingPointError: loss is NaN ({path}:{line});"
+    assert told in run.stderr
+    must_be_clean(framework_lab)
+
+
+@pytest.mark.parametrize(("framework", "launch"), [("torch", "torchrun"), ("jax", "jax")])
+def test_a_rank_that_never_comes_is_named_at_every_try(framework_lab: Lab, framework: str, launch: str) -> None:
+    """torch alone is silent for 900 s and names nobody; JAX aborts after 300 s and names nobody."""
+    path = script(framework_lab, f"late_{launch}.py", MEETING.format(framework=framework))
+    run = start(framework_lab, launch, "--", path, "late")
+    assert run.returncode == ExitCode.JOB_FAILED
+    said = [line for line in run.stderr.splitlines() if "| " in line and "rank 1 of 2 not here yet" in line]
+    assert [line[-len("try 1 of 2)") :] for line in said] == ["try 1 of 2)", "try 2 of 2)"]
+    assert "MissingRanksError: rank 1 of 2 did not come within" in run.stderr.rpartition("error: ")[2]
+    must_be_clean(framework_lab)

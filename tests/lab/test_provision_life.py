@@ -1,0 +1,115 @@
+"""A cluster over time: a node is added, one is replaced, and at the end all is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab import boot
+from pylaunch.lab.lab import Lab
+from pylaunch.lab.node import Node
+from pylaunch.transport import process
+
+pytestmark = pytest.mark.lab
+
+
+@dataclass(frozen=True)
+class Growing:
+    """Three nodes. The inventory names the first two until `grow`."""
+
+    lab: Lab
+    whole: str
+
+    def provision(self, *arguments: str) -> process.Completed:
+        return self.lab.pylaunch("provision", "-i", str(self.lab.inventory), *arguments, timeout_s=300)
+
+    def plan(self) -> list[tuple[str, str]]:
+        """Host and what differs there."""
+        rows = self.provision("--plan").stdout.splitlines()[1:]
+        return [(row.split()[0], " ".join(row.split()[2:])) for row in rows]
+
+    def grow(self) -> None:
+        self.lab.inventory.write_text(self.whole)
+
+
+@pytest.fixture(scope="module")
+def growing(fresh_lab: Callable[..., Lab]) -> Growing:
+    """The stories below follow one another, as they do in the life of a cluster."""
+    lab = fresh_lab(3)
+    whole = lab.inventory.read_text()
+    lab.inventory.write_text("\n".join(line for line in whole.splitlines() if not line.startswith("n3")) + "\n")
+    return Growing(lab, whole)
+
+
+def replace_with_fresh_image(lab: Lab, node: Node) -> None:
+    """Another machine answers to the node's name: everything on its disk is new, its host key too."""
+    boot.end(node)
+    resolver = (node.paths.upper / "etc/resolv.conf").read_text()
+    for directory in (node.paths.upper, node.paths.work, node.paths.root):
+        process.run(("rm", "-rf", "--one-file-system", "--", str(directory))).checked()
+    for key in (node.paths.host_key, node.paths.host_key.with_suffix(".pub")):
+        key.unlink()
+    boot.personalise(node, resolver)
+    boot.Boot(node).wait()
+
+
+def test_a_node_that_is_added_changes_itself_and_the_members_list_of_the_others(growing: Growing) -> None:
+    first = growing.provision()
+    assert first.ok, first.stderr
+    growing.grow()
+    plan = growing.plan()
+    assert [what for host, what in plan if host in ("n1", "n[1-2]", "n[1-3]")] == [
+        "/etc/hosts our block differs, +1 -0",
+        "/etc/ssh/ssh_known_hosts our block differs, +1 -0",
+    ]
+    assert ("n3", "package chrony not installed") in plan
+    added = growing.provision()
+    assert added.ok, added.stderr
+    assert "n[1-2]: host_baseline 1 changed, ssh_access 1 changed; ok" in added.stderr
+    assert growing.lab["n1"].run("getent", "hosts", "n3").stdout.split()[0] == growing.lab["n3"].address
+
+
+def test_a_node_that_is_replaced_is_refused_until_trusted_and_the_others_learn_its_key(growing: Growing) -> None:
+    replace_with_fresh_image(growing.lab, growing.lab["n3"])
+    refused = growing.provision()
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "1 of 3 hosts cannot be reached: n3" in refused.stderr
+    assert "pylaunch trust --replace --limit n3" in refused.stderr
+    trust = ("trust", "--replace", "--limit", "n3", "--yes", "-i", str(growing.lab.inventory))
+    assert growing.lab.pylaunch(*trust).ok
+    replaced = growing.provision()
+    assert replaced.ok, replaced.stderr
+    assert "n3: host_baseline 7 changed" in replaced.stderr
+    assert "n[1-2]: ssh_access 1 changed; ok" in replaced.stderr
+
+
+FOREIGN = "10.9.9.9\tsomebody-elses"
+
+
+def test_reset_asks_and_without_a_yes_changes_nothing(growing: Growing) -> None:
+    refused = growing.provision("--reset")
+    assert "take back what pylaunch made on n[1-3]" in refused.stderr
+    assert growing.plan() == []
+
+
+def test_reset_takes_back_what_is_ours_and_leaves_what_is_of_others(growing: Growing) -> None:
+    node = growing.lab["n1"]
+    node.run("sh", "-c", f"printf '{FOREIGN}\\n' >> /etc/hosts")
+    node.write("/etc/systemd/system/chrony.service.d/50-theirs.conf", "[Unit]\n")
+    taken = growing.provision("--reset", "--all", "--yes")
+    assert taken.ok, taken.stderr
+    text = node.read("/etc/hosts")
+    assert FOREIGN in text
+    assert "pylaunch" not in text
+    assert node.run("getent", "hosts", "n1").stdout.split()[0] == "127.0.1.1"
+    assert node.run("ls", "/etc/systemd/system/chrony.service.d").stdout == "50-theirs.conf\n"
+    left = node.run("find", "/etc", "-name", "*pylaunch*").stdout.split()
+    assert left == []
+    ours = [what for host, what in growing.plan() if "pylaunch" in what]
+    assert ours
+    assert [what for what in ours if " missing" not in what] == []
+    again = growing.provision("--reset", "--all", "--yes")
+    assert "changed on" not in again.stderr

@@ -1,0 +1,40 @@
+"""A host that cannot be reached is told with every step that was taken on the way to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pylaunch.lab.lab import Lab
+from tests.lab.faults_network import FAULTS
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.mark.parametrize(
+    ("fault", "steps"),
+    [
+        ("no SSH server", ["way: {address} port 22: Connection refused"]),
+        (
+            "key not accepted",
+            [
+                "way: {address} port 22 accepts connections",
+                "server: SSH-2.0-OpenSSH",
+                "as known_hosts has it",
+                "login: the server accepts publickey",
+                "login: offered {key} ED25519 SHA256:",
+            ],
+        ),
+        ("host key changed", ["host key: shows ssh-ed25519 SHA256:", "host key: known_hosts has ssh-ed25519 SHA256:"]),
+    ],
+)
+def test_the_steps_to_a_host_are_told_up_to_the_one_that_fails(lab: Lab, fault: str, steps: list[str]) -> None:
+    (case,) = [case for case in FAULTS if case.name == fault]
+    with case.inject(lab):
+        check = lab.pylaunch("check", "-i", str(lab.inventory), "--limit", "n2", "--only", "reach.host", "--json")
+    (finding,) = json.loads(check.stdout)["findings"]
+    assert finding["check"] == "reach.host"
+    told = "\n".join(finding["evidence"])
+    for step in steps:
+        assert step.format(address=lab["n2"].address, key=lab.spec.paths.key) in told

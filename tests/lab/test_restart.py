@@ -1,0 +1,87 @@
+"""Failing and going on: restarts, spares and smaller worlds, on four real nodes. Ranks are shell scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.faults import Kill, inject
+from pylaunch.lab.lab import Lab
+from tests.lab.controller import must_be_clean, starting
+
+pytestmark = pytest.mark.lab
+
+COMMAND = ("--workdir", "/tmp", "--framework", "command")
+PLACE = "echo at attempt $TORCHELASTIC_RESTART_COUNT: $RANK of $WORLD_SIZE via $MASTER_ADDR"
+UNTIL_RESTARTED = f"{PLACE}; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 300; exit 0"
+
+
+@pytest.fixture(scope="module")
+def four(fresh_lab: Callable[..., Lab]) -> Lab:
+    return fresh_lab(4)
+
+
+def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path: Path) -> None:
+    options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "3")
+    with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
+        started.says("at attempt 0", times=3)
+        with inject(four["n1"], Kill()):
+            assert started.ends() == ExitCode.DONE, started.stderr
+            assert "restart 1 of 2 (n4 in place of n1): run " in started.stderr
+            again = [line.partition(" | ")[2] for line in started.stdout.splitlines() if "attempt 1" in line]
+            address = four["n4"].address
+            assert sorted(again) == [f"at attempt 1: {rank} of 3 via {address}" for rank in range(3)]
+    must_be_clean(four)
+
+
+def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> None:
+    options = ("--nodes", "3", "--min-nodes", "2", "--max-restarts", "1", "--node-timeout", "3")
+    with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
+        started.says("at attempt 0", times=3)
+        with inject(four["n2"], Kill()):
+            assert started.ends() == ExitCode.DONE, started.stderr
+            assert "restart 1 of 1 (without n2)" in started.stderr
+            assert started.stdout.count("attempt 1: ") == started.stdout.count(" of 2 via ") == 2
+    must_be_clean(four)
+
+
+def test_a_crash_loop_stops_before_the_restarts_are_used_up(four: Lab) -> None:
+    script = "[ $RANK = $TORCHELASTIC_RESTART_COUNT ] && exit 9; exec sleep 300"
+    words = ("start", "-i", str(four.inventory), *COMMAND, "--max-restarts", "50", "--", "sh", "-c", script)
+    ended = four.pylaunch(*words, timeout_s=120)
+    assert ended.returncode == ExitCode.JOB_FAILED
+    assert ended.stderr.count("exited with code 9") >= 3
+    assert "no restart: 3 attempts in a row made no progress: a crash loop" in ended.stderr
+    must_be_clean(four)
+
+
+def test_ctrl_c_is_the_end_of_all_attempts(four: Lab, tmp_path: Path) -> None:
+    with starting(four, tmp_path, *COMMAND, "--max-restarts", "5", "--", "sh", "-c", "echo up; exec sleep 300") as run:
+        run.says("| up", times=4)
+        run.interrupt()
+        assert run.ends() == ExitCode.INTERRUPTED
+        assert "restart 1" not in run.stderr
+    must_be_clean(four)
+
+
+def test_a_spare_that_could_not_stand_in_is_told_before_it_is_needed(four: Lab) -> None:
+    script = "[ $RANK = 0 ] && exit 9; exec sleep 300"
+    words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
+    with four["n4"].fill("/var/tmp"):
+        ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=120)
+    assert "spare n4 cannot stand in: " in ended.stderr
+    must_be_clean(four)
+
+
+def test_a_run_is_looked_at_by_its_first_id_and_its_attempts_by_number(four: Lab) -> None:
+    script = "echo attempt $TORCHELASTIC_RESTART_COUNT; exit $((1 - $TORCHELASTIC_RESTART_COUNT))"
+    words = ("start", "-i", str(four.inventory), *COMMAND, "--nodes", "1", "--max-restarts", "1")
+    ended = four.pylaunch(*words, "--", "sh", "-c", script)
+    assert ended.returncode == ExitCode.DONE, ended.stderr
+    run = ended.stderr.partition("run ")[2].partition(":")[0]
+    assert four.pylaunch("logs", run).stdout == "n1:0 | attempt 1\n"
+    assert four.pylaunch("logs", f"{run}.0").stdout == "n1:0 | attempt 0\n"
+    assert four.pylaunch("logs", f"{run}.1").stdout == "n1:0 | attempt 1\n"

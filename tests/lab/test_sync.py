@@ -1,0 +1,84 @@
+"""The working tree on its way to three real nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.transport.process import Completed
+from tests.lab.controller import must_be_clean, starting
+
+pytestmark = pytest.mark.lab
+
+COMMAND = ("--framework", "command")
+HEAVY = 3 << 20
+SCRIPT = """#!/bin/sh
+. lib/step
+sha256sum weights.bin; ls secret.env 2>&1; echo $RANK > out.$RANK
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A project with a large file, a small one that the script uses, and one that is ignored."""
+    work = tmp_path / "project"
+    (work / "lib").mkdir(parents=True)
+    (work / "weights.bin").write_bytes(bytes(range(256)) * (HEAVY // 256))
+    (work / "lib/step").write_text("echo version 1\n")
+    (work / "run.sh").write_text(
+        "#!/bin/sh\n. lib/step\nsha256sum weights.bin; ls secret.env 2>&1; echo $RANK > out.$RANK\n"
+    )
+    (work / "run.sh").chmod(0o755)
+    (work / "secret.env").write_text("not for nodes")
+    (work / ".gitignore").write_text("*.env\n")
+    return work
+
+
+def start(lab: Lab, work: Path, *arguments: str) -> Completed:
+    return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--sync", ".", *arguments, cwd=work, timeout_s=60)
+
+
+def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_travels(lab: Lab, work: Path) -> None:
+    first = start(lab, work, "--", "./run.sh")
+    assert first.returncode == ExitCode.DONE, first.stderr
+    assert "n[1-3]: sent 4 of 4 files (3.0 MiB)" in first.stderr
+    assert first.stdout.count("| version 1\n") == 3
+    assert len(set(re.findall(r"[0-9a-f]{64}", first.stdout))) == 1
+    assert first.stdout.count("cannot access 'secret.env'") == 3
+    (work / "lib/step").write_text("echo version two\n")
+    second = start(lab, work, "--", "./run.sh")
+    assert second.stdout.count("| version two\n") == 3
+    assert "n[1-3]: sent 1 of 4 files (17 bytes)" in second.stderr
+    status = json.loads(lab.pylaunch("status", "--json").stdout)
+    assert set(status["start_seconds"]) == {"connect", "ship", "prepare", "release", "skew"}
+    kept = lab["n2"].run("cat", f"/var/tmp/pylaunch-0/trees/{status['run']}/out.1").stdout
+    assert kept == "1\n"
+    must_be_clean(lab)
+
+
+def test_a_change_between_reading_and_starting_is_told(lab: Lab, work: Path, tmp_path: Path) -> None:
+    arguments = (*COMMAND, "--sync", str(work), "--", "./run.sh")
+    with lab["n3"].freeze() as frozen, starting(lab, tmp_path, *arguments) as started:
+        started.says("connecting to n[1-3]")
+        (work / "lib/step").write_text("echo too late\n")
+        frozen.undo()
+        assert started.ends() in (ExitCode.DONE, ExitCode.CLUSTER_NOT_READY)
+        assert "lib/step changed while it was being shipped" in started.stderr or (
+            "warning: changed since the tree was read: lib/step" in started.stderr
+        )
+        assert "too late" not in started.stdout
+
+
+def test_a_node_without_room_refuses_the_code_and_nothing_starts(lab: Lab, work: Path) -> None:
+    with lab["n2"].fill("/var/tmp"):
+        run = start(lab, work, "--", "./run.sh")
+    assert run.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n2: " in run.stderr
+    assert "n1: " not in run.stderr
+    assert run.stdout == ""
+    must_be_clean(lab)

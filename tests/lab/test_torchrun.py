@@ -1,0 +1,106 @@
+"""PyTorch on nodes that pylaunch provisioned itself: the README's way from bare machines to a trained model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.transport.process import Completed
+from tests.lab.controller import events, must_be_clean, of_runs, starting
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).parents[2]
+TRAIN = """
+import os, sys, time
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank, how = dist.get_rank(), sys.argv[1]
+for step in range(3):
+    dist.all_reduce(torch.ones(1))
+print("trained", rank, flush=True)
+if rank == 1:
+    if how == "raise":
+        raise RuntimeError("loss is NaN at step 3")
+    if how == "kill":
+        os.kill(os.getpid(), 9)
+time.sleep(300 if how == "kill" else 0)
+dist.all_reduce(torch.ones(1))
+time.sleep(300)
+"""
+
+
+@pytest.fixture(scope="module")
+def torch_lab(framework_lab: Lab) -> Lab:
+    """With a script whose rank 1 fails when told to."""
+    (framework_lab.inventory.parent / "train.py").write_text(TRAIN)
+    return framework_lab
+
+
+def start(lab: Lab, *arguments: str) -> Completed:
+    words = ("start", "-i", str(lab.inventory), "--nproc-per-node", "2", *arguments)
+    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=240)
+
+
+def test_a_model_is_trained_across_the_nodes_and_rank_0_keeps_it(torch_lab: Lab) -> None:
+    checkpoint = torch_lab.inventory.parent / "digits.pt"
+    script = str(REPOSITORY / "examples/train_ddp.py")
+    run = start(torch_lab, "--", script, "--epochs", "8", "--checkpoint", str(checkpoint))
+    assert run.returncode == ExitCode.DONE, run.stderr
+    losses = [float(line.split("loss ")[1].split()[0]) for line in run.stdout.splitlines() if "loss " in line]
+    assert losses[-1] < losses[0] / 3
+    assert "trained on 4 ranks: held-out accuracy 9" in run.stdout
+    assert checkpoint.stat().st_size > 100_000
+    must_be_clean(torch_lab)
+
+
+def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp_path: Path) -> None:
+    """Each node keeps the checkpoint in a directory of its own."""
+    script = str(REPOSITORY / "examples/train_ddp.py")
+    words = ("--workdir", "/tmp", "--nproc-per-node", "2", "--max-restarts", "1", "--", script, "--epochs", "9")
+    with starting(torch_lab, tmp_path, *words, "--checkpoint", "/var/tmp/digits.pt") as started:
+        started.says("| epoch  3/9", deadline_s=180)
+        ranks = [line.split()[1] for line in of_runs(torch_lab["n2"]) if "digits.pt" in line]
+        torch_lab["n2"].run("kill", "-KILL", ranks[-1])
+        assert started.ends(deadline_s=180) == ExitCode.DONE, started.stderr
+    epochs = [int(line.split("epoch")[1].split("/")[0]) for line in started.stdout.splitlines() if "epoch " in line]
+    assert "restart 1 of 1" in started.stderr
+    assert epochs.count(1) == epochs.count(9) == 1
+    must_be_clean(torch_lab)
+
+
+def test_the_rank_that_raised_is_told_and_not_its_victims(torch_lab: Lab) -> None:
+    run = start(torch_lab, "--", "train.py", "raise")
+    assert run.returncode == ExitCode.JOB_FAILED
+    verdict = run.stderr.rpartition("error: ")[2]
+    assert "rank 1 on n1 " in verdict
+    assert "RuntimeError: loss is NaN at step 3" in verdict
+    must_be_clean(torch_lab)
+
+
+def test_a_killed_rank_ends_nodes_whose_ranks_are_not_talking_to_it(torch_lab: Lab) -> None:
+    """Under torchrun alone the other node runs to its natural end and exits with code 0."""
+    run = start(torch_lab, "--", "train.py", "kill")
+    assert run.returncode == ExitCode.JOB_FAILED
+    assert "rank 1 on n1 was killed by SIGKILL" in run.stderr
+    happened = events(torch_lab)
+    failed = min(event["time"] for event in happened if event["kind"] == "rank_ended")
+    assert next(event["time"] for event in happened if event["kind"] == "ended") - failed <= 2.0
+    must_be_clean(torch_lab)
+
+
+def test_a_killed_agent_takes_its_ranks_with_it_and_the_run_ends(torch_lab: Lab, tmp_path: Path) -> None:
+    """Under torchrun alone the ranks of a killed agent run on as orphans."""
+    words = ("--workdir", str(torch_lab.inventory.parent), "--nproc-per-node", "2", "--", "train.py", "wait")
+    with starting(torch_lab, tmp_path, *words) as started:
+        started.says("trained", times=4)
+        node = torch_lab["n2"]
+        supervisors = [line.split()[1] for line in of_runs(node) if line.startswith("agent") and " open " in line]
+        parents = {node.run("ps", "-o", "ppid=", "-p", pid).stdout.strip(): pid for pid in supervisors}
+        node.run("kill", "-KILL", parents["1"])
+        assert started.ends() == ExitCode.JOB_FAILED
+    assert "n2" in started.stderr.rpartition("error: ")[2]
+    must_be_clean(torch_lab)

@@ -1,0 +1,107 @@
+"""One environment after another: edited, replaced, interrupted, rolled back."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.provision.environment import LockRequest, Manifest, lock, read_manifest
+from pylaunch.store.paths import project_directory
+from tests.roles.conftest import Provisioned
+from tests.roles.test_operations import SITE_PACKAGES, provision
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def lab(provisioned: Provisioned) -> Lab:
+    """The provisioned nodes."""
+    return provisioned.lab
+
+
+def current(lab: Lab) -> set[str]:
+    """What `current` points at, on all nodes."""
+    return {node.run("readlink", "/opt/pylaunch/current").stdout.strip() for node in lab}
+
+
+def test_an_edited_file_is_named_with_host_and_package_and_only_that_environment_is_made_anew(lab: Lab) -> None:
+    lab["n3"].run("sh", "-c", f"echo '# edited' >> {SITE_PACKAGES}/six.py")
+    assert provision(lab, "--plan").stderr.startswith("3 hosts: nothing to change")
+    verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "python_env", "--deep")
+    assert verified.returncode == ExitCode.JOB_FAILED
+    assert "n3 differs" in verified.stdout
+    assert "site-packages/six.py edited (six-1.17.0)" in verified.stdout
+    repaired = provision(lab, "--deep")
+    assert repaired.ok, repaired.stderr
+    assert repaired.stderr.startswith("n3: python_env\n")
+    assert "# edited" not in lab["n3"].read(f"{SITE_PACKAGES}/six.py")
+    assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
+
+
+@pytest.fixture
+def another(lab: Lab, tmp_path: Path) -> Iterator[Manifest]:
+    """Another environment to have, not on the nodes yet. Afterwards the one before is the one to have again."""
+    directory = project_directory(lab.inventory) / "environment"
+    (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
+    before = read_manifest(directory)
+    made = lock(LockRequest((tmp_path / "requirements.txt",), directory)).manifest
+    yield made
+    if read_manifest(directory) != before:
+        assert provision(lab, "--rollback").ok
+    assert read_manifest(directory) == before
+    # The nodes would keep it, and the next story wants one that they do not have.
+    for node in lab:
+        node.run("rm", "-rf", f"/opt/pylaunch/envs/{made.id}")
+
+
+def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_everywhere(
+    lab: Lab, another: Manifest
+) -> None:
+    (before,) = current(lab)
+    assert provision(lab).ok
+    assert current(lab) == {f"envs/{another.id}"}
+    with lab["n2"].cut():
+        refused = provision(lab, "--rollback")
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert current(lab) == {f"envs/{another.id}"}
+    rolled_back = provision(lab, "--rollback")
+    assert rolled_back.ok, rolled_back.stderr
+    assert "Copy the environment's wheels" not in rolled_back.stderr
+    assert current(lab) == {before}
+    assert provision(lab).stderr.startswith("3 hosts: nothing to change")
+
+
+def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: Manifest) -> None:
+    (before,) = current(lab)
+    archive = project_directory(lab.inventory) / "environment" / "environment.tar"
+    with tarfile.open(archive) as tar:
+        wheel = next(member for member in tar if "/six-" in member.name)
+    whole = archive.read_bytes()
+    middle = wheel.offset_data + wheel.size // 2
+    archive.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    refused = provision(lab)
+    assert refused.returncode == ExitCode.PROVISION_FAILED
+    assert f"n[1-3]  python_env: Install the environment: {wheel.name} is not what was locked" in refused.stderr
+    assert current(lab) == {before}
+    archive.write_bytes(whole)
+
+
+def test_a_disk_that_fills_up_while_installing_leaves_the_environment_in_use_as_it_was(
+    lab: Lab, another: Manifest
+) -> None:
+    (before,) = current(lab)
+    with lab["n1"].fill("/opt/pylaunch/envs"):
+        refused = provision(lab)
+    assert refused.returncode == ExitCode.PROVISION_FAILED
+    assert "1 of 3 hosts could not be provisioned: n1" in refused.stderr
+    assert "No space left on device" in refused.stderr
+    assert "hint: free space on n1" in refused.stderr
+    assert lab["n1"].run("readlink", "/opt/pylaunch/current").stdout.strip() == before
+    lab["n1"].run("/opt/pylaunch/current/bin/python", "-c", "import six")
+    assert not lab["n1"].run("ls", "-A", "/opt/pylaunch/incoming", check=False).stdout
+    assert provision(lab).ok

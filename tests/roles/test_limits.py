@@ -1,0 +1,133 @@
+"""The limits of ranks: what a real rank prints is what the probe has answered, wherever the limits come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.node import Node
+from pylaunch.lab.recipe import USER
+from pylaunch.model.cluster import Cluster
+from pylaunch.probe.ask import disconnect
+from pylaunch.provision.facts import Facts, LimitFact
+from pylaunch.provision.probe import probe
+from pylaunch.provision.state import questions
+from pylaunch.transport import process
+from tests.roles.conftest import Provisioned
+
+pytestmark = pytest.mark.lab
+
+OPTIONS = {"memlock": "-l", "nofile": "-n", "stack": "-s"}
+ULIMITS = "; ".join(f"echo {name}: $(ulimit -S {option}) $(ulimit -H {option})" for name, option in OPTIONS.items())
+UNIT_DROP_IN = "/etc/systemd/system/ssh.service.d/50-test.conf"
+SSHD_DROP_IN = "/etc/ssh/sshd_config.d/50-test.conf"
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """One node of the cluster as one user has it."""
+
+    provisioned: Provisioned
+    node: Node
+    inventory: Path
+
+    @property
+    def cluster(self) -> Cluster:
+        return load_cluster(self.inventory)
+
+    def provision(self, *words: str) -> process.Completed:
+        return self.provisioned.lab.pylaunch("provision", "-i", str(self.inventory), *words, timeout_s=300)
+
+    def answered(self) -> dict[str, LimitFact]:
+        """What the probe reads, over a connection of its own."""
+        disconnect(self.cluster)
+        (facts,) = probe(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
+        assert isinstance(facts, Facts), facts
+        limits = {name: facts.limits[name] for name in OPTIONS}
+        return {name: limit for name, limit in limits.items() if isinstance(limit, LimitFact)}
+
+    def printed(self) -> dict[str, LimitFact]:
+        """What a rank of a run prints, over a connection of its own."""
+        disconnect(self.cluster)
+        words = ("--framework", "command", "--workdir", "/", "--", "sh", "-c", ULIMITS)
+        run = self.provisioned.lab.pylaunch("start", "-i", str(self.inventory), *words)
+        assert run.ok, run.stderr
+        found = re.findall(r"(\w+): (\d+|unlimited) (\d+|unlimited)$", run.stdout, re.MULTILINE)
+        return {name: LimitFact(soft, hard) for name, soft, hard in found}
+
+
+@pytest.fixture(params=["root", USER])
+def ranks(request: pytest.FixtureRequest, provisioned: Provisioned, tmp_path: Path) -> Iterator[Ranks]:
+    """n2 as root has it, and as a user who is not root."""
+    text = provisioned.lab.inventory.read_text().replace("ansible_user=root", f"ansible_user={request.param}")
+    inventory = tmp_path / "cluster.ini"
+    inventory.write_text("\n".join(line for line in text.splitlines() if not line.startswith(("n1", "n3"))) + "\n")
+    (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
+    yield Ranks(provisioned, provisioned.lab["n2"], inventory)
+    disconnect(load_cluster(inventory))
+
+
+@pytest.fixture
+def small_stack_for_sshd(provisioned: Provisioned) -> Iterator[Node]:
+    """systemd starts n2's sshd with a limit of its own, as LimitSTACK= and DefaultLimitSTACK= do."""
+    node = provisioned.lab["n2"]
+    node.write(UNIT_DROP_IN, "[Service]\nLimitSTACK=2M:infinity\n")
+    node.run("systemctl", "daemon-reload")
+    node.run("systemctl", "restart", "ssh.service")
+    yield node
+    node.run("rm", "-f", UNIT_DROP_IN, SSHD_DROP_IN)
+    node.run("systemctl", "daemon-reload")
+    node.run("systemctl", "restart", "ssh.service")
+
+
+def test_a_rank_has_the_limits_that_the_probe_answers(ranks: Ranks) -> None:
+    printed = ranks.printed()
+    assert printed == ranks.answered()
+    assert printed["stack"].soft == "8192"
+
+
+@pytest.mark.parametrize("ranks", [USER], indirect=True)
+def test_limits_that_systemd_gives_sshd_reach_ranks_only_where_sshd_does_without_pam(
+    ranks: Ranks, small_stack_for_sshd: Node
+) -> None:
+    assert ranks.printed()["stack"].soft == ranks.answered()["stack"].soft == "8192"
+    small_stack_for_sshd.write(SSHD_DROP_IN, "UsePAM no\n")
+    small_stack_for_sshd.run("systemctl", "reload", "ssh.service")
+    printed = ranks.printed()
+    assert printed == ranks.answered()
+    assert printed["stack"].soft == "2048"
+    assert "a rank gets 2048, not 8192" in ranks.provision("--plan").stdout
+
+
+@pytest.fixture
+def ulimit_in_bashrc(ranks: Ranks) -> Iterator[str]:
+    """The user's shell lowers a limit before it looks whether somebody sits in front of it."""
+    user = ranks.cluster["n2"].ssh.user
+    (home,) = ranks.node.run("sh", "-c", f"echo ~{user}").stdout.split()
+    path = f"{home}/.bashrc"
+    ranks.node.run("cp", "-p", path, f"{path}.kept")
+    ranks.node.run("sed", "-i", "1i ulimit -S -s 4096", path)
+    yield path
+    ranks.node.run("mv", f"{path}.kept", path)
+    # What was provisioned meanwhile knew n2 alone.
+    whole = ranks.provisioned.lab.inventory
+    assert ranks.provisioned.lab.pylaunch("provision", "-i", str(whole), timeout_s=300).ok
+
+
+@pytest.mark.parametrize("ranks", [USER], indirect=True)
+def test_a_limit_that_the_users_shell_lowers_is_drift_that_no_role_can_mend(
+    ranks: Ranks, ulimit_in_bashrc: str
+) -> None:
+    printed = ranks.printed()
+    assert printed == ranks.answered()
+    assert printed["stack"].soft == "4096"
+    remains = ranks.provision("--roles", "host_baseline")
+    assert remains.returncode == ExitCode.PROVISION_FAILED
+    assert "n2  host_baseline: limit stack a rank gets 4096, not 8192" in remains.stderr
+    assert "an rc file of the user's shell" in remains.stderr

@@ -1,0 +1,196 @@
+"""What an administrator does with a provisioned cluster, and what happens to it meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.lab import Lab
+from pylaunch.probe.ask import disconnect
+from pylaunch.transport import process, ssh
+from tests.lab.controller import wait_until
+from tests.roles.conftest import NODES, Provisioned
+
+pytestmark = pytest.mark.lab
+
+HOLD_PACKAGE_LOCK = """
+import fcntl, time
+lock = open("/var/lib/dpkg/lock-frontend", "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+time.sleep(12)
+"""
+SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
+
+
+@pytest.fixture
+def lab(provisioned: Provisioned) -> Lab:
+    """The provisioned nodes. A story that changes them puts them right again."""
+    return provisioned.lab
+
+
+def provision(lab: Lab, *arguments: str, inventory: Path | None = None) -> process.Completed:
+    return lab.pylaunch("provision", "-i", str(inventory or lab.inventory), *arguments, timeout_s=300)
+
+
+def variant(lab: Lab, directory: Path, text: str) -> Path:
+    """Another inventory of the same cluster."""
+    inventory = directory / "cluster.ini"
+    inventory.write_text(text)
+    (directory / ".pylaunch").symlink_to(lab.inventory.parent / ".pylaunch")
+    return inventory
+
+
+def test_a_removed_package_and_a_stopped_unit_are_put_right_where_they_are(lab: Lab) -> None:
+    lab["n2"].run("apt-get", "-y", "remove", "chrony")
+    lab["n3"].run("systemctl", "stop", "chrony.service")
+    plan = provision(lab, "--plan").stdout.splitlines()[1:]
+    assert {(line.split()[0], line.split()[1]) for line in plan} == {("n2", "time_sync"), ("n3", "time_sync")}, plan
+    assert any("package chrony" in line and "not installed" in line for line in plan)
+    assert any("n3" in line and "is enabled and inactive" in line for line in plan)
+    repaired = provision(lab)
+    assert repaired.ok, repaired.stderr
+    assert repaired.stderr.startswith("n[2-3]: time_sync\n")
+
+
+def test_the_lines_that_would_change_are_shown_once_for_all_hosts(lab: Lab) -> None:
+    for name in ("n1", "n2"):
+        lab[name].run("sh", "-c", "echo '* soft memlock 64' >> /etc/security/limits.d/90-pylaunch.conf")
+    shown = provision(lab, "--check", "--diff").stdout
+    assert "content differs, +0 -1" in shown
+    assert shown.count("n[1-2]: host_baseline: /etc/security/limits.d/90-pylaunch.conf +0 -1\n") == 1
+    assert "\n-* soft memlock 64\n" in shown
+    assert provision(lab).ok
+
+
+def test_a_package_manager_that_is_busy_is_waited_for(lab: Lab) -> None:
+    lab["n1"].run("apt-get", "-y", "remove", "chrony")
+    lab["n1"].run("systemd-run", "--quiet", "--collect", "/usr/bin/python3", "-c", HOLD_PACKAGE_LOCK)
+    began = time.monotonic()
+    repaired = provision(lab)
+    assert repaired.ok, repaired.stderr
+    assert time.monotonic() - began > 10
+    assert "n1: time_sync" in repaired.stderr
+
+
+def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(
+    lab: Lab, tmp_path: Path
+) -> None:
+    for node in lab:
+        node.run("rm", "/etc/security/limits.d/90-pylaunch.conf", "/etc/chrony/sources.d/pylaunch.sources")
+    said = tmp_path / "stderr"
+    with said.open("wb") as sink:
+        command = lab.command("provision", "-i", str(lab.inventory))
+        controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
+    wait_until(lambda: "host_baseline: Write files: changed" in said.read_text(), "the first role began its work", 60)
+    controller.kill()
+    controller.wait()
+    again = provision(lab)
+    assert again.ok, again.stderr
+    assert provision(lab).stderr.startswith("3 hosts: nothing to change")
+
+
+def test_a_failing_canary_stops_the_others_and_they_are_named(lab: Lab) -> None:
+    for node in lab:
+        node.run("rm", "/etc/sysctl.d/90-pylaunch.conf")
+    # A directory in the place of the file: nobody knows what is in it, so Ansible leaves it.
+    lab["n2"].run("mkdir", "-p", "/etc/sysctl.d/90-pylaunch.conf/of-somebody-else")
+    stopped = provision(lab, "--serial", "1")
+    assert stopped.returncode == ExitCode.PROVISION_FAILED
+    assert "n1: host_baseline 1 changed; ok" in stopped.stderr
+    assert "not touched: n3\n" in stopped.stderr
+    assert "1 of 3 hosts could not be provisioned: n2" in stopped.stderr
+    assert not lab["n3"].run("test", "-e", "/etc/sysctl.d/90-pylaunch.conf", check=False).ok
+    lab["n2"].run("rm", "-r", "/etc/sysctl.d/90-pylaunch.conf")
+    assert provision(lab, "--serial", "1,100%").ok
+
+
+def test_a_user_with_sudo_is_as_good_as_root(lab: Lab, tmp_path: Path) -> None:
+    as_ml = variant(lab, tmp_path, lab.inventory.read_text().replace("ansible_user=root", "ansible_user=ml"))
+    lab["n1"].run("rm", "/etc/sysctl.d/90-pylaunch.conf")
+    repaired = provision(lab, inventory=as_ml)
+    assert repaired.ok, repaired.stderr
+    assert lab["n1"].run("stat", "-c", "%U %a", "/etc/sysctl.d/90-pylaunch.conf").stdout == "root 644\n"
+    verified = lab.pylaunch("verify", "-i", str(as_ml))
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    disconnect(load_cluster(as_ml))
+
+
+@pytest.fixture
+def behind_n1(lab: Lab, tmp_path: Path) -> Iterator[Path]:
+    """An inventory that reaches n2 through n1 alone."""
+    key, known = lab.spec.paths.key, lab.inventory.parent / ".pylaunch" / "known_hosts"
+    jump = f"ssh -i {key} -o IdentitiesOnly=yes -o UserKnownHostsFile={known} -W %h:%p root@{lab['n1'].address}"
+    (line,) = (line for line in lab.inventory.read_text().splitlines() if line.startswith("n2"))
+    arguments = f"ansible_ssh_common_args='-o ProxyCommand=\"{jump}\"'"
+    inventory = variant(lab, tmp_path, f"[cluster]\n{line} {arguments}\n")
+    disconnect(load_cluster(lab.inventory))
+    yield inventory
+    disconnect(load_cluster(inventory))
+
+
+def test_a_host_behind_a_jump_host_is_provisioned_and_verified_through_it(lab: Lab, behind_n1: Path) -> None:
+    cluster = load_cluster(behind_n1)
+    asked = process.run(ssh.command(cluster["n2"], cluster.known_hosts, ("sh", "-c", "echo $SSH_CONNECTION")))
+    assert asked.stdout.split()[0] == lab["n1"].address, asked.stderr
+    lab["n2"].run("rm", "/etc/sysctl.d/90-pylaunch.conf")
+    repaired = provision(lab, "--roles", "host_baseline", "--json", inventory=behind_n1)
+    assert repaired.ok, repaired.stderr
+    assert json.loads(repaired.stdout)["n2"]["remaining"] == []
+    verified = lab.pylaunch("verify", "-i", str(behind_n1), "--roles", "time_sync")
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    disconnect(cluster)
+    assert provision(lab).ok
+
+
+def test_without_a_way_out_all_follow_the_clock_of_the_first(lab: Lab, tmp_path: Path) -> None:
+    text = lab.inventory.read_text() + "\n[cluster:vars]\ntime_sync_local=true\n"
+    local = variant(lab, tmp_path, text)
+    served = provision(lab, inventory=local)
+    assert served.ok, served.stderr
+    for name in ("n2", "n3"):
+
+        def follows(name: str = name) -> bool:
+            row = lab[name].run("chronyc", "-c", "-n", "tracking").stdout.strip().split(",")
+            return row[1] == lab["n1"].address and row[13] == "Normal" and abs(float(row[4])) < 0.01
+
+        wait_until(follows, f"{name} follows n1")
+    verified = lab.pylaunch("verify", "-i", str(local), "--roles", "time_sync")
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    assert "no source is reachable" not in verified.stdout
+    assert provision(lab).ok
+
+
+def test_verify_passes_on_nodes_that_were_provisioned_and_reports_to_ci(lab: Lab, tmp_path: Path) -> None:
+    verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--deep", "--junit", str(tmp_path / "report.xml"))
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    (suite,) = ElementTree.parse(tmp_path / "report.xml").getroot()
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    names = {case.get("name") for case in suite}
+    assert names >= {f"test_nothing_differs_from_the_desired_state[{name}]" for name in NODES}
+
+
+def test_verify_fails_for_a_host_that_is_not_as_promised_and_for_no_other(lab: Lab) -> None:
+    lab["n2"].run("systemctl", "stop", "chrony.service")
+    verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "time_sync")
+    assert verified.returncode == ExitCode.JOB_FAILED
+    failed = {line.split("::")[1].split()[0] for line in verified.stdout.splitlines() if line.startswith("FAILED")}
+    assert "test_chrony_runs_and_nothing_else_sets_the_clock[n2]" in failed
+    assert all(name.endswith("[n2]") for name in failed)
+    lab["n2"].run("systemctl", "start", "chrony.service")
+
+
+def test_verify_tells_a_host_that_is_down_from_one_that_is_wrong(lab: Lab) -> None:
+    with lab["n3"].cut():
+        verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "python_env")
+    assert verified.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "1 of 3 hosts cannot be reached: n3" in verified.stderr
+    assert "n3 cannot be reached" in verified.stdout

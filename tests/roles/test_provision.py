@@ -1,0 +1,148 @@
+"""`pylaunch provision` as a person meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.probe.ask import disconnect
+from pylaunch.store import content
+from pylaunch.transport.runner import PlaybookRun, run_playbook
+from tests.lab.controller import wait_until
+from tests.roles.conftest import NODES, Provisioned
+
+pytestmark = pytest.mark.lab
+
+
+def test_check_mode_says_what_would_change_and_changes_nothing(provisioned: Provisioned) -> None:
+    assert provisioned.checked.ok, provisioned.checked.failures
+    assert all(provisioned.checked.tallies[name].changed for name in NODES)
+
+
+def test_the_first_provision_brings_every_node_to_its_state(provisioned: Provisioned) -> None:
+    assert provisioned.first.ok, provisioned.first.stderr
+    assert "n[1-3]: host_baseline" in provisioned.first.stderr
+
+
+def test_the_playbook_changes_nothing_the_second_time(provisioned: Provisioned) -> None:
+    again = provisioned.playbook()
+    assert again.ok, again.failures
+    changed = {
+        (host, task)
+        for host, tasks in again.returned.items()
+        for task, result in tasks.items()
+        if result.get("changed")
+    }
+    assert changed == set()
+
+
+def test_a_cluster_as_it_should_be_needs_no_ansible(provisioned: Provisioned) -> None:
+    again = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory))
+    assert again.ok
+    assert again.stderr.startswith("3 hosts: nothing to change")
+
+
+def test_only_the_host_that_drifted_is_changed_and_only_in_that_role(provisioned: Provisioned) -> None:
+    inventory = str(provisioned.lab.inventory)
+    provisioned.lab["n2"].run("sh", "-c", "echo '* soft memlock 64' >> /etc/security/limits.d/90-pylaunch.conf")
+    plan = provisioned.lab.pylaunch("provision", "-i", inventory, "--plan", "--json")
+    differences = {host: body["differences"] for host, body in json.loads(plan.stdout).items()}
+    assert differences == {
+        "n1": [],
+        "n2": [
+            {
+                "role": "host_baseline",
+                "subject": "/etc/security/limits.d/90-pylaunch.conf",
+                "difference": "content differs",
+            }
+        ],
+        "n3": [],
+    }
+    repaired = provisioned.lab.pylaunch("provision", "-i", inventory)
+    assert repaired.ok, repaired.stderr
+    assert repaired.stderr.startswith("n2: host_baseline\n")
+    assert "n2: host_baseline 1 changed; ok" in repaired.stderr
+    assert "memlock 64" not in provisioned.lab["n2"].read("/etc/security/limits.d/90-pylaunch.conf")
+
+
+@pytest.fixture
+def as_bob(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
+    """An inventory that reaches n3 as a user whose sudo wants the password `secret`; something on n3 differs."""
+    node = provisioned.lab["n3"]
+    node.run("useradd", "--create-home", "--groups", "sudo", "bob")
+    node.run("chpasswd", stdin=b"bob:secret\n")
+    node.run("sh", "-c", "cp -r /root/.ssh /home/bob/ && chown -R bob /home/bob/.ssh")
+    text = provisioned.lab.inventory.read_text().replace("ansible_user=root", "ansible_user=bob")
+    inventory = tmp_path / "cluster.ini"
+    inventory.write_text("\n".join(line for line in text.splitlines() if not line.startswith(("n1", "n2"))))
+    (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
+    node.run("chmod", "0600", "/etc/chrony/conf.d/90-pylaunch.conf")
+    yield inventory
+    node.run("chmod", "0644", "/etc/chrony/conf.d/90-pylaunch.conf")
+    disconnect(load_cluster(inventory))
+    node.run("userdel", "--force", "--remove", "bob", check=False)
+
+
+def test_a_sudo_that_wants_a_password_is_told_apart_with_the_flag_to_use(
+    provisioned: Provisioned, as_bob: Path
+) -> None:
+    refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
+    assert refused.returncode == ExitCode.PROVISION_FAILED
+    assert "1 of 1 hosts could not be provisioned: n3" in refused.stderr
+    assert "hint: ask for the password with pylaunch provision --ask-become-pass (-K)" in refused.stderr
+
+
+def test_the_password_that_sudo_wants_is_given_to_it(provisioned: Provisioned, as_bob: Path) -> None:
+    cluster = load_cluster(as_bob)
+    run = PlaybookRun(content.playbook("site"), cluster, tags=("time_sync",), become_password="secret")
+    result = run_playbook(run)
+    assert result.ok, result.failures
+    assert provisioned.lab["n3"].run("stat", "-c", "%a", "/etc/chrony/conf.d/90-pylaunch.conf").stdout == "644\n"
+
+
+def test_a_person_types_the_password_once_and_it_is_on_no_screen(
+    provisioned: Provisioned, as_bob: Path, tmp_path: Path
+) -> None:
+    keyboard, terminal = os.openpty()
+    said = tmp_path / "said"
+    command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync", "-K")
+    with said.open("wb") as sink:
+        typed = subprocess.Popen(
+            command, env={**os.environ, **provisioned.lab.environment}, stdin=terminal, stdout=sink, stderr=sink,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            # What is typed before the terminal has stopped echoing is thrown away.
+            wait_until(lambda: "sudo password: " in said.read_text(), "the question", 120)
+            os.write(keyboard, b"secret\n")
+            assert typed.wait(300) == ExitCode.DONE, said.read_text()
+        finally:
+            typed.kill()
+            typed.wait()
+            os.close(keyboard)
+            os.close(terminal)
+    assert "n3: time_sync 1 changed; ok" in said.read_text()
+    assert "secret" not in said.read_text()
+    assert provisioned.lab["n3"].run("stat", "-c", "%a", "/etc/chrony/conf.d/90-pylaunch.conf").stdout == "644\n"
+
+
+def test_a_host_that_is_down_is_named_and_the_others_are_still_provisioned(provisioned: Provisioned) -> None:
+    provisioned.lab["n1"].run("rm", "/etc/sysctl.d/90-pylaunch.conf")
+    with provisioned.lab["n3"].cut():
+        result = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory))
+    assert result.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n1: host_baseline 1 changed; ok" in result.stderr
+    assert "error: 1 of 3 hosts cannot be reached: n3" in result.stderr
+
+
+def test_no_inventory_is_refused_because_this_machine_was_not_meant(provisioned: Provisioned, tmp_path: Path) -> None:
+    refused = provisioned.lab.pylaunch("provision", cwd=tmp_path)
+    assert refused.returncode == ExitCode.USAGE
+    assert "wants an inventory" in refused.stderr

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from testinfra.host import Host
+
+from pylaunch.inventory import load_cluster
+from pylaunch.probe.ask import disconnect
+from pylaunch.transport import process
+from tests.roles.conftest import NODES, Provisioned
+
+pytestmark = pytest.mark.lab
+
+DROP_IN = "/etc/ssh/sshd_config.d/90-pylaunch.conf"
+
+
+def test_every_host_knows_every_member_by_name_and_by_address(node: Host, provisioned: Provisioned) -> None:
+    for member in provisioned.lab:
+        for name in (member.name, member.address):
+            node.run_test("ssh-keygen -F %s -f /etc/ssh/ssh_known_hosts", name)
+
+
+def test_sshd_has_room_for_fan_out_and_said_so_itself(node: Host) -> None:
+    effective = node.check_output("/usr/sbin/sshd -T").splitlines()
+    assert "maxstartups 100:30:400" in effective
+    assert "maxsessions 64" in effective
+
+
+def test_sshd_was_reloaded_and_never_restarted(node: Host) -> None:
+    assert node.check_output("systemctl show --property=NRestarts --value ssh.service") == "0"
+    assert "Reloaded" in node.check_output("journalctl --unit ssh.service --grep Reloaded --quiet")
+
+
+@pytest.fixture
+def with_key(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
+    """An inventory that authorizes a key of the cluster; n1 has its private half."""
+    key = tmp_path / "key"
+    process.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key))).checked()
+    public = key.with_suffix(".pub").read_text().strip()
+    inventory = tmp_path / "cluster.ini"
+    text = provisioned.lab.inventory.read_text()
+    inventory.write_text(f"{text}\n[cluster:vars]\nssh_access_authorized_keys=['{public}']\n")
+    (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
+    provisioned.lab["n1"].run("sh", "-c", "umask 077; cat > /root/key", stdin=key.read_bytes())
+    yield inventory
+    provisioned.lab["n1"].run("rm", "/root/key")
+    for node in provisioned.lab:
+        node.run("sed", "-i", "/BEGIN pylaunch: keys/,/END pylaunch: keys/d", "/root/.ssh/authorized_keys")
+
+
+def test_a_member_logs_in_to_another_without_a_question_once_it_has_a_key(
+    provisioned: Provisioned, with_key: Path
+) -> None:
+    words = "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -i /root/key n2 uname -n"
+    before = provisioned.lab["n1"].run("sh", "-c", words, check=False)
+    assert "Permission denied" in before.stderr
+    done = provisioned.lab.pylaunch("provision", "-i", str(with_key), "--roles", "ssh_access")
+    assert done.ok, done.stderr
+    assert provisioned.lab["n1"].run("sh", "-c", words).stdout == "n2\n"
+    again = provisioned.lab.pylaunch("provision", "-i", str(with_key), "--roles", "ssh_access")
+    assert again.stderr.startswith("3 hosts: nothing to change")
+
+
+@pytest.fixture
+def without_include(provisioned: Provisioned) -> Iterator[None]:
+    """n3's sshd does not read drop-ins, and has none of ours."""
+    node = provisioned.lab["n3"]
+    node.run("sed", "-i", "s/^Include/#Include/", "/etc/ssh/sshd_config")
+    node.run("rm", DROP_IN)
+    yield
+    node.run("sed", "-i", "s/^#Include/Include/", "/etc/ssh/sshd_config")
+    repaired = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "ssh_access")
+    assert repaired.ok, repaired.stderr
+
+
+def test_a_host_that_reads_no_drop_ins_is_told_and_gets_none(provisioned: Provisioned, without_include: None) -> None:
+    refused = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "ssh_access")
+    assert "1 of 3 hosts could not be provisioned: n3" in refused.stderr
+    assert 'must begin with "Include /etc/ssh/sshd_config.d/*.conf"' in refused.stderr
+    assert provisioned.lab["n3"].run("ls", "/etc/ssh/sshd_config.d").stdout == ""
+    disconnect(load_cluster(provisioned.lab.inventory))
+    assert provisioned.host("n3").run("true").rc == 0
+
+
+def test_settings_that_sshd_cannot_work_with_are_put_back_and_logins_go_on(
+    provisioned: Provisioned, tmp_path: Path
+) -> None:
+    inventory = tmp_path / "cluster.ini"
+    inventory.write_text(
+        provisioned.lab.inventory.read_text() + "\n[cluster:vars]\nssh_access_max_startups=400:30:100\n"
+    )
+    (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
+    refused = provisioned.lab.pylaunch("provision", "-i", str(inventory), "--roles", "ssh_access")
+    assert "(sshd's settings were put back)" in refused.stderr
+    for name in NODES:
+        assert "MaxStartups 100:30:400" in provisioned.lab[name].read(DROP_IN)
+        assert provisioned.host(name).run("true").rc == 0

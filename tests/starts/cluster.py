@@ -1,0 +1,161 @@
+"""A cluster of directories: nodes that are this machine's processes, each with the agent in a root of its own.
+
+What asks a node (the probe) can be made to hang or to find too little, by files in the node's directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pylaunch.launch import archive
+
+ENDS_S = 30.0
+"""Far less than a probe is waited for (60 s), far more than everything else takes."""
+
+_PYTHON = """\
+#!/bin/sh
+here={directory}
+if [ "$1 $2" = "-I -S" ] && [ -e "$here/agent-hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi
+if [ "$1 $2" = "-I -" ]; then
+  if [ -e "$here/hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi
+  if [ -e "$here/few-files" ]; then ulimit -n 64; fi
+fi
+exec /usr/bin/python3 "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """One node."""
+
+    path: Path
+
+    def probe_hangs(self) -> None:
+        """From now on."""
+        (self.path / "hangs").touch()
+
+    def agent_hangs(self) -> None:
+        """Whoever calls it waits for its first word."""
+        (self.path / "agent-hangs").touch()
+
+    def has_few_files(self) -> Path:
+        """The path of the file whose existence lets a check fail here: ranks may open too few files."""
+        return self.path / "few-files"
+
+    def hanging(self) -> int | None:
+        """The process id of a probe that hangs."""
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return int((self.path / "hanging").read_text())
+        return None
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`pylaunch` with records of its own."""
+
+    inventory: Path
+    state: Path
+
+    def begin(self, *words: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.Popen[str]:
+        """`pylaunch` with these words."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pylaunch", *words],
+            env={**os.environ, "XDG_STATE_HOME": str(self.state)},
+            stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def start(self, *words: str, stdout: int | IO[bytes] = subprocess.PIPE) -> subprocess.Popen[str]:
+        """`pylaunch start`, with any program as the job."""
+        job = ("--framework", "command", "--workdir", "/", *words)
+        return self.begin("start", "-i", str(self.inventory), *job, stdout=stdout)
+
+    def outcomes(self) -> dict[str, dict[str, Any]]:
+        """How the recorded runs ended, by id; {} for one without an end."""
+        found = {}
+        for plan in sorted((self.state / "pylaunch" / "runs").glob("*/plan.json")):
+            outcome = plan.with_name("outcome.json")
+            found[plan.parent.name] = json.loads(outcome.read_text()) if outcome.exists() else {}
+        return found
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`pylaunch` to its end."""
+        return ended(self.begin(*words))
+
+
+@dataclass(frozen=True)
+class DirectoryCluster(CommandLine):
+    """Nodes by name, and the command line."""
+
+    nodes: dict[str, Directory]
+
+
+def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryCluster:
+    """A cluster in `directory`, whose nodes carry the agent already."""
+    cluster = DirectoryCluster(
+        directory / "cluster.ini", directory / "state", {name: Directory(directory / name) for name in names}
+    )
+    agent = archive.build()
+    lines = []
+    for name, node in cluster.nodes.items():
+        agents = node.path / "root" / "agents"
+        agents.mkdir(mode=0o700, parents=True)
+        (node.path / "root").chmod(0o700)
+        (agents / f"{agent.version}.pyz").write_bytes(agent.data)
+        python = node.path / "python3"
+        python.write_text(_PYTHON.format(directory=node.path))
+        python.chmod(0o755)
+        lines.append(f"{name} pylaunch_node_root={node.path}/root pylaunch_agent_python={python}")
+    common = "ansible_connection=local\nansible_host=127.0.0.1\ninterface=lo\n"
+    cluster.inventory.write_text("[cluster]\n" + "\n".join(lines) + "\n\n[cluster:vars]\n" + common)
+    return cluster
+
+
+def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subprocess.CompletedProcess[str]:
+    """How `process` ended. One that does not in time fails the test."""
+    try:
+        stdout, stderr = process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        said = process.communicate()[1]
+        raise AssertionError(f"no end within {within_s:g} s; so far:\n{said}") from None
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def says(process: subprocess.Popen[str], text: str) -> None:
+    """Read its stderr up to a line with `text`."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"it ended and never said {text!r}")
+
+
+@contextlib.contextmanager
+def no_process_stays(cluster: DirectoryCluster) -> Iterator[None]:
+    """After the body, whatever still hangs there is ended."""
+    try:
+        yield
+    finally:
+        for node in cluster.nodes.values():
+            pid = node.hanging()
+            if pid is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def appears(path: Path, within_s: float = ENDS_S) -> None:
+    """Wait until `path` is there."""
+    until = time.monotonic() + within_s
+    while not path.exists():
+        assert time.monotonic() < until, f"not within {within_s:g} s: {path}"
+        time.sleep(0.02)

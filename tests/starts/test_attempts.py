@@ -1,0 +1,74 @@
+"""Runs that are refused, interrupted or started again: how each attempt is recorded, and what its names mean later."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import CommandLine, DirectoryCluster, ended, says
+
+ONCE_AGAIN = ("--max-restarts", "1", "--", "sh", "-c", "echo $PYLAUNCH_RUN; exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+
+
+def test_ctrl_c_while_spares_are_tried_is_the_end_of_the_run(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n2"].agent_hangs()
+    start = cluster.start("--spares", "1", "--max-restarts", "1", "--", "true")
+    says(start, "connecting to n2")
+    start.send_signal(signal.SIGINT)
+    assert ended(start).returncode == ExitCode.INTERRUPTED
+    (outcome,) = cluster.outcomes().values()
+    assert (outcome["status"], outcome["reason"]) == ("refused", "interrupted before any rank was started")
+
+
+def test_a_node_on_which_a_check_fails_is_replaced_by_a_spare(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2", "n3")
+    few_files = cluster.nodes["n2"].has_few_files()
+    # The first attempt leaves n2 in a state in which a check fails there.
+    job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] && touch {few_files} && exit 1; exit 0"
+    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job))
+    assert start.returncode == ExitCode.DONE, start.stderr
+    assert "checks failed on 1 of 2 hosts" in start.stderr
+    assert "restart 2 of 2 (n3 in place of n2): run " in start.stderr
+    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused", "done"]
+
+
+def test_a_check_that_fails_everywhere_ends_the_restarts_with_an_outcome(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    few_files = cluster.nodes["n1"].has_few_files()
+    job = f"touch {few_files}; exit 1"
+    start = ended(cluster.start("--max-restarts", "3", "--", "sh", "-c", job))
+    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "no restart: 0 of 1 hosts are left, and the run needs 1" in start.stderr
+    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused"]
+
+
+def test_every_attempt_has_a_name_that_stays_its_own(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    start = ended(cluster.start(*ONCE_AGAIN))
+    assert start.returncode == ExitCode.DONE, start.stderr
+    run = min(cluster.outcomes())
+    assert f"pylaunch logs {run}.0 --rank 0" in start.stderr
+    assert cluster.run("logs", f"{run}.0").stdout == f"n1:0 | {run}\n"
+    assert cluster.run("logs", run[:5]).stdout == f"n1:0 | {run}.1\n"
+    elsewhere = CommandLine(cluster.inventory, cluster.state.with_name("elsewhere"))
+    assert elsewhere.run("logs", "-i", str(cluster.inventory), f"{run}.0").stdout == f"n1:0 | {run}\n"
+
+
+def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_as_they_were(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    assert ended(cluster.start(*ONCE_AGAIN)).returncode == ExitCode.DONE
+    run = min(cluster.outcomes())
+    lost = {**cluster.outcomes()[run], "unproven": ["n1"], "reason": "n1 lost: no word for 10 s", "status": "failed"}
+    (cluster.state / "pylaunch" / "runs" / run / "outcome.json").write_text(json.dumps(lost))
+    stop = cluster.run("stop", run)
+    assert stop.returncode == ExitCode.DONE, stop.stderr
+    assert f"run {run}.1 is over: every rank exited with code 0" in stop.stderr
+    assert f"run {run} stopped on n1" in stop.stderr
+    assert cluster.outcomes()[run] == {**lost, "unproven": []}

@@ -1,0 +1,73 @@
+"""A host that takes a connection and then never answers: what a person sees, and that Ctrl-C is Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.launch.discover import discover
+from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, says
+
+
+def is_alive(pid: int | None) -> bool:
+    return pid is not None and Path(f"/proc/{pid}").exists()
+
+
+def hangs(node: Directory) -> None:
+    """Wait until a probe hangs there."""
+    appears(node.path / "hanging")
+
+
+def test_a_refusal_is_told_at_once_though_a_check_still_hangs(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n1"].probe_hangs()
+    start = ended(cluster.start("--", "/no/such/program"))
+    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "/no/such/program does not exist" in start.stderr
+    assert not is_alive(cluster.nodes["n1"].hanging())
+
+
+def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n2"].probe_hangs()
+    start = cluster.start("--", "true")
+    says(start, "preparing")
+    hangs(cluster.nodes["n2"])
+    start.send_signal(signal.SIGINT)
+    done = ended(start)
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert "interrupted before any rank was started" in done.stderr
+    assert not is_alive(cluster.nodes["n2"].hanging())
+
+
+def test_ctrl_c_ends_a_check_of_a_host_that_does_not_answer(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    cluster.nodes["n1"].probe_hangs()
+    check = cluster.begin("check", "-i", str(cluster.inventory), "--only", "limits")
+    hangs(cluster.nodes["n1"])
+    os.kill(check.pid, signal.SIGINT)
+    assert ended(check).returncode == ExitCode.INTERRUPTED
+    assert not is_alive(cluster.nodes["n1"].hanging())
+
+
+def test_a_host_that_does_not_say_which_runs_it_knows_is_not_waited_for(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n2"].agent_hangs()
+    found = discover(load_cluster(cluster.inventory), timeout_s=2)
+    assert found.silent == {"n2": "no answer within 2 s"}
+
+
+def test_an_agent_that_cannot_say_which_runs_it_knows_is_no_trouble_of_ssh(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    (broken,) = (cluster.nodes["n1"].path / "root" / "agents").iterdir()
+    broken.write_text("no archive")
+    (reason,) = discover(load_cluster(cluster.inventory)).silent.values()
+    assert reason.startswith("its agent ended with exit code 1: ")

@@ -1,0 +1,74 @@
+"""What NVIDIA's tools, the kernel and its files tell of devices, as other people published it.
+
+Each case names where, and says what in it is ours: edited_… are pieces of several, put together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pylaunch.agent.readers import gpu, infiniband
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def cases(directory: str) -> pytest.MarkDecorator:
+    files = sorted((CASES / directory).glob("*.yaml"))
+    assert files
+    return pytest.mark.parametrize("case", [pytest.param(yaml.safe_load(f.read_text()), id=f.stem) for f in files])
+
+
+@cases("nvidia_smi_xml")
+def test_a_device_is_read_from_what_nvidia_smi_prints(case: dict[str, Any]) -> None:
+    found = gpu.cards(case["text"])
+    assert (found["driver"], found["cuda"], found["complaint"]) == (case["driver"], case["cuda"], None)
+    assert found["cards"] == [case["card"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        (
+            "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.178\n",
+            "Failed to initialize NVML: Driver/library version mismatch NVML library version: 580.178",
+        ),
+        ("", "it printed nothing"),
+        ("<nvidia_smi_log>\n<gpu", "<nvidia_smi_log> <gpu"),
+    ],
+)
+def test_a_complaint_of_nvidia_smi_is_kept(said: str, complaint: str) -> None:
+    assert gpu.cards(said) == {"complaint": complaint, "driver": None, "cuda": None, "cards": []}
+
+
+@cases("nvidia_nvlink")
+def test_links_and_their_errors_are_read(case: dict[str, Any]) -> None:
+    assert gpu.nvlink(case["status"], case["errors"]) == case["answer"]
+
+
+@cases("nvidia_xids")
+def test_xids_are_read_from_a_kernel_log_with_their_times(case: dict[str, Any]) -> None:
+    assert gpu.xids(case["text"]) == case["answer"]
+
+
+@cases("infiniband_trees")
+def test_ports_are_read_from_the_kernels_files(case: dict[str, Any], tmp_path: Path) -> None:
+    for name, content in case["files"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content + "\n")
+    assert infiniband.ports(str(tmp_path)) == case["answer"]
+
+
+@cases("lspci_acs")
+def test_bridges_that_redirect_are_told_by_their_address(case: dict[str, Any]) -> None:
+    assert infiniband.redirecting(case["text"]) == case["answer"]
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda"), [("2.9.1+cu128", "12.8"), ("1.12.1+cu113", "11.3"), ("2.13.0", None), ("2.13.0+cpu", None)]
+)
+def test_the_cuda_of_pytorch_is_in_its_version(version: str, cuda: str | None) -> None:
+    assert gpu.built_for(version) == cuda

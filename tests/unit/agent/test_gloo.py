@@ -1,0 +1,35 @@
+"""gloo listens where the host's own name leads: a node where that is loopback is refused, if the ranks use it."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from pylaunch.agent import prepare, wire
+
+TOLD = {"GLOO_SOCKET_IFNAME": "eth0"}
+
+
+@pytest.mark.parametrize(
+    ("gloo", "env", "world_size", "refused"),
+    [
+        ("torch", {}, 2, True),
+        ("torch", TOLD, 2, False),
+        ("jax", {}, 2, True),
+        ("jax", TOLD, 2, True),
+        ("", {}, 2, False),
+        ("torch", {}, 1, False),
+    ],
+)
+def test_a_host_name_on_loopback_matters_to_those_who_listen_there(
+    monkeypatch: pytest.MonkeyPatch, gloo: str, env: dict[str, str], world_size: int, refused: bool
+) -> None:
+    answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: answer)
+    ranks = [wire.RankTask(0, 0, ["true"], {})]
+    task = wire.NodeTask(
+        run="r1", host="n1", node_rank=0, workdir="/", ranks=ranks, env=env, launcher=[], hold_port=None, devices=[],
+        needs=[], grace_s=1.0, world_size=world_size, gloo=gloo,
+    )  # fmt: skip
+    assert [reason.code for reason in prepare._hostname(task)] == (["hostname-loopback"] if refused else [])

@@ -1,0 +1,57 @@
+"""What the readers of leftovers tell of a host on which files and descriptors come and go while they look."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.agent import ports, processes
+from pylaunch.agent.readers import ours
+
+
+@pytest.fixture
+def vanishing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every listing of a directory names one more that is gone by the time one looks."""
+    listed = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: ["7777777", *listed(path)])
+
+
+def test_a_file_that_vanishes_while_the_host_is_looked_at_hides_nothing(
+    vanishing: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = tmp_path / "torchelastic_x"
+    left.mkdir()
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(ours, "LAUNCHERS", ())
+    monkeypatch.setattr(ours, "SHARED_MEMORY", str(tmp_path))
+    assert [each["path"] for each in ours.launchers(None)] == [str(left)]
+    assert ours.shared_memory(None) == {"files": [], "bytes": 0}
+
+
+def test_a_file_of_a_run_that_vanishes_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").write_bytes(b"x" * 5000)
+    monkeypatch.setattr(os, "walk", lambda path: [(path, [], ["gone", "here"])])
+    found = ours.kept(str(tmp_path))
+    assert found is not None
+    assert found["bytes"] == (tmp_path / "here").stat().st_blocks * 512
+
+
+def test_a_file_stays_in_use_when_its_process_closes_another_one(vanishing: None, tmp_path: Path) -> None:
+    held = tmp_path / "psm_1"
+    with held.open("w"):
+        assert ours.in_use(f"{tmp_path}/") == {str(held)}
+
+
+def test_a_listener_is_told_with_its_descriptor_and_a_port_that_is_only_bound_is_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        found: dict[int, Any] = {port: (uid, link) for port, uid, link in ports.listening()}
+        assert bound.getsockname()[1] not in found
+        uid, link = found[server.getsockname()[1]]
+        assert uid == os.getuid()
+        assert link in (processes.open_files(os.getpid()) or ())

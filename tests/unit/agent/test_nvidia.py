@@ -1,0 +1,46 @@
+"""What NVIDIA's driver and tools print, as other people published it; each case names where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pylaunch.agent import essentials, gpu
+
+CASES = Path(__file__).parents[2] / "cases"
+VERSIONS = sorted((CASES / "nvidia_versions").glob("*.yaml"))
+TOOLS = sorted((CASES / "nvidia_tools").glob("*.yaml"))
+READERS = {"smi": lambda said: gpu.smi_column(said, 1), "fabric manager": gpu.fabric_manager_version}
+
+
+@pytest.mark.parametrize("file", VERSIONS, ids=[file.stem for file in VERSIONS])
+def test_the_driver_is_read_whichever_module_wrote_its_version(file: Path) -> None:
+    case = yaml.safe_load(file.read_text())
+    assert essentials.driver_version(case["text"]) == case["driver"]
+
+
+@pytest.mark.parametrize("file", TOOLS, ids=[file.stem for file in TOOLS])
+def test_a_tool_is_understood_or_its_complaint_is_the_answer(file: Path) -> None:
+    case = yaml.safe_load(file.read_text())
+    assert READERS[case["reader"]](case["text"]) == case["answer"]
+
+
+def test_devices_that_agree_give_one_value_and_others_all_of_them() -> None:
+    assert gpu.smi_column("Enabled, 565.57.01\nEnabled, 565.57.01\n", 0) == "Enabled"
+    assert gpu.smi_column("Enabled, 565.57.01\nDisabled, 565.57.01\n", 0) == "Disabled, Enabled"
+
+
+def test_gpus_and_switches_are_told_apart_by_their_pci_class_and_others_left_out(tmp_path: Path) -> None:
+    devices = {
+        "0000:01:00.0": ("0x10de", "0x030200"),
+        "0000:02:00.0": ("0x10de", "0x068000"),
+        "0000:03:00.0": ("0x1a03", "0x030000"),
+        "0000:04:00.0": ("0x10de", "0x040300"),
+    }
+    for address, (vendor, kind) in devices.items():
+        (tmp_path / address).mkdir()
+        (tmp_path / address / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / address / "class").write_text(f"{kind}\n")
+    assert gpu.pci_devices(str(tmp_path)) == {"gpus": ["0000:01:00.0"], "switches": ["0000:02:00.0"]}

@@ -1,0 +1,46 @@
+"""What a person is told when this machine cannot keep what was asked for."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.commands import check
+from pylaunch.cli.main import run
+from pylaunch.errors import ExitCode
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.preflight.result import Result
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "load_cluster", lambda inventory, limit: CLUSTER)
+    monkeypatch.setattr(check, "run_checks", lambda cluster, wanted, checks: Result(("n1",), (), (), 0.1))
+
+
+def test_a_report_that_cannot_be_written_is_no_bug(
+    checked: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "nowhere" / "report.xml"
+    assert run(["check", "--junit", str(report)]) == ExitCode.USAGE
+    assert f"error: --junit {report}: cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_full_disk_here_is_told_with_its_file_and_is_no_bug(
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(inventory: Path | None, limit: str | None) -> Cluster:
+        raise OSError(number, os.strerror(number), "/tmp/pylaunch-x")
+
+    monkeypatch.setattr(check, "load_cluster", full)
+    assert run(["check"]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: /tmp/pylaunch-x: {os.strerror(number)}")
+    assert "bug" not in said
+    assert "make room there" in said

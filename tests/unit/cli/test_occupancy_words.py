@@ -1,0 +1,65 @@
+"""What `gpus` and `clean` say of many hosts that are in the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pylaunch.cli.commands import clean, gpus
+from pylaunch.cli.main import run
+from pylaunch.errors import ExitCode
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.occupancy.look import HostView, Swept, Unread
+from pylaunch.occupancy.processes import Occupancy
+from pylaunch.probe.ask import Unreachable
+
+CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
+SILENT = {"n5": Unreachable("no end after 60 s"), "n6": Unreachable("no end after 60 s")}
+UNREAD = (Unread("gpu.smi", "no answer within 20 s"),)
+
+
+def view(unread: tuple[Unread, ...] = (), complaint: str | None = None) -> HostView:
+    return HostView(Occupancy(), (), complaint, {}, unread)
+
+
+def swept(removed: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()) -> Swept:
+    return Swept(removed, (), (), (), view(unread))
+
+
+@pytest.fixture
+def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = {
+        "n1": view(UNREAD),
+        "n2": view(UNREAD),
+        "n3": view(complaint="No devices"),
+        "n4": view(complaint="No devices"),
+    }
+    answers: Mapping[str, Swept] = {
+        "n1": swept(unread=UNREAD), "n2": swept(unread=UNREAD), "n3": swept(("run 7f3a",)), "n4": swept(),
+    }  # fmt: skip
+    for verb in (gpus, clean):
+        monkeypatch.setattr(verb, "load_cluster", lambda inventory, limit: CLUSTER)
+    monkeypatch.setattr(gpus, "look", lambda cluster, port: (views, SILENT))
+    monkeypatch.setattr(clean, "sweep", lambda cluster, port, targets, dry_run: (answers, dict(SILENT)))
+
+
+def test_hosts_in_the_same_state_are_one_line_of_gpus(hosts: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["gpus"]) == ExitCode.CLUSTER_NOT_READY
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "n[3-4]: nvidia-smi: No devices",
+        "n[1-2]: could not look at gpu.smi: no answer within 20 s",
+        "n[5-6]: no end after 60 s",
+    ]
+
+
+def test_clean_folds_hosts_and_a_dry_run_that_would_do_nothing_says_so(
+    hosts: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["clean", "--dry-run"]) == ExitCode.CLUSTER_NOT_READY
+    assert capsys.readouterr().err.splitlines() == [
+        "n3: would remove run 7f3a",
+        "n[1-2]: could not look at gpu.smi: no answer within 20 s",
+        "n[1-2,4]: nothing to remove, nothing to end",
+        "n[5-6]: not known to be clean: no end after 60 s",
+    ]

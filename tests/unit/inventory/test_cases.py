@@ -1,0 +1,57 @@
+"""Recorded answers of ansible-inventory, and what pylaunch makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pylaunch.inventory import refusal
+from pylaunch.inventory.cluster import read_hosts
+from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.load import explained
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def cases(kind: str) -> list[Any]:
+    return [
+        pytest.param(yaml.safe_load(file.read_text()), id=file.stem) for file in sorted((CASES / kind).glob("*.yaml"))
+    ]
+
+
+@pytest.mark.parametrize("case", cases("inventories"))
+def test_a_recorded_inventory_gives_these_hosts_in_this_order_and_these_complaints(case: dict[str, Any]) -> None:
+    reading = read_hosts(Listing.parse(case["listing"]))
+
+    assert [host.name for host in reading.hosts] == case["hosts"]
+    assert explained(reading.complaints, case["files"]) == case["complaints"]
+
+
+@pytest.mark.parametrize("case", cases("inventory_refusals"))
+def test_what_ansible_cannot_parse_is_told_with_file_line_and_cause(case: dict[str, Any]) -> None:
+    assert refusal.evidence(case["stderr"], "/inventory", case["files"]) == case["evidence"]
+
+
+def test_parts_of_an_inventory_that_ansible_would_skip_are_told() -> None:
+    stderr = """\
+[WARNING]: Skipping unexpected key (hots) in group (cluster), only "vars", "children" and "hosts" are valid
+[WARNING]: Found duplicate mapping key 'n1'.
+Origin: /inventory/cluster.yml:4:5
+
+2   hosts:
+3     n1: {gpus: 8}
+4     n1: {gpus: 4}
+      ^ column 5
+
+Using last defined value only.
+
+[WARNING]: Invalid characters were found in group names but not replaced, use -vvvv to see details
+"""
+
+    assert refusal.skipped(stderr, "/inventory") == [
+        "cluster.yml:4: duplicate mapping key 'n1', and only the last is used",
+        'Skipping unexpected key (hots) in group (cluster), only "vars", "children" and "hosts" are valid',
+    ]

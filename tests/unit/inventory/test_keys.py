@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.inventory import keys
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, (0,)),
+        ([0, 1], (0, 1)),
+        ("0,1", (0, 1)),
+        ("4-7", (4, 5, 6, 7)),
+        ("6, 0-2", (6, 0, 1, 2)),
+        (["0-1", 5], (0, 1, 5)),
+        ([], ()),
+    ],
+)
+def test_devices_are_numbers_ranges_and_lists_of_them_in_the_order_written(
+    value: object, expected: tuple[int, ...]
+) -> None:
+    assert keys.devices(value) == expected
+
+
+@pytest.mark.parametrize("value", ["first", "3-1", True, {"0": 1}, [[0]], "-1", "1.5", [None]])
+def test_devices_that_are_no_numbers_are_refused_with_the_value(value: object) -> None:
+    with pytest.raises(ValueError, match="got "):
+        keys.devices(value)
+
+
+def test_a_device_named_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"device 1 is named twice in '0-2,1'"):
+        keys.devices("0-2,1")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("rack1/switch3", ("rack1", "switch3")),
+        ("pod-2/r.1/s_7", ("pod-2", "r.1", "s_7")),
+        ("rack1", ("rack1",)),
+        (7, ("7",)),
+    ],
+)
+def test_a_topology_is_names_from_the_outside_in(value: object, expected: tuple[str, ...]) -> None:
+    assert keys.topology(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value", ["", "/", "rack1/", "/rack1", "rack1//s1", "rack 1", "rack1/ s1", True, ["rack1"], None]
+)
+def test_a_topology_that_is_none_is_refused_with_the_value(value: object) -> None:
+    with pytest.raises(ValueError, match=r"expected names from the outside in, such as rack1/switch3, got "):
+        keys.topology(value)
+
+
+@pytest.mark.parametrize("value", ["eight", True, -1, 1.5, "", None, []])
+def test_only_whole_numbers_are_whole_numbers(value: object) -> None:
+    with pytest.raises(ValueError, match="expected a whole number"):
+        keys.whole_number(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpu", "gpus"),
+        ("GPUS", "gpus"),
+        ("device", "devices"),
+        ("interfaces", "interface"),
+        ("fabric-address", "fabric_address"),
+        ("ansible_hots", "ansible_host"),
+        ("ansible_sserr", None),
+        ("ansible_pott", "ansible_port"),
+        ("cpus", None),
+        ("bank", None),
+        ("ansible_scp_extra_args", None),
+        ("ansible_become_user", None),
+        ("http_proxy", None),
+    ],
+)
+def test_a_name_one_letter_off_a_key_is_a_mistake_and_another_word_is_not(name: str, meant: str | None) -> None:
+    expected = f"unknown key; did you mean {meant}?" if meant is not None else None
+    assert keys.complaint_about_name(name) == expected
+
+
+def test_a_key_in_pylaunch_s_own_namespace_must_exist() -> None:
+    assert keys.complaint_about_name("pylaunch_gpu_count") == "unknown key"
+
+
+@pytest.mark.parametrize("name", [*keys.KEYS, *keys.ALIASES])
+def test_no_known_name_is_a_misspelling_of_another(name: str) -> None:
+    assert keys.complaint_about_name(name) is None
+
+
+def test_ansible_s_ways_to_choose_a_python_leave_the_choice_to_pylaunch() -> None:
+    assert keys.interpreter("auto_silent") is None
+    assert keys.interpreter("/usr/bin/python3.12") == "/usr/bin/python3.12"
+
+
+@pytest.mark.parametrize(("value", "expected"), [("refuse", "refuse"), (False, "off"), ("warn", "warn")])
+def test_what_a_start_does_about_differing_hosts_is_one_of_three_words(value: object, expected: str) -> None:
+    assert keys.agreement(value).value == expected
+
+
+@pytest.mark.parametrize("value", ["always", True, None, 1])
+def test_another_word_is_refused_with_the_three(value: object) -> None:
+    with pytest.raises(ValueError, match="expected warn, refuse or off"):
+        keys.agreement(value)

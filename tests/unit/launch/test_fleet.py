@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import asyncio
+
+from pylaunch.launch.fleet import INBOX, Fleet, Interrupted
+from pylaunch.launch.link import Agent
+from pylaunch.model.cluster import Cluster
+
+
+def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
+    async def story() -> list[tuple[str, object]]:
+        fleet = Fleet(Cluster(()), Agent("0123"), "7f3a9c01")
+        fleet.interrupt()
+        early = [(f"n{number}", number) for number in range(2 * INBOX)]
+        fleet.put_back(early[:1])
+        fleet.put_back([await fleet.hear(), *early[1:]])
+        return [await fleet.hear() for _ in range(len(early) + 1)]
+
+    heard = asyncio.run(story())
+    assert heard[:-1] == [(f"n{number}", number) for number in range(2 * INBOX)]
+    assert heard[-1] == ("", Interrupted())

@@ -1,0 +1,111 @@
+from datetime import timedelta
+
+from pylaunch.launch.flight import Flight, StopAll
+from pylaunch.model.outcome import RankEnd, Status
+
+GRACE = timedelta(seconds=1)
+TWO = Flight({"n1": frozenset({0}), "n2": frozenset({1})})
+
+
+def end(rank: int | None, host: str, *, code: int | None = 0, signal: int | None = None, at: float = 5.0,
+        stopped: bool = False) -> RankEnd:  # fmt: skip
+    return RankEnd(rank, host, code if signal is None else None, signal, at, stopped)
+
+
+def finished(flight: Flight) -> Flight:
+    return flight.with_finished("n1", (), GRACE).with_finished("n2", (), GRACE)
+
+
+def test_a_good_end_stops_nobody() -> None:
+    assert TWO.with_end(end(0, "n1"), GRACE).stop is None
+
+
+def test_the_first_bad_end_stops_all_and_says_why() -> None:
+    flight = TWO.with_end(end(1, "n2", signal=9), GRACE)
+    assert flight.stop == StopAll("rank 1 on n2 was killed by SIGKILL", GRACE)
+
+
+def test_an_end_on_request_is_no_failure() -> None:
+    flight = TWO.with_end(end(1, "n2", signal=15, stopped=True), GRACE)
+    assert flight.stop is None
+    assert finished(flight).outcome(9.0, asked_to_stop=False).status is Status.STOPPED
+
+
+def test_a_lost_node_stops_the_others() -> None:
+    flight = TWO.with_lost("n2", "no route to host", GRACE)
+    assert flight.stop is not None
+    assert flight.live == ("n1",)
+    outcome = flight.with_finished("n1", (), GRACE).outcome(9.0, asked_to_stop=False)
+    assert outcome.status is Status.FAILED
+    assert outcome.unproven == ("n2",)
+    assert outcome.reason == "n2 lost: no route to host"
+
+
+def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
+    flight = TWO.with_stopping("n1", "n2 lost: no word from it for 10 s").with_stopping("n2", "no controller")
+    flight = finished(flight.with_end(end(0, "n1", signal=15, stopped=True), GRACE))
+    outcome = flight.outcome(9.0, asked_to_stop=False)
+    assert (outcome.status, outcome.reason) == (Status.STOPPED, "n2 lost: no word from it for 10 s")
+
+
+def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
+    flight = TWO.with_end(end(0, "n1", code=1, at=7.2), GRACE).with_end(end(1, "n2", signal=9, at=7.1), GRACE)
+    failure = finished(flight).outcome(9.0, asked_to_stop=False).first_failure
+    assert failure is not None
+    assert failure.rank == 1
+
+
+def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
+    launcher = TWO.with_end(end(None, "n1", code=1, at=6.0), GRACE)
+    failure = launcher.outcome(9.0, asked_to_stop=False).first_failure
+    assert failure is not None
+    assert failure.rank is None
+    both = launcher.with_end(end(0, "n1", code=3, at=6.1), GRACE)
+    failure = both.outcome(9.0, asked_to_stop=False).first_failure
+    assert failure is not None
+    assert failure.rank == 0
+
+
+def test_a_launcher_that_stumbles_after_its_ranks_ended_well_is_no_failure() -> None:
+    flight = TWO.with_end(end(0, "n1"), GRACE).with_end(end(None, "n1", code=1, at=6.0), GRACE)
+    assert flight.stop is None
+    assert TWO.with_end(end(1, "n2"), GRACE).with_end(end(None, "n1", code=1), GRACE).stop is not None
+
+
+def test_an_end_told_twice_counts_once() -> None:
+    once = TWO.with_end(end(0, "n1"), GRACE)
+    assert once.with_end(end(0, "n1"), GRACE) is once
+
+
+def test_orders_to_stop_only_get_more_urgent_and_keep_their_first_reason() -> None:
+    flight = TWO.ordered(StopAll("by hand", timedelta(seconds=10))).ordered(StopAll("again", timedelta(0)))
+    assert flight.stop == StopAll("by hand", timedelta(0))
+    assert flight.ordered(StopAll("late", timedelta(seconds=30))).stop == flight.stop
+
+
+def test_a_node_that_never_started_its_ranks_stops_those_that_wait_for_it() -> None:
+    flight = TWO.with_finished("n2", (), GRACE)
+    assert flight.stop == StopAll("not all ranks of n2 were ever started", GRACE)
+    assert flight.live == ("n1",)
+    assert TWO.with_end(end(1, "n2"), GRACE).with_finished("n2", (), GRACE).stop is None
+
+
+def test_done_needs_every_rank() -> None:
+    half = finished(TWO.with_end(end(0, "n1"), GRACE))
+    assert half.outcome(9.0, asked_to_stop=False).status is Status.FAILED
+    whole = half.with_end(end(1, "n2"), GRACE)
+    assert whole.outcome(9.0, asked_to_stop=False).status is Status.DONE
+
+
+def test_a_run_that_never_started_a_rank_is_not_done() -> None:
+    assert finished(TWO).outcome(9.0, asked_to_stop=False).status is Status.REFUSED
+
+
+def test_what_was_left_behind_is_told_by_host() -> None:
+    flight = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
+    assert flight.outcome(9.0, asked_to_stop=True).leftovers == {"n1": ("pid 7 (python)",)}
+
+
+def test_a_failure_before_the_wish_to_stop_stays_a_failure() -> None:
+    flight = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
+    assert flight.outcome(9.0, asked_to_stop=True).status is Status.FAILED

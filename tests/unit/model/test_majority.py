@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from pylaunch.model.majority import Majority, majority
+
+
+def test_the_answer_of_most_is_usual_and_the_others_are_odd() -> None:
+    assert majority({"n1": "a", "n2": "b", "n3": "a"}) == Majority("a", ("n1", "n3"), (("b", ("n2",)),))
+
+
+def test_the_largest_of_many_answers_is_usual_though_no_half_gave_it() -> None:
+    assert majority({"n1": "a", "n2": "b", "n3": "c", "n4": "c"}).usual_hosts == ("n3", "n4")
+
+
+def test_a_tie_has_no_usual_answer() -> None:
+    assert majority({"n1": "a", "n2": "b"}) == Majority(None, (), (("a", ("n1",)), ("b", ("n2",))))
+
+
+def test_nobody_disagrees_where_all_say_the_same_or_nobody_is_asked() -> None:
+    assert majority({"n1": "a", "n2": "a"}).odd == ()
+    assert majority({}).odd == ()

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.restart import COOL_DOWN_S, Again, Attempt, Over, Policy, excluded, next_attempt
+
+HOSTS = ("n1", "n2", "n3", "s1")
+THREE = HOSTS[:3]
+POLICY = Policy(max_restarts=5, nodes=3, min_nodes=3)
+
+
+def failed(on: str, hosts: tuple[str, ...] = THREE, *, ran_s: float = 1.0, progress: int | None = None) -> Attempt:
+    """A rank on `on` exited with code 1."""
+    end = RankEnd(0, on, 1, None, 0.0, stopped=False)
+    return Attempt(hosts, Outcome(Status.FAILED, "", 0.0, (end,), {}, (), end), ran_s, progress=progress)
+
+
+def lost(host: str, hosts: tuple[str, ...] = THREE) -> Attempt:
+    return Attempt(hosts, Outcome(Status.FAILED, "", 0.0, (), {}, (host,)), 50.0)
+
+
+def ended(status: Status) -> Attempt:
+    return Attempt(THREE, Outcome(status, "", 0.0, (), {}), 9.0)
+
+
+def after(*attempts: Attempt, policy: Policy = POLICY, hosts: tuple[str, ...] = HOSTS) -> Again | Over:
+    return next_attempt(policy, hosts, [(float(at), attempt) for at, attempt in enumerate(attempts)], len(attempts))
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.STOPPED])
+def test_a_run_that_ended_as_somebody_wanted_is_not_tried_again(status: Status) -> None:
+    assert after(ended(status)) == Over("")
+
+
+def test_what_a_person_ended_is_not_tried_again_though_a_rank_failed_as_well() -> None:
+    by_hand = replace(failed("n2").outcome, by_hand=True)
+    assert after(Attempt(THREE, by_hand, 9.0)) == Over("")
+
+
+def test_a_refusal_of_the_whole_is_not_tried_again() -> None:
+    assert after(ended(Status.REFUSED)) == Over("")
+
+
+def test_a_rank_that_fails_is_started_again_where_it_was() -> None:
+    assert after(failed("n2")) == Again(THREE, "")
+
+
+def test_without_restarts_the_first_failure_is_the_end() -> None:
+    assert after(failed("n2"), policy=Policy(0, 3, 3)) == Over("")
+
+
+def test_restarts_are_counted() -> None:
+    policy = Policy(max_restarts=1, nodes=3, min_nodes=3)
+    assert after(failed("n1"), failed("n2"), policy=policy) == Over("all 1 restarts are used up")
+
+
+def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
+    assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1")
+
+
+def test_a_node_that_refuses_is_replaced() -> None:
+    refusal = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused=("n3",))
+    assert after(refusal) == Again(("n1", "n2", "s1"), "s1 in place of n3")
+
+
+def test_without_a_spare_the_world_shrinks_as_far_as_allowed() -> None:
+    policy = Policy(max_restarts=5, nodes=3, min_nodes=2)
+    assert after(lost("n2"), policy=policy, hosts=THREE) == Again(("n1", "n3"), "without n2")
+    assert after(lost("n2"), hosts=THREE) == Over("2 of 3 hosts are left, and the run needs 3")
+
+
+def test_a_host_that_brings_two_attempts_down_in_a_row_is_left_out() -> None:
+    assert after(failed("n2", progress=5), failed("n2", progress=9)) == Again(("n1", "s1", "n3"), "s1 in place of n2")
+    assert after(failed("n2", progress=5), failed("n3", progress=9)) == Again(THREE, "")
+
+
+def test_a_host_that_was_left_out_comes_back_after_a_while_that_doubles() -> None:
+    attempts = [(0.0, lost("n1"))]
+    assert excluded(attempts, COOL_DOWN_S - 1) == {"n1"}
+    assert excluded(attempts, COOL_DOWN_S) == frozenset()
+    again = [*attempts, (1000.0, lost("n1"))]
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S - 1) == {"n1"}
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S) == frozenset()
+
+
+def test_a_world_that_shrank_grows_again_when_a_host_is_back() -> None:
+    policy = Policy(max_restarts=9, nodes=3, min_nodes=2)
+    attempts = [(0.0, lost("n2")), (COOL_DOWN_S, failed("n1", ("n1", "n3"), progress=3))]
+    assert next_attempt(policy, THREE, attempts, COOL_DOWN_S) == Again(("n1", "n3", "n2"), "with n2")
+
+
+def test_three_attempts_without_progress_are_a_crash_loop() -> None:
+    # Different hosts, so that none of them is at fault.
+    assert after(failed("n1"), failed("n2")) == Again(THREE, "")
+    assert after(failed("n1"), failed("n2"), failed("n3")) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+@pytest.mark.parametrize(
+    "second", [failed("n2", progress=7), failed("n2", ran_s=500.0), lost("n3")], ids=["step", "time", "lost node"]
+)
+def test_progress_or_a_lost_node_breaks_the_row(second: Attempt) -> None:
+    assert isinstance(after(failed("n1"), failed("n3"), second, failed("n1")), Again)
+
+
+def test_the_same_step_again_is_no_progress() -> None:
+    row = [failed("n1", progress=7), failed("n2", progress=7), failed("n3", progress=6), failed("n1", progress=7)]
+    assert isinstance(after(*row[:3]), Again)
+    assert after(*row) == Over("3 attempts in a row made no progress: a crash loop")

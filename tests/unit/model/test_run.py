@@ -1,0 +1,26 @@
+"""What a record knows of its run."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event, EventKind, RunRecord
+
+PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), "7f3a9c01")
+
+
+def record(*kinds: EventKind) -> RunRecord:
+    return RunRecord(PLAN, "v", 1.0, tuple(Event(2.0, kind) for kind in kinds), None)
+
+
+@pytest.mark.parametrize("kinds", [(EventKind.PREPARED, EventKind.RELEASED), (EventKind.ATTACHED,)])
+def test_a_run_that_was_released_or_found_running_has_started(kinds: tuple[EventKind, ...]) -> None:
+    assert record(*kinds).has_started
+
+
+@pytest.mark.parametrize("kinds", [(), (EventKind.PREPARED,), (EventKind.REFUSED,)])
+def test_a_run_whose_nodes_are_only_prepared_has_not(kinds: tuple[EventKind, ...]) -> None:
+    assert not record(*kinds).has_started

@@ -1,0 +1,229 @@
+"""What is said about variables: each alone, all together, and files as they are found in the wild."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pylaunch.cli.variables import lint_text
+from pylaunch.model.variables import frameworks, nccl, registry
+from pylaunch.model.variables.files import read_environment_file, settings_of
+from pylaunch.model.variables.lint import Circumstances, Finding, Place, Setting, Severity, lint
+from pylaunch.model.variables.together import judge
+
+CASES = Path(__file__).parents[2] / "cases" / "nccl_conf"
+
+GOOD = """
+NCCL_SOCKET_IFNAME==eth0        NCCL_SOCKET_IFNAME=^docker,lo    NCCL_SOCKET_IFNAME=^=docker0
+NCCL_IB_HCA==mlx5_0:1,mlx5_1:1  NCCL_IB_HCA==mlx5_0::0:0         NCCL_IB_HCA=^=mlx5_1
+NCCL_IB_TIMEOUT=22              NCCL_IB_TIMEOUT=0x16             NCCL_IB_RETRY_CNT=7
+NCCL_ALGO=allreduce:^tree       NCCL_PROTO=^LL128                NCCL_NET_GDR_LEVEL=PHB
+NCCL_DEBUG=warn                 NCCL_DEBUG_SUBSYS=^COLL,NET      NCCL_IB_ADDR_RANGE=10.0.0.0/16
+NCCL_NTHREADS=256               NCCL_RAS_ADDR=localhost:12345    NCCL_CTA_POLICY=EFFICIENCY
+TORCH_NCCL_BLOCKING_WAIT=true   TORCH_NCCL_ASYNC_ERROR_HANDLING=3  TORCH_DISTRIBUTED_DEBUG=DETAIL
+GLOO_SOCKET_IFNAME=eth0,eth1    TP_SOCKET_IFNAME=eth0            PYTORCH_ALLOC_CONF=expandable_segments:True
+JAX_DEBUG_NANS=yes              JAX_PLATFORMS=cuda,cpu           JAX_COORDINATOR_ADDRESS=10.0.0.1:1234
+XLA_FLAGS=--xla_dump_to=/tmp/x  XLA_CLIENT_MEM_FRACTION=.9       XLA_PYTHON_CLIENT_PREALLOCATE=false
+CUDA_VISIBLE_DEVICES=0,3        CUDA_VISIBLE_DEVICES=GPU-1a-2b   OMP_NUM_THREADS=8,2
+FI_LOG_LEVEL=warn               UCX_NET_DEVICES=mlx5_0:1         PATH=/bin
+"""
+
+BAD = [
+    ("NCCL_IB_TIMEOUT=32", "0 … 31", None),
+    ("NCCL_IB_RETRY_CNT=15", "0 … 7", None),
+    ("NCCL_IB_DISABLE=true", "silently takes it for 0", "NCCL_IB_DISABLE=1"),
+    ("NCCL_SOCKET_RETRY_CNT=3s", "silently takes it for 3", None),
+    ("NCCL_SOCKET_IFNAME='eth0'", "cannot be the name", "NCCL_SOCKET_IFNAME=eth0"),
+    ("NCCL_SOCKET_IFNAME==eth0,=eth1", "stands once", None),
+    ("NCCL_SOCKET_IFNAME=eth0, eth1", "cannot be the name", "NCCL_SOCKET_IFNAME=eth0,eth1"),
+    ("NCCL_SOCKET_IFNAME=averyverylongname0", "cannot be the name", None),
+    ("NCCL_IB_HCA=mlx5_0:one", "hca[:port", None),
+    ("NCCL_IB_HCA=" + ",".join(f"mlx5_{number}:1" for number in range(33)), "at most 32", None),
+    ("NCCL_DEBUG=debug", "expected one of VERSION", None),
+    ("NCCL_DEBUG_SUBSYS=INIT,NONE", "'NONE'", None),
+    ("NCCL_NET_GDR_LEVEL=5", "expected one of LOC", None),
+    ("NCCL_ALGO=allreduce:rings", "'rings'", None),
+    ("NCCL_NTHREADS=100", "64, 128", None),
+    ("NCCL_TOPO_FILE=~/topology.xml", "not expanded", None),
+    ("NCCL_IB_ADDR_RANGE=10.0.0.0/99", "range of addresses", None),
+    ("NCCL_RAS_ADDR=localhost", "host:port", None),
+    ("TORCH_NCCL_BLOCKING_WAIT=on", "expected 1, true", "TORCH_NCCL_BLOCKING_WAIT=1"),
+    ("TORCH_DISTRIBUTED_DEBUG=VERBOSE", "OFF, INFO, DETAIL", None),
+    ("TP_SOCKET_IFNAME=eth0,eth1", "the name of an interface", None),
+    ("GLOO_SOCKET_IFNAME==eth0", "stands once", None),
+    ("JAX_DEBUG_NANS=maybe", "expected 1, true, on", None),
+    ("XLA_FLAGS=xla_dump_to=/tmp", "does not begin with --", None),
+    ("XLA_CLIENT_MEM_FRACTION=much", "number", None),
+    ("CUDA_VISIBLE_DEVICES=0,gpu1", "'gpu1' is no device", None),
+    ("CUDA_VISIBLE_DEVICES=0,0", "named twice", None),
+    ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments=True", "key:value", None),
+    ("OMP_NUM_THREADS=0", "from 1 on", None),
+]
+
+
+def setting(text: str, place: Place = Place.PROCESS) -> Setting:
+    name, _, value = text.partition("=")
+    return Setting(name, value, "here", place)
+
+
+def only(findings: tuple[Finding, ...]) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+def test_every_variable_is_there_once_and_has_a_source() -> None:
+    everything = [*nccl.VARIABLES, *frameworks.VARIABLES]
+    assert len(registry.VARIABLES) == len(everything)
+    assert not set(registry.VARIABLES) & set(registry.UNREAD)
+    sources = [*(each.source for each in everything), *(each.source for each in registry.UNREAD.values())]
+    assert all(source.title and source.url.startswith("https://") for source in sources)
+
+
+def test_what_replaces_a_variable_exists_and_is_not_replaced_itself() -> None:
+    for each in registry.VARIABLES.values():
+        if each.instead is not None and each.until is None:
+            assert registry.VARIABLES[each.instead.partition("=")[0]].instead is None, each.name
+
+
+@pytest.mark.parametrize("text", GOOD.split())
+def test_a_right_value_is_not_worth_a_word(text: str) -> None:
+    assert lint([setting(text)]) == ()
+
+
+@pytest.mark.parametrize(("text", "complaint", "instead"), BAD, ids=lambda value: str(value)[:40])
+def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, complaint: str, instead: str | None) -> None:
+    finding = only(lint([setting(text)]))
+    assert finding.severity is Severity.ERROR
+    assert complaint in finding.message
+    assert finding.instead == instead
+    assert finding.subject == text
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("NCCL_SOCKET_IFNAMES", "NCCL_SOCKET_IFNAME"),
+        ("NCCL_SOKCET_IFNAME", "NCCL_SOCKET_IFNAME"),
+        ("TORCH_NCCL_BLOCKING_WAITS", "TORCH_NCCL_BLOCKING_WAIT"),
+        ("JAX_DEBUG_NAN", "JAX_DEBUG_NANS"),
+        ("XLA_PYTHON_CLIENT_PREALOCATE", "XLA_PYTHON_CLIENT_PREALLOCATE"),
+        ("GLOO_SOCKET_IFNAM", "GLOO_SOCKET_IFNAME"),
+    ],
+)
+def test_a_misspelled_name_is_an_error_that_names_the_right_one(name: str, meant: str) -> None:
+    finding = only(lint([setting(f"{name}=1")]))
+    assert (finding.severity, finding.instead) == (Severity.ERROR, meant)
+
+
+def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None:
+    finding = only(lint([setting("NCCL_GPUDIRECTTCPX_TOKEN=secret")]))
+    assert finding.severity is Severity.WARNING
+    assert "secret" not in finding.line
+    assert lint([setting("OFI_NCCL_PROTOCOL=RDMA"), setting("AWS_SECRET_ACCESS_KEY=secret")]) == ()
+
+
+@pytest.mark.parametrize("name", registry.UNREAD)
+def test_a_name_that_nothing_reads_is_said_with_what_is_read(name: str) -> None:
+    finding = only(lint([setting(f"{name}=1")]))
+    assert finding.severity is Severity.WARNING
+    assert finding.instead
+
+
+def test_in_nccls_own_file_what_nothing_reads_is_an_error_because_no_program_can() -> None:
+    assert only(lint([setting("NCCL_TIMEOUT=1", Place.NCCL_CONF)])).severity is Severity.ERROR
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("NCCL_BLOCKING_WAIT=1", "TORCH_NCCL_BLOCKING_WAIT=1"),
+        ("NCCL_ASYNC_ERROR_HANDLING=1", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"),
+        ("NCCL_MAX_NCHANNELS=8", "NCCL_MAX_CTAS=8"),
+        ("JAX_PLATFORM_NAME=cpu", "JAX_PLATFORMS=cpu"),
+        ("XLA_PYTHON_CLIENT_MEM_FRACTION=.8", "XLA_CLIENT_MEM_FRACTION=.8"),
+        ("TORCH_NCCL_TRACE_BUFFER_SIZE=2000", "TORCH_FR_BUFFER_SIZE=2000"),
+    ],
+)
+def test_a_deprecated_name_is_a_warning_with_the_line_to_write_instead(old: str, new: str) -> None:
+    finding = only(lint([setting(old)]))
+    assert (finding.severity, finding.instead) == (Severity.WARNING, new)
+
+
+def test_a_variable_for_debugging_is_fine_for_one_job_and_not_in_a_file() -> None:
+    assert lint([setting("NCCL_P2P_DISABLE=1")]) == ()
+    kept = setting("NCCL_P2P_DISABLE=1", Place.FILE)
+    assert only(lint([kept])).severity is Severity.WARNING
+    assert only(lint([kept], Circumstances(debug=Severity.ERROR))).severity is Severity.ERROR
+    assert lint([kept], Circumstances(debug=None)) == ()
+    assert lint([setting("NCCL_P2P_DISABLE=0", Place.FILE)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "severity", "subject", "message"),
+    [
+        (["NCCL_IB_DISABLE=1", "NCCL_IB_HCA==mlx5_0"], "ERROR", "NCCL_IB_HCA==mlx5_0", "forbids all"),
+        (["NCCL_IB_GID_INDEX=3"], "WARNING", "NCCL_IB_GID_INDEX=3", "by itself since 2.21"),
+        (["NCCL_IB_TIMEOUT=0"], "WARNING", "NCCL_IB_TIMEOUT=0", "for ever"),
+        (["NCCL_IB_HCA=mlx5_1"], "WARNING", "NCCL_IB_HCA=mlx5_1", "beginnings"),
+        (["NCCL_SOCKET_NTHREADS=16", "NCCL_NSOCKS_PERTHREAD=8"], "ERROR", "NCCL_SOCKET_NTHREADS=16", "128 sockets"),
+        (["NCCL_MIN_CTAS=32", "NCCL_MAX_CTAS=16"], "ERROR", "NCCL_MIN_CTAS=32", "NCCL_MAX_CTAS=16"),
+        (["NCCL_MNNVL_ENABLE=1", "NCCL_CUMEM_ENABLE=0"], "ERROR", "NCCL_MNNVL_ENABLE=1", "NCCL_CUMEM_ENABLE=0"),
+        (["NCCL_P2P_DISABLE=1", "NCCL_P2P_LEVEL=NVL"], "WARNING", "NCCL_P2P_LEVEL=NVL", "pointless"),
+        (["NCCL_DEBUG_SUBSYS=NET"], "WARNING", "NCCL_DEBUG_SUBSYS=NET", "NCCL_DEBUG=INFO"),
+        (["NCCL_DEBUG_FILE=/tmp/nccl"], "WARNING", "NCCL_DEBUG_FILE=/tmp/nccl", "write over each other"),
+        (["TORCH_NCCL_BLOCKING_WAIT=1", "TORCH_NCCL_DUMP_ON_TIMEOUT=1"], "ERROR", "TORCH_NCCL_BLOCKING_WAIT=1", "dump"),
+        (
+            ["PYTORCH_CUDA_ALLOC_CONF=a:b", "PYTORCH_ALLOC_CONF=a:b"],
+            "WARNING", "PYTORCH_CUDA_ALLOC_CONF=a:b", "set together",
+        ),
+        (["JAX_PLATFORMS=cuda", "LD_LIBRARY_PATH=/opt/cuda/lib64"], "WARNING", "LD_LIBRARY_PATH", "JAX's wheels"),
+    ],
+)  # fmt: skip
+def test_what_contradicts_itself_is_told(texts: list[str], severity: str, subject: str, message: str) -> None:
+    finding = only(judge([setting(text) for text in texts]))
+    assert (finding.severity.name, finding.subject) == (severity, subject)
+    assert message in finding.message
+
+
+def test_both_memory_fractions_make_jax_fail() -> None:
+    both = ("XLA_PYTHON_CLIENT_MEM_FRACTION=.8", "XLA_CLIENT_MEM_FRACTION=.8")
+    errors = [each for each in judge([setting(text) for text in both]) if each.severity is Severity.ERROR]
+    assert "ValueError" in errors[0].message
+
+
+def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
+    loopback = [setting("NCCL_SOCKET_IFNAME==lo")]
+    assert only(judge(loopback, Circumstances(machines=2))).severity is Severity.ERROR
+    assert judge(loopback, Circumstances(machines=1)) == ()
+    assert judge(loopback) == ()
+
+
+def test_of_two_values_the_first_holds_and_the_second_is_told() -> None:
+    first, second = Setting("NCCL_DEBUG", "WARN", "environment"), Setting("NCCL_DEBUG", "INFO", "/etc/nccl.conf:1")
+    finding = only(judge([first, second]))
+    assert finding.line == "/etc/nccl.conf:1: NCCL_DEBUG: also set in environment, to another value, and that one holds"
+
+
+@pytest.mark.parametrize("case", [pytest.param(file, id=file.stem) for file in sorted(CASES.glob("*.yaml"))])
+def test_a_file_from_the_wild_is_judged_line_by_line(case: Path) -> None:
+    recorded: dict[str, Any] = yaml.safe_load(case.read_text())
+    findings = lint_text(recorded["text"], "nccl.conf")
+    said = [[each.severity.name.lower(), int(each.where.removeprefix("nccl.conf:")), each.subject] for each in findings]
+    assert said == recorded["findings"]
+
+
+def test_an_environment_file_is_read_as_a_shell_would() -> None:
+    text = "# comment\nexport NCCL_DEBUG=WARN # quiet\nNCCL_SOCKET_IFNAME='=eth0'\nnonsense\n"
+    settings, findings = read_environment_file(text, "job.env")
+    assert [(each.name, each.value) for each in settings] == [
+        ("NCCL_DEBUG", "WARN"),
+        ("NCCL_SOCKET_IFNAME", "=eth0"),
+    ]
+    assert [each.where for each in findings] == ["job.env:4"]
+
+
+def test_variables_of_a_mapping_say_where_they_come_from() -> None:
+    assert settings_of({"A": "1"}, "--env") == [Setting("A", "1", "--env")]

@@ -1,0 +1,139 @@
+"""What is said of clocks, of names and of how hosts are reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.finding import Severity
+from pylaunch.preflight import mesh
+from pylaunch.preflight.checks import clock, reach
+from pylaunch.probe.ask import Unreachable
+from tests.unit.preflight.network_surveys import CLUSTER, TRACKING, found, readings, survey
+
+CHECKS = (*clock.CHECKS, *reach.CHECKS)
+
+
+def offset(seconds: float, uncertainty: float = 0.001) -> dict[str, object]:
+    return {mesh.OFFSET: {"seconds": seconds, "uncertainty": uncertainty}}
+
+
+def test_nothing_is_found_where_all_is_well() -> None:
+    assert found(survey(), CHECKS) == []
+
+
+def test_a_clock_far_ahead_fails_on_its_host_alone() -> None:
+    (finding,) = found(survey(n2=offset(90.0)), CHECKS)
+    assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "time_sync")
+    assert finding.text == "its clock is 90.0 s ahead of the others, ± 1.0 ms"
+
+
+def test_of_two_hosts_the_one_that_differs_from_the_controller_is_named() -> None:
+    two = Cluster(CLUSTER.hosts[:2])
+    (finding,) = found(survey(two, n1=offset(-90.0)), clock.CHECKS)
+    assert finding.hosts == ("n1",)
+
+
+def test_a_controller_with_a_wrong_clock_makes_no_host_wrong() -> None:
+    assert found(survey(n1=offset(50), n2=offset(50), n3=offset(50)), CHECKS) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "uncertainty", "severity"),
+    [
+        (0.09, 0.001, None),
+        (0.2, 0.001, Severity.WARN),
+        (0.2, 0.15, Severity.UNKNOWN),
+        (6.0, 0.5, Severity.FAIL),
+        (6.0, 2.0, Severity.WARN),
+        (0.0, 0.4, Severity.UNKNOWN),
+    ],
+)
+def test_no_verdict_is_narrower_than_the_uncertainty(
+    seconds: float, uncertainty: float, severity: Severity | None
+) -> None:
+    findings = found(survey(n3=offset(seconds, uncertainty)), CHECKS)
+    assert [finding.severity for finding in findings] == ([] if severity is None else [severity])
+
+
+@pytest.mark.parametrize(
+    ("daemons", "chrony", "said"),
+    [
+        ([], None, "no time daemon runs"),
+        (["chronyd"], "506 Cannot talk to daemon", "chronyd runs and does not answer: 506 Cannot talk to daemon"),
+        (["chronyd"], TRACKING.replace("Normal", "Not synchronised"), "chronyd is not synchronised (stratum 3"),
+        (["chronyd"], TRACKING.replace("-0.000034", "0.5"), "last offset from 10.0.0.1 was 500.0 ms"),
+        (["chronyd", "systemd-timesyn"], TRACKING, "several time daemons run"),
+    ],
+)
+def test_a_clock_that_is_not_well_kept_is_a_warning(daemons: list[str], chrony: str | None, said: str) -> None:
+    told = {"daemons": daemons, "chrony": chrony, "may_set": True}
+    (finding,) = found(survey(n1={"clock.keeping": told}), CHECKS)
+    assert finding.severity is Severity.WARN
+    assert said in finding.text
+    (finding,) = found(survey(n1={"clock.keeping": {**told, "may_set": False}}), CHECKS)
+    assert finding.severity is Severity.NOTE
+
+
+def test_a_host_that_is_not_reached_is_told_with_what_was_found_on_the_way() -> None:
+    why = Unreachable("ssh n2: no SSH server answers", "start sshd on n2", ("way: port 22: Connection refused",))
+    looks = {name: look for name, look in survey().looks.items() if name != "n2"}
+    (finding,) = found(replace(survey(), looks=looks, unreachable={"n2": why}), CHECKS)
+    assert (finding.check, finding.severity, finding.hosts) == ("reach.host", Severity.FAIL, ("n2",))
+    assert (finding.text, finding.fix, finding.evidence) == (why.reason, why.hint, why.evidence)
+
+
+def test_a_shell_that_prints_fails_and_a_slow_one_is_a_warning() -> None:
+    (finding,) = found(survey(n1={mesh.SHELL: {"noise": ["Welcome!"], "seconds": 0.1}}), CHECKS)
+    assert (finding.severity, finding.evidence) == (Severity.FAIL, ("Welcome!",))
+    (finding,) = found(survey(n1={mesh.SHELL: {"noise": [], "seconds": 12.3}}), CHECKS)
+    assert finding.severity is Severity.WARN
+    assert "12.3 s" in finding.text
+
+
+def test_machines_with_one_name_are_found_and_hosts_that_are_one_machine_are_not() -> None:
+    same = {"reach.identity": {**readings("n3")["reach.identity"], "hostname": "n1"}}
+    (finding,) = found(survey(n3=same), CHECKS)
+    assert (finding.check, finding.hosts) == ("reach.hostname", ("n1", "n3"))
+    one_machine = {"reach.identity": {**same["reach.identity"], "network": "boot n1"}}
+    assert found(survey(n3=one_machine), CHECKS) == []
+
+
+def names(host: str, **resolved: list[str] | None) -> dict[str, object]:
+    told = readings(host)["reach.names"]
+    return {"reach.names": {**told, "addresses": {**told["addresses"], **resolved}}}
+
+
+def test_a_wrong_address_of_a_peer_is_found_where_it_is() -> None:
+    (finding,) = found(survey(n1=names("n1", n2=["10.99.0.9"])), CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
+    assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
+
+
+def test_it_fails_when_ranks_go_there_by_that_name() -> None:
+    hosts = (CLUSTER.hosts[0], replace(CLUSTER.hosts[1], address="n2"), CLUSTER.hosts[2])
+    (finding,) = found(survey(Cluster(hosts), n1=names("n1", n2=["127.0.0.1"])), reach.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n1",))
+    (finding,) = found(survey(Cluster(hosts), n3=names("n3", n2=None)), reach.CHECKS)
+    assert "does not resolve here" in finding.text
+
+
+def test_names_of_peers_that_nobody_needs_may_be_unknown() -> None:
+    assert found(survey(n1=names("n1", n2=None, n3=None)), CHECKS) == []
+
+
+def test_an_own_name_on_the_loopback_is_a_note_and_one_of_another_host_a_warning() -> None:
+    (finding,) = found(survey(n2=names("n2", n2=["127.0.1.1"])), CHECKS)
+    assert (finding.severity, finding.role) == (Severity.NOTE, "host_baseline")
+    (finding,) = found(survey(n2=names("n2", n2=["10.0.0.1"])), CHECKS)
+    assert finding.severity is Severity.WARN
+
+
+def test_a_python_that_is_too_old_and_a_user_without_sudo_are_told() -> None:
+    old = {"reach.identity": {**readings("n1")["reach.identity"], "python": "3.6.8"}}
+    (finding,) = found(survey(n1=old), CHECKS)
+    assert finding.severity is Severity.FAIL
+    (finding,) = found(survey(n1={"reach.sudo": "sudo: a password is required"}), CHECKS)
+    assert finding.severity is Severity.NOTE

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.agent.readers import code as readers
+from pylaunch.model.cluster import Host
+from pylaunch.model.finding import Severity
+from pylaunch.preflight.checks import code
+from pylaunch.preflight.survey import Wanted
+from tests.unit.preflight.surveys import alike, findings, survey
+
+WANTED = Wanted(workdir="/w", command=("train.py", "--config=base.yaml", "--lr", "0.1"), script="train.py")
+
+
+def told(files: dict[str, str], tree: dict[str, str], **texts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"code.files": files, "code.tree": {"complete": True, "files": tree}}
+    return {**found, "code.texts": {name.replace("_", "."): lines for name, lines in texts.items()}} if texts else found
+
+
+HEALTHY = told(
+    {"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c"}, train_py=["import model", "run()"]
+)
+
+
+def test_the_same_code_everywhere_is_no_finding() -> None:
+    assert findings(code.CHECKS, alike(HEALTHY), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity", "text"),
+    [
+        (told({"train.py": "x", "base.yaml": "b"}, {"train.py": "x", "model.py": "c"}), "code.files", Severity.FAIL,
+         "train.py differs, compared with n[1,3]"),
+        (told({"train.py": "", "base.yaml": "b"}, {"model.py": "c"}), "code.files", Severity.FAIL,
+         "train.py does not exist in /w"),
+        (told({"train.py": "a"}, {"train.py": "a", "model.py": "c"}), "code.files", Severity.FAIL,
+         "base.yaml is missing, compared with n[1,3]"),
+        (told({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "x"}), "code.tree", Severity.WARN,
+         "model.py differs"),
+        (told({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c", "new.py": "n"}), "code.tree",
+         Severity.WARN, "new.py is only here"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_other_on_one_host_is_told_once(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
+) -> None:
+    (finding,) = findings(code.CHECKS, alike(HEALTHY, n2=odd), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+    assert text in finding.text
+
+
+def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one() -> None:
+    odd = told({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"}, train_py=["import model", "debug()"])
+    (finding,) = findings(code.CHECKS, alike(HEALTHY, n3=odd), WANTED)
+    assert finding.evidence == (
+        "--- n1:train.py",
+        "+++ n3:train.py",
+        "@@ -1,2 +1,2 @@",
+        " import model",
+        "-run()",
+        "+debug()",
+    )
+    assert finding.fix == "copy the right /w/train.py to n3"
+
+
+def test_texts_are_asked_of_one_host_of_each_kind_and_only_where_files_differ() -> None:
+    odd = told({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"})
+    asked = code.texts_to_ask(survey(alike(HEALTHY, n3=odd), WANTED))
+    assert {host: question["code.texts"]["paths"] for host, question in asked.items()} == {
+        "n1": ["train.py"],
+        "n3": ["train.py"],
+    }
+    assert code.texts_to_ask(survey(alike(HEALTHY), WANTED)) == {}
+
+
+def test_two_hosts_where_only_one_has_a_file_say_it_once() -> None:
+    readings = {"n1": HEALTHY, "n2": told({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
+    assert [(each.hosts, each.text) for each in findings(code.CHECKS, readings, WANTED)] == [
+        (("n2",), "base.yaml is missing, compared with n1")
+    ]
+
+
+def test_a_script_that_nobody_has_is_not_also_a_difference() -> None:
+    nobody = told({"train.py": "", "base.yaml": "b"}, {})
+    (finding,) = findings(code.CHECKS, alike(nobody), WANTED)
+    assert finding.hosts == ("n1", "n2", "n3")
+
+
+def test_more_code_than_is_compared_is_never_taken_for_equal() -> None:
+    (finding,) = findings(code.CHECKS, alike({**HEALTHY, "code.tree": {"complete": False, "files": {}}}), WANTED)
+    assert finding.severity is Severity.UNKNOWN
+
+
+def test_words_of_the_command_line_are_asked_whether_they_are_files() -> None:
+    (check, _) = code.CHECKS
+    asked = check.asks(Host("n1", "10.0.0.1"), WANTED)
+    assert asked["code.files"] == {"workdir": "/w", "paths": ["train.py"], "candidates": ["base.yaml", "0.1"]}
+    assert check.asks(Host("n1", "10.0.0.1"), Wanted()) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "patterns", "expected"),
+    [
+        ("model.py", ["*.py"], True),
+        ("deep/model.py", ["*.py"], True),
+        ("deep/model.py", ["/*.py"], False),
+        ("outputs/", ["outputs/"], True),
+        ("deep/outputs/", ["outputs/"], True),
+        ("outputs", ["outputs/"], False),
+        ("deep/gen.py", ["deep/*.py"], True),
+        ("deeper/deep/gen.py", ["deep/*.py"], False),
+        ("deeper/deep/gen.py", ["**/gen.py"], True),
+        ("gen.py", ["**/gen.py"], True),
+        ("keep.py", ["*.py", "!keep.py"], False),
+        ("keep.py", ["!keep.py", "*.py"], True),
+    ],
+)
+def test_ignore_files_mean_what_they_mean_to_git(path: str, patterns: list[str], expected: bool) -> None:
+    rules = [(pattern.lstrip("!"), pattern.startswith("!")) for pattern in patterns]
+    assert readers.ignored(path, rules) is expected
+
+
+def test_the_tree_holds_code_and_neither_results_nor_environments_nor_what_is_ignored(tmp_path: Path) -> None:
+    for name in ("train.py", "pkg/ops.cu", "pkg/__pycache__/x.py", "out/log.py", "run.json", ".venv/lib/a.py",
+                 "ranks/lib/b.py", "ranks/pyvenv.cfg"):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (tmp_path / ".gitignore").write_text("# results\n/out/\n")
+    found = readers.tree(str(tmp_path))
+    assert found is not None
+    assert (found["complete"], sorted(found["files"])) == (True, ["pkg/ops.cu", "train.py"])
+
+
+def test_a_tree_beyond_the_bounds_says_so_and_the_root_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "b.py").write_text("")
+    monkeypatch.setattr(readers, "MOST_FILES", 1)
+    assert readers.tree(str(tmp_path)) == {"complete": False, "files": {}}
+    assert readers.tree("/") is None

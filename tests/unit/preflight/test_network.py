@@ -1,0 +1,158 @@
+"""What is said of interfaces and of the ways between hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pylaunch.model.finding import Severity
+from pylaunch.preflight import mesh
+from pylaunch.preflight.checks import network
+from tests.unit.preflight.network_surveys import CLUSTER, KINDS, found, interface, readings, survey, with_ends
+
+SILENT = {"end": "silent"}
+TO_N1 = (("n2", "n1"), ("n3", "n1"))
+TO_N2 = (("n1", "n2"), ("n3", "n2"))
+OF_N3 = (("n3", "n1"), ("n3", "n2"))
+
+
+def test_nothing_is_found_where_all_is_well() -> None:
+    assert found(survey(), network.CHECKS) == []
+
+
+def test_a_filtered_rendezvous_port_of_the_first_host_fails() -> None:
+    (finding,) = found(with_ends(survey(), TO_N1, SILENT, "rendezvous"), network.CHECKS)
+    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n1",))
+    assert "rendezvous port 29500 get no answer" in finding.text
+    assert finding.role == "firewall"
+
+
+def test_one_of_another_host_is_a_warning_because_ranks_do_not_meet_there() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, SILENT, "rendezvous"), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
+    assert "now n1" in finding.text
+
+
+def test_filtered_ephemeral_ports_fail_on_any_host_and_name_the_range() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, SILENT, *KINDS[1:]), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n2",))
+    assert "ephemeral ports (32768-60999)" in finding.text
+
+
+def test_what_does_not_leave_a_host_is_blamed_on_that_host() -> None:
+    (finding,) = found(with_ends(survey(), OF_N3, SILENT, *KINDS), network.CHECKS)
+    assert finding.hosts == ("n3",)
+    assert finding.text.startswith("connections from it to the other hosts' ports, rendezvous (29500) and ephemeral")
+
+
+def test_a_rejection_is_told_from_silence() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "refused"}, *KINDS), network.CHECKS)
+    assert "are refused, though it listens" in finding.text
+    unreachable = {"end": "unreachable", "text": "No route to host"}
+    (finding,) = found(with_ends(survey(), TO_N2, unreachable, *KINDS), network.CHECKS)
+    assert "fail: No route to host" in finding.text
+
+
+def test_an_address_that_another_host_answers_is_told_to_those_who_meet_it() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "other", "name": "n3"}, *KINDS), network.CHECKS)
+    assert (finding.check, finding.hosts) == ("network.addresses", ("n1", "n3"))
+    assert "10.0.0.2, the address of n2 for ranks, is answered by n3" in finding.text
+
+
+def test_a_path_that_loses_full_packets_fails() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "stalled"}, *KINDS), network.CHECKS)
+    assert (finding.check, finding.severity, finding.hosts) == ("network.path_mtu", Severity.FAIL, ("n2",))
+    assert "full packets do not get through" in finding.text
+
+
+def test_segments_smaller_than_both_ends_allow_are_a_warning() -> None:
+    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
+    (finding,) = found(with_ends(survey(), [("n1", "n3")], small, *KINDS), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
+    assert "packets from it to n3 carry 1348 bytes where both MTUs allow 1448" in finding.text
+
+
+def test_a_smaller_mtu_is_found_on_its_host_and_not_once_more_on_the_way() -> None:
+    spoiled = survey(n2={"network.interfaces": {"eth0": interface(mtu=1400), "lo": interface()}})
+    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
+    (finding,) = found(with_ends(spoiled, (*TO_N2, ("n2", "n1"), ("n2", "n3")), small, *KINDS), network.CHECKS)
+    assert (finding.check, finding.hosts) == ("network.mtu", ("n2",))
+    assert finding.text == "MTU of eth0 is 1400, of most hosts 1500"
+
+
+@pytest.mark.parametrize(
+    ("taken", "fix"),
+    [
+        ({"by": "pid 7 (nginx) of root", "run": ""}, "choose another with --port"),
+        ({"by": "run 7f3a of ml since 12:00", "run": "7f3a"}, "pylaunch stop 7f3a"),
+    ],
+)
+def test_a_taken_rendezvous_port_fails_on_the_first_host_alone(taken: dict[str, str], fix: str) -> None:
+    def spoiled(name: str) -> dict[str, Any]:
+        return {mesh.MATRIX: {**readings(name)[mesh.MATRIX], "taken": taken}}
+
+    (finding,) = found(survey(n1=spoiled("n1")), network.CHECKS)
+    assert (finding.severity, finding.hosts, finding.fix) == (Severity.FAIL, ("n1",), fix)
+    assert taken["by"] in finding.text
+    (finding,) = found(survey(n2=spoiled("n2")), network.CHECKS)
+    assert finding.severity is Severity.NOTE
+    anywhere = survey(n1=spoiled("n1"))
+    anywhere = replace(anywhere, wanted=replace(anywhere.wanted, any_port=True))
+    (finding,) = found(anywhere, network.CHECKS)
+    assert finding.severity is Severity.NOTE
+
+
+def test_an_interface_of_the_inventory_must_be_there() -> None:
+    hosts = (CLUSTER.hosts[0], replace(CLUSTER.hosts[1], interface="ib0"), CLUSTER.hosts[2])
+    (finding,) = found(survey(replace(CLUSTER, hosts=hosts)), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n2",))
+    assert finding.text == "the inventory says interface=ib0, and there are eth0, lo"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_found"),
+    [
+        ("GLOO_SOCKET_IFNAME", "ib7", True),
+        ("GLOO_SOCKET_IFNAME", "eth0", False),
+        ("GLOO_SOCKET_IFNAME", "eth", True),
+        ("NCCL_SOCKET_IFNAME", "eth", False),
+        ("NCCL_SOCKET_IFNAME", "=eth", True),
+        ("NCCL_SOCKET_IFNAME", "^docker", False),
+    ],
+)
+def test_a_variable_that_names_no_interface_is_found_as_its_reader_matches(
+    name: str, value: str, is_found: bool
+) -> None:
+    findings = found(survey(n3={"network.configured": {name: value}}), network.CHECKS)
+    assert [(each.check, each.hosts) for each in findings] == [("network.interface", ("n3",))] * is_found
+
+
+def test_a_host_without_a_way_to_a_peer_fails() -> None:
+    routes = {**readings("n1")["network.routes"], "10.0.0.3": {"why": "10.0.0.3 cannot be reached: no route"}}
+    (finding,) = found(survey(n1={"network.routes": routes}), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n1",))
+    assert finding.text.startswith("no way to n3 (10.0.0.3)")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"speed": 1000}, "eth0 runs at 1000 Mb/s, of most hosts 10000"),
+        ({"carrier": 0, "state": "down"}, "eth0 has no link (state down)"),
+        ({"duplex": "half"}, "half duplex"),
+        ({"rx_errors": 500, "rx_packets": 1_000_000}, "500 errors in 1000000 packets received"),
+    ],
+)
+def test_a_bad_link_is_found(told: dict[str, Any], said: str) -> None:
+    (finding,) = found(
+        survey(n2={"network.interfaces": {"eth0": interface(**told), "lo": interface()}}), network.CHECKS
+    )
+    assert finding.hosts == ("n2",)
+    assert said in finding.text
+
+
+def test_a_driver_that_tells_no_speed_and_few_errors_are_no_finding() -> None:
+    told = interface(speed=-1, rx_errors=9, rx_packets=100)
+    assert found(survey(n2={"network.interfaces": {"eth0": told, "lo": interface()}}), network.CHECKS) == []

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.model.finding import Severity
+from pylaunch.preflight.checks import storage
+from pylaunch.preflight.survey import Unmeasured, Wanted
+from tests.unit.preflight.surveys import alike, findings
+
+WANTED = Wanted(workdir="/w", checkpoint_dir="/c")
+GIB = 1 << 30
+RUN, TEMPORARY = "host.filesystem#run files", "host.filesystem#temporary files"
+WORKDIR, CHECKPOINTS = "host.filesystem#working directory /w", "host.filesystem#checkpoints /c"
+
+
+def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
+    return {
+        "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
+        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", **odd,
+    }  # fmt: skip
+
+
+HEALTHY = {
+    "host.shm": {"size": 2 * GIB, "free": 2 * GIB},
+    RUN: filesystem(),
+    TEMPORARY: filesystem(),
+    WORKDIR: filesystem("/nfs", read_only=True),
+    CHECKPOINTS: filesystem("/c"),
+}
+
+
+def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> None:
+    assert findings(storage.CHECKS, alike(HEALTHY), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity"),
+    [
+        ({CHECKPOINTS: filesystem("/c", free=1 << 20)}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", free=GIB // 2)}, "storage.room", Severity.WARN),
+        ({CHECKPOINTS: filesystem("/c", inodes_free=0)}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", read_only=True, refused="Read-only file system")}, "storage.writable",
+         Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", refused="Permission denied")}, "storage.writable", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", free=0, refused="No space left on device")}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/", exists=False)}, "storage.writable", Severity.WARN),
+        ({WORKDIR: filesystem("/", exists=False)}, "storage.writable", Severity.FAIL),
+        ({"host.shm": {"size": 16 << 20, "free": 16 << 20}}, "storage.shared_memory", Severity.WARN),
+        ({"host.shm": {"size": 2 * GIB, "free": 1 << 20}}, "storage.shared_memory", Severity.WARN),
+        ({CHECKPOINTS: Unmeasured("no answer within 3 s", silent=True)}, "storage.writable", Severity.FAIL),
+        ({CHECKPOINTS: Unmeasured("Permission denied")}, "storage.writable", Severity.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_one_bad_disk_is_told_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+
+
+def test_a_file_system_with_two_uses_is_told_once_with_both() -> None:
+    full = {RUN: filesystem(free=0), TEMPORARY: filesystem(free=0)}
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n3=full), WANTED)
+    assert "/ (run files, temporary files) has 0 bytes free of 100 GiB" in finding.text
+
+
+def test_inodes_are_not_missed_where_the_file_system_counts_none() -> None:
+    assert findings(storage.CHECKS, alike({**HEALTHY, RUN: filesystem(inodes=0, inodes_free=0)}), WANTED) == []
+
+
+def test_several_devices_need_more_shared_memory_and_cannot_do_without() -> None:
+    small = {**HEALTHY, "host.shm": {"size": GIB // 2, "free": GIB // 2}}
+    wanted = Wanted(workdir="/w", checkpoint_dir="/c", devices={"n2": (0, 1)})
+    (finding,) = findings(storage.CHECKS, alike(small), wanted)
+    assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "host_baseline")

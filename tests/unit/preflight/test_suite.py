@@ -1,0 +1,147 @@
+"""The registry of checks, and what becomes of findings."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from xml.etree import ElementTree
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.preflight import mesh, suite
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.result import junit, result
+from pylaunch.preflight.selection import select
+from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
+from pylaunch.preflight.wanted import wanted_by
+from pylaunch.probe.ask import Unreachable
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2", devices=(0, 1)), Host("n3", "10.0.0.3")))
+ALL = Wanted("/w", ("train.py", "x.yaml"), "train.py", 29500, {"n2": (0, 1)}, {"n1": "/p", "n2": "/p"}, ("f",), "/c")
+
+
+@pytest.mark.parametrize("check", suite.CHECKS, ids=lambda check: str(check.id))
+def test_every_check_says_what_it_is_why_and_what_it_compares(check: Check) -> None:
+    assert re.fullmatch(r"[a-z]+(\.[a-z_]+)+", check.id)
+    assert check.title
+    first = check.title.split()[0]
+    assert first[0].islower() or sum(letter.isupper() for letter in first) > 1, "a name, or lower case"
+    assert not check.title.endswith(".")
+    assert re.fullmatch(r"[A-Z].{30,}\.", check.why, re.DOTALL)
+    assert len(check.compares) > 5
+
+
+def test_ids_are_unique() -> None:
+    ids = [check.id for check in suite.CHECKS]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_reader_that_a_check_asks_is_in_the_module_its_name_begins_with() -> None:
+    asked = {name for check in suite.CHECKS for host in CLUSTER.hosts for name in check.asks(host, ALL)}
+    asked -= mesh.READINGS
+    assert {name.split(".")[0] for name in asked} <= set(suite._SUBJECTS)
+    package = resources.files("pylaunch.agent.readers")
+    for name in asked:
+        subject, reader = name.split(".")[0], name.partition("#")[0]
+        assert f'"{reader}"' in package.joinpath(f"{subject}.py").read_text(), reader
+
+
+def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
+    few, all_of_it = suite._program({"host.limits": None}), suite._program({"ours.stale": "", "host.limits": None})
+    assert b"torchelastic" not in few
+    assert b"torchelastic" in all_of_it
+    compile(all_of_it, "probe", "exec")
+
+
+def test_only_and_skip_take_ids_and_subjects() -> None:
+    assert {check.id.split(".")[0] for check in select(suite.CHECKS, only=("storage", "code.tree"))} == {
+        "storage",
+        "code",
+    }
+    assert "storage.room" not in {check.id for check in select(suite.CHECKS, skip=("storage.room",))}
+    assert select(suite.CHECKS, only=("storage",), skip=("storage",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("storage.rom", "storage.room"), ("room", "storage.room"), ("shm", "storage.shared_memory")]
+)
+def test_an_unknown_id_is_refused_with_what_may_have_been_meant(name: str, nearest: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        select(suite.CHECKS, skip=(name,))
+    assert nearest in refused.value.evidence[0]
+
+
+def finding(severity: Severity, *hosts: str, check: str = "storage.room", fix: str = "") -> Finding:
+    return Finding(check, severity, hosts, f"a {severity.value}", fix)
+
+
+def test_equal_findings_fold_and_their_fix_names_all_their_hosts() -> None:
+    class Sees:
+        id, title, silence = "a.b", "t", Severity.UNKNOWN
+
+        @staticmethod
+        def asks(host: Host, wanted: Wanted) -> dict[str, object]:
+            return {}
+
+        @staticmethod
+        def judge(survey: Survey) -> list[Finding]:
+            return [finding(Severity.FAIL, "n1", fix="mend {hosts}"), finding(Severity.FAIL, "n2", fix="mend {hosts}")]
+
+    (found,) = suite.judge(Survey(CLUSTER, Wanted(), {}), [Sees])  # type: ignore[list-item]
+    assert (found.hosts, found.fix) == (("n1", "n2"), "mend n[1-2]")
+
+
+def test_what_could_not_be_read_is_never_a_pass_and_is_said_once() -> None:
+    reading = {"host.filesystem#temporary files": Unmeasured("closed")}
+    checks = select(suite.CHECKS, only=("storage.writable", "storage.room"))
+    (found,) = suite.judge(Survey(CLUSTER, Wanted(), {"n1": Look(reading)}), checks)
+    assert (found.severity, found.hosts, found.text) == (Severity.UNKNOWN, ("n1",), "temporary files: closed")
+
+
+def test_a_host_out_of_reach_is_said_once_and_first_and_fails() -> None:
+    survey = Survey(CLUSTER, Wanted(), {}, {"n3": Unreachable("no route", "plug it in")})
+    found = result(survey, suite.CHECKS, [finding(Severity.WARN, "n1")], 1.0)
+    assert [(each.check, each.hosts) for each in found.findings] == [("reach.host", ("n3",)), ("storage.room", ("n1",))]
+    assert found.failed
+
+
+def test_findings_are_ordered_by_how_much_they_matter() -> None:
+    said = [finding(severity, "n1") for severity in (Severity.NOTE, Severity.UNKNOWN, Severity.FAIL, Severity.WARN)]
+    found = result(Survey(CLUSTER, Wanted(), {}), suite.CHECKS, said, 1.0)
+    assert [each.severity for each in found.findings] == list(Severity)
+
+
+def test_junit_has_a_case_for_every_check_on_every_host_and_survives_what_xml_cannot_hold() -> None:
+    said = [
+        Finding("storage.room", Severity.FAIL, ("n1", "n2"), "full \x00 <disk>", "df", "", ("line \x1b[1m",)),
+        finding(Severity.UNKNOWN, "n3"),
+        finding(Severity.WARN, "n1", check="host.memory"),
+    ]
+    found = result(Survey(CLUSTER, Wanted(), {}), select(suite.CHECKS, only=("storage", "host.memory")), said, 1.5)
+    suite_element = ElementTree.fromstring(junit(found))
+    assert suite_element.attrib == {
+        "name": "pylaunch check", "tests": "12", "failures": "2", "errors": "1", "time": "1.500"
+    }  # fmt: skip
+    failing = [case.get("name") for case in suite_element if case.find("failure") is not None]
+    assert failing == ["n1", "n2"]
+
+
+def test_a_plan_wants_what_its_framework_needs() -> None:
+    job = JobSpec(("train.py",), Framework.TORCHRUN, "/w", python="/p")
+    wanted = wanted_by(plan_run(CLUSTER, job, "r"))
+    assert (wanted.script, wanted.pythons["n1"], wanted.devices) == ("train.py", "/p", {"n2": (0, 1)})
+    plain = wanted_by(plan_run(CLUSTER, JobSpec(("hostname",), Framework.COMMAND, "/w"), "r"))
+    assert (plain.script, plain.pythons) == ("", {})
+
+
+def test_what_is_asked_of_a_local_host_is_the_same() -> None:
+    here = Host("localhost", "127.0.0.1", connection=Connection.LOCAL)
+    assert (
+        suite.questions_for(here, Wanted(), suite.CHECKS).keys()
+        == suite.questions_for(CLUSTER.hosts[0], Wanted(), suite.CHECKS).keys()
+    )

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+
+from pylaunch.model.cluster import Host
+from pylaunch.probe.ask import NoPython, Unreachable, interpret, needed
+from pylaunch.transport.process import Completed
+
+HOST = Host("n1", "10.0.0.1")
+
+
+def ended(code: int, stdout: str = "", stderr: str = "") -> Completed:
+    return Completed(("ssh",), code, stdout, stderr)
+
+
+def test_what_a_login_prints_before_the_answer_is_passed_over() -> None:
+    said = json.dumps({"hostname": "n1"})
+    answer = interpret(HOST, ended(0, f"Welcome to n1!\n{said}\n"))
+    assert answer == {"hostname": "n1"}
+
+
+def test_a_host_without_the_interpreter_needs_it_first() -> None:
+    assert interpret(HOST, ended(127, stderr="sh: 1: exec: /usr/bin/python3: not found")) == NoPython(
+        "/usr/bin/python3"
+    )
+
+
+def test_what_ssh_says_is_the_reason_a_host_is_unreachable() -> None:
+    answer = interpret(HOST, ended(255, stderr="ssh: connect to host 10.0.0.1 port 22: No route to host"))
+    assert isinstance(answer, Unreachable)
+    assert "No route to host" in answer.reason
+
+
+def test_a_probe_that_breaks_gives_its_last_words() -> None:
+    answer = interpret(HOST, ended(1, stderr="Traceback\nSyntaxError: invalid syntax"))
+    assert isinstance(answer, Unreachable)
+    assert "SyntaxError: invalid syntax" in answer.reason
+    assert answer.hint == "/usr/bin/python3 must be Python 3.8 or newer"
+
+
+def test_a_module_of_the_agent_travels_after_what_it_imports_and_with_nothing_else() -> None:
+    assert needed(["readers.gpu"]) == ("installed", "text", "essentials", "gpu", "readers.gpu")
+    carried = needed(["readers.occupants", "sweep"])
+    assert len(carried) == len(set(carried))
+    assert carried.index("ports") > carried.index("processes")
+    assert not {"facts", "readers.gpu"} & set(carried)

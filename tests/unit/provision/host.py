@@ -1,0 +1,79 @@
+"""A host made of answers: everything as `states` want it, less what a test says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pylaunch.provision.facts import Facts, parse_facts
+from pylaunch.provision.state import DesiredCommunication, RoleState, questions
+
+DEBIAN = {"name": "Debian GNU/Linux 12 (bookworm)", "ids": ["debian"]}
+
+EVERYTHING = (1 << 41) - 1
+"""All capabilities, as on a real machine."""
+
+
+def converged(
+    states: Sequence[RoleState], found: Mapping[str, Mapping[str, Any]] | None = None, *, capabilities: int = EVERYTHING
+) -> Facts:
+    """Facts of a host that is as `states` want it, except for `found`: subject → what is asked about → answer."""
+    wanted: dict[str, dict[str, Any]] = {
+        "packages": {name: "1.0" for state in states for name in state.packages},
+        "files": {file.path: as_wanted(file.content, file.mode) for state in states for file in state.files},
+        "exists": {
+            **{file.only_where: True for state in states for file in state.files if file.only_where},
+            **{path: False for state in states for path in state.absent_paths},
+        },
+        "blocks": {block.path: block.content.rstrip("\n") for state in states for block in state.blocks},
+        "lines": {line.path: [] for state in states for line in state.absent_lines},
+        "sysctls": {
+            key: {"value": value, "read_only": False} for state in states for key, value in state.sysctls.items()
+        },
+        "limits": {name: {"soft": value, "hard": value} for state in states for name, value in state.limits.items()},
+        "filesystems": {each.path: each.minimum_mib for state in states for each in state.filesystems},
+        "services": {
+            **{unit: unit_as("enabled", "active") for state in states for unit in state.services},
+            **{unit: None for state in states for unit in state.absent_services},
+        },
+        "environments": {
+            each.path: {"recorded": "d", "digest": "d", "runs": True} for state in states for each in state.environments
+        },
+        "communications": {each.paths[0]: as_decided(each.paths) for each in each_communication(states)},
+        "links": {link.path: link.target for state in states for link in state.links},
+        "altered": {},
+        "sshd": {option: value for state in states for option, value in state.sshd.items()},
+        "holds": {name: True for state in states for name in state.holds},
+        "gpus": {"all": None},
+        "reports": {path: [] for state in states for path in state.reports},
+    }
+    wanted["files"].update({path: as_wanted("", "0644") for each in each_communication(states) for path in each.paths})
+    asked = questions(states)
+    answered: dict[str, Any] = {"hostname": "n1", "capabilities": capabilities, "distribution": DEBIAN}
+    for subject, each in asked.items():
+        answers = {**wanted[subject], **(found or {}).get(subject, {})}
+        answered[subject] = [answers[ask if isinstance(ask, str) else ask["path"]] for ask in each]
+    return parse_facts(asked, answered)
+
+
+def each_communication(states: Sequence[RoleState]) -> list[DesiredCommunication]:
+    """What all of `states` want of the communication of a host."""
+    return [each for state in states for each in state.communications]
+
+
+def as_decided(paths: Sequence[str], *, foreign: bool = False) -> dict[str, Any]:
+    """What a host answers whose files are to be empty."""
+    files = [{"path": path, "sha256": hashlib.sha256(b"").hexdigest(), "is_foreign": foreign} for path in paths]
+    return {"profile": "ethernet", "interface": "eth0", "files": files}
+
+
+def as_wanted(content: str, mode: str) -> dict[str, str]:
+    """A root-owned file."""
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    return {"sha256": digest, "mode": mode, "owner": "root", "group": "root"}
+
+
+def unit_as(enabled: str, active: str, condition: str = "yes") -> dict[str, str]:
+    """A unit that exists."""
+    return {"load": "loaded", "enabled": enabled, "active": active, "condition": condition}

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import ProvisionError
+from pylaunch.provision.facts import Distribution
+from pylaunch.provision.state import RoleState
+from pylaunch.provision.verdict import refuse_unknown
+
+LEAP = Distribution("openSUSE Leap 15.6", ["opensuse-leap", "suse"])
+DEBIAN = Distribution("Debian GNU/Linux 12 (bookworm)", ["debian"])
+
+
+def test_a_distribution_that_no_role_knows_is_refused_by_its_name() -> None:
+    wanted = (RoleState("time_sync", packages=("chrony",)),)
+    with pytest.raises(ProvisionError) as caught:
+        refuse_unknown({"n1": wanted, "n2": wanted, "n3": wanted}, {"n1": DEBIAN, "n2": LEAP, "n3": LEAP})
+    assert "not the distribution of n[2-3]" in caught.value.message
+    assert caught.value.evidence == ("n[2-3]  openSUSE Leap 15.6",)
+    assert caught.value.hint is not None
+    assert "pylaunch_unprivileged=true" in caught.value.hint
+
+
+def test_it_is_no_matter_where_nothing_is_wanted_that_depends_on_it() -> None:
+    refuse_unknown({"n2": (RoleState("python_env"),)}, {"n2": LEAP})

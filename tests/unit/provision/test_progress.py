@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pylaunch.provision.progress import Follower
+from pylaunch.transport.runner import Progress, TaskStatus
+
+
+def step(host: str, task: str, status: TaskStatus) -> Progress:
+    return Progress(host, "role", task, status)
+
+
+def test_a_task_is_reported_when_the_next_one_starts() -> None:
+    follower = Follower()
+    for host in ("n1", "n2"):
+        assert follower.add(step(host, "Write files", TaskStatus.STARTED)) is None
+    follower.add(step("n1", "Write files", TaskStatus.CHANGED))
+    assert follower.current is not None
+    assert follower.current.running == "role: Write files (1/2 hosts)"
+    follower.add(step("n2", "Write files", TaskStatus.FAILED))
+    ended = follower.add(step("n1", "Start services", TaskStatus.STARTED))
+    assert ended is not None
+    assert ended.report == "role: Write files: changed on n1, failed on n2"
+
+
+def test_a_task_that_changed_nothing_is_not_worth_a_line() -> None:
+    follower = Follower()
+    follower.add(step("n1", "Look", TaskStatus.STARTED))
+    follower.add(step("n1", "Look", TaskStatus.OK))
+    assert follower.current is not None
+    assert follower.current.report is None

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.launch.task import node_task
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import NodeCommand, RunPlan, plan_run
+from pylaunch.render import remarks, render
+from pylaunch.render.hostfile import hostfile
+
+UNEQUAL = (Host("n1", "10.0.0.1", devices=(2, 3)), Host("n2", "10.0.0.2", fabric_address="fd00::2", devices=(7,)))
+BARE = (Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"))
+SCRIPTED = [framework for framework in Framework if framework is not Framework.COMMAND]
+
+
+def planned(framework: Framework, hosts: tuple[Host, ...] = UNEQUAL, **changes: object) -> RunPlan:
+    changes = {"rendezvous_port": 29500, **changes}
+    job = JobSpec(("train.py", "--lr", "3"), framework, "/home/ml", **changes)  # type: ignore[arg-type]
+    return plan_run(Cluster(hosts), job, "7f3a9c01")
+
+
+def words(framework: Framework, hosts: tuple[Host, ...] = UNEQUAL, **changes: object) -> tuple[NodeCommand, ...]:
+    return tuple(command for _, command in render(planned(framework, hosts, **changes)))
+
+
+@pytest.mark.parametrize("framework", list(Framework))
+def test_no_framework_touches_the_devices_of_a_node(framework: Framework) -> None:
+    first, second = words(framework)
+    assert (first.env["CUDA_VISIBLE_DEVICES"], second.env["CUDA_VISIBLE_DEVICES"]) == ("2,3", "7")
+    assert all("CUDA_VISIBLE_DEVICES" not in rank.env for command in (first, second) for rank in command.ranks)
+
+
+@pytest.mark.parametrize("framework", SCRIPTED)
+def test_what_the_user_sets_wins_over_what_a_framework_chooses(framework: Framework) -> None:
+    chosen = {"OMP_NUM_THREADS": "8", "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3", "ACCELERATE_USE_CPU": "no"}
+    (first, _) = words(framework, env=chosen)
+    seen = {**first.env, **first.ranks[0].env}
+    assert {name: seen[name] for name in chosen} == chosen
+
+
+def test_direct_sets_what_torchrun_sets_and_claims_no_agent_store() -> None:
+    _, second = words(Framework.DIRECT)
+    assert second.launcher == ()
+    assert second.ranks[0].argv == ("/opt/pylaunch/current/bin/python", "-u", "train.py", "--lr", "3")
+    assert second.ranks[0].env == {
+        "RANK": "2", "LOCAL_RANK": "0", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "1",
+        "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500", "ROLE_NAME": "default",
+        "ROLE_RANK": "2", "ROLE_WORLD_SIZE": "3", "TORCHELASTIC_RUN_ID": "7f3a9c01", "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }  # fmt: skip
+    assert second.env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "1"
+
+
+def test_jax_is_told_what_it_reads_from_open_mpi() -> None:
+    _, second = words(Framework.JAX)
+    assert second.env["JAX_COORDINATOR_ADDRESS"] == "10.0.0.1:29500"
+    assert second.env["OMPI_MCA_orte_hnp_uri"] == "0.0;tcp://10.0.0.1:29500"
+    assert {name: value for name, value in second.ranks[0].env.items() if name.startswith("OMPI")} == {
+        "OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
+    }  # fmt: skip
+    assert second.ranks[0].argv[1:5] == ("-u", "-m", "pylaunch.runtime", "train.py")
+
+
+def test_jax_gets_a_coordinator_with_an_ipv6_address_in_brackets() -> None:
+    (first, _) = words(Framework.JAX, tuple(reversed(UNEQUAL)))
+    assert first.env["JAX_COORDINATOR_ADDRESS"] == "[fd00::2]:29500"
+    assert first.env["OMPI_MCA_orte_hnp_uri"] == "0.0;tcp6://[fd00::2]:29500"
+
+
+def test_accelerate_uses_cpus_exactly_where_the_inventory_has_no_devices_and_says_so() -> None:
+    assert [command.env["ACCELERATE_USE_CPU"] for command in words(Framework.ACCELERATE)] == ["false", "false"]
+    assert remarks(planned(Framework.ACCELERATE)) == ()
+    assert [command.env["ACCELERATE_USE_CPU"] for command in words(Framework.ACCELERATE, BARE)] == ["true", "true"]
+    (remark,) = remarks(planned(Framework.ACCELERATE, BARE))
+    assert "accelerate trains on CPUs" in remark
+    assert remarks(planned(Framework.ACCELERATE, BARE, env={"ACCELERATE_USE_CPU": "true"})) == ()
+    assert remarks(planned(Framework.DIRECT, BARE)) == ()
+
+
+def test_accelerate_refuses_machines_whose_ranks_would_never_meet() -> None:
+    mixed = (UNEQUAL[0], BARE[1])
+    with pytest.raises(UsageError, match="n2 has no devices in the inventory and other nodes have"):
+        words(Framework.ACCELERATE, mixed)
+    on_cpus = words(Framework.ACCELERATE, mixed, env={"ACCELERATE_USE_CPU": "true"})
+    assert [command.env["ACCELERATE_USE_CPU"] for command in on_cpus] == ["true", "true"]
+
+
+def test_deepspeed_gets_what_its_launcher_gives() -> None:
+    first, second = words(Framework.DEEPSPEED)
+    assert first.ranks[1].argv[1:] == ("-u", "train.py", "--local_rank=1", "--lr", "3")
+    env = second.ranks[0].env
+    assert (env["CROSS_RANK"], env["CROSS_SIZE"], env["LOCAL_SIZE"]) == ("1", "2", "1")
+
+
+def test_the_hostfile_names_every_node_as_ranks_reach_it() -> None:
+    assert hostfile(planned(Framework.COMMAND)) == "10.0.0.1 slots=2\nfd00::2 slots=1\n"
+
+
+def test_nodes_learn_whose_gloo_is_used() -> None:
+    def gloo(framework: Framework, hosts: tuple[Host, ...]) -> str:
+        plan = planned(framework, hosts)
+        return node_task(plan, plan.nodes[0], render(plan)[0][1], "").gloo
+
+    assert {framework: gloo(framework, BARE) for framework in Framework} == {
+        Framework.TORCHRUN: "torch", Framework.DIRECT: "torch", Framework.ACCELERATE: "torch",
+        Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.COMMAND: "",
+    }  # fmt: skip
+    assert gloo(Framework.JAX, UNEQUAL) == ""

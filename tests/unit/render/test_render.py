@@ -1,0 +1,111 @@
+from pylaunch.agent import spawn
+from pylaunch.agent.wire import RANK_ENTRY
+from pylaunch.launch.task import node_task
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
+from pylaunch.render import render, torchrun
+
+CLUSTER = Cluster(
+    (Host("n1", "10.0.0.1", devices=(2, 3), interface="eth1"), Host("n2", "10.0.0.2", fabric_address="192.168.0.2"))
+)
+
+
+def planned(framework: Framework, *command: str, **changes: object) -> RunPlan:
+    job = JobSpec(command, framework, "/home/ml", **changes)  # type: ignore[arg-type]
+    return plan_run(CLUSTER, job, "7f3a9c01")
+
+
+def test_torchrun_gets_this_node_and_where_to_meet() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py", "--lr", "3"))
+    assert first.launcher == (
+        "/opt/pylaunch/current/bin/python", "-m", "torch.distributed.run", "--nnodes=2", "--node-rank=0",
+        "--nproc-per-node=2", "--master-addr=10.0.0.1", "--master-port=@port@", "--rdzv-id=7f3a9c01",
+        "--max-restarts=0", "--no-python", "@rank",
+    )  # fmt: skip
+    assert "--node-rank=1" in second.launcher
+    assert "--nproc-per-node=1" in second.launcher
+
+
+def test_every_rank_runs_the_script_with_its_place_in_the_world() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py", "--lr", "3"))
+    assert first.ranks[1].argv == ("/opt/pylaunch/current/bin/python", "-u", "train.py", "--lr", "3")
+    assert second.ranks[0].env == {
+        "RANK": "2", "LOCAL_RANK": "0", "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1", "GROUP_RANK": "1",
+        "GROUP_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "@port@",
+        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
+    }  # fmt: skip
+
+
+def test_the_interface_of_the_inventory_reaches_every_library_in_its_own_spelling() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
+    assert first.env["GLOO_SOCKET_IFNAME"] == "eth1"
+    assert first.env["NCCL_SOCKET_IFNAME"] == "=eth1"
+    assert "GLOO_SOCKET_IFNAME" not in second.env
+
+
+def test_an_interface_of_the_job_wins_over_the_inventory_s_on_every_node() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py", interface="ib0"))
+    assert {node.env["GLOO_SOCKET_IFNAME"] for node in (first, second)} == {"ib0"}
+
+
+def test_devices_become_visible_devices_and_their_absence_changes_nothing() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
+    assert first.env["CUDA_VISIBLE_DEVICES"] == "2,3"
+    assert "CUDA_VISIBLE_DEVICES" not in second.env
+
+
+def test_several_ranks_on_a_node_share_its_cores_as_under_plain_torchrun() -> None:
+    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
+    assert first.env["OMP_NUM_THREADS"] == "1"
+    assert "OMP_NUM_THREADS" not in second.env
+    (_, own), _ = render(planned(Framework.TORCHRUN, "train.py", env={"OMP_NUM_THREADS": "8"}))
+    assert own.env["OMP_NUM_THREADS"] == "8"
+
+
+def test_what_the_user_sets_wins() -> None:
+    (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", env={"NCCL_SOCKET_IFNAME": "ib0", "LANG": "C"}))
+    assert (first.env["NCCL_SOCKET_IFNAME"], first.env["LANG"]) == ("ib0", "C")
+
+
+def test_the_interpreter_asked_for_is_used_and_leads_the_path() -> None:
+    (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", python="/venv/bin/python3"))
+    assert first.launcher[0] == "/venv/bin/python3"
+    assert first.env["PATH"].startswith("/venv/bin:")
+    assert [need.path for need in first.needs] == ["/venv/bin/python3", "train.py"]
+
+
+def test_a_command_is_exec_d_as_it_is() -> None:
+    (_, first), _ = render(planned(Framework.COMMAND, "nvidia-smi", "-L"))
+    assert first.launcher == ()
+    assert first.ranks[0].argv == ("nvidia-smi", "-L")
+    assert first.needs == ()
+    (_, by_path), _ = render(planned(Framework.COMMAND, "./run.sh"))
+    assert [need.path for need in by_path.needs] == ["./run.sh"]
+
+
+def test_the_word_for_a_rank_is_the_one_the_agent_knows() -> None:
+    assert torchrun.RANK_ENTRY == RANK_ENTRY
+
+
+def test_the_word_for_the_port_is_the_one_the_agent_knows() -> None:
+    assert PORT_ENTRY == spawn.PORT_ENTRY
+
+
+def test_only_the_first_node_holds_the_port_and_chooses_it_when_nobody_else_has() -> None:
+    plan = planned(Framework.TORCHRUN, "train.py")
+    tasks = [node_task(plan, node, words, "") for node, words in render(plan)]
+    assert [(task.hold_port, task.choose_port) for task in tasks] == [(None, True), (None, False)]
+    assert [list(task.peers.values()) for task in tasks] == [["10.0.0.1", "192.168.0.2"]] * 2
+    plan = planned(Framework.TORCHRUN, "train.py", rendezvous_port=4711)
+    (_, first), (_, second) = render(plan)
+    tasks = [node_task(plan, node, words, "") for node, words in render(plan)]
+    assert [(task.hold_port, task.choose_port) for task in tasks] == [(4711, False), (None, False)]
+    assert "--master-port=4711" in second.launcher
+    assert first.ranks[0].env["MASTER_PORT"] == "4711"
+
+
+def test_devices_are_leased_where_they_are() -> None:
+    plan = planned(Framework.TORCHRUN, "train.py")
+    tasks = [node_task(plan, node, words, "") for node, words in render(plan)]
+    assert [task.devices for task in tasks] == [[2, 3], []]

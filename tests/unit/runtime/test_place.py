@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.runtime.place import LaunchError, Place, first_host, place, tasks_per_node
+
+CONTRACT = {
+    "RANK": "5", "WORLD_SIZE": "6", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "n1",
+    "MASTER_PORT": "29600",
+}  # fmt: skip
+SLURM = {
+    "SLURM_JOB_ID": "4097", "SLURM_STEP_NODELIST": "gpu[003-004,7],login", "SLURM_NTASKS": "6", "SLURM_PROCID": "5",
+    "SLURM_LOCALID": "1", "SLURM_STEP_TASKS_PER_NODE": "4,2", "SLURM_NODEID": "1",
+}  # fmt: skip
+OPEN_MPI = {
+    "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "6", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("env", "address", "port", "launcher"),
+    [
+        (CONTRACT, "n1", 29600, "variables"),
+        ({**CONTRACT, "TORCHELASTIC_RUN_ID": "x"}, "n1", 29600, "torchrun"),
+        ({**CONTRACT, "TORCHELASTIC_RUN_ID": "x", "PYLAUNCH_RANK": "5"}, "n1", 29600, "pylaunch"),
+        (SLURM, "gpu003", 61441, "slurm"),
+        ({**SLURM, "MASTER_ADDR": "10.0.0.9", "MASTER_PORT": "1234"}, "10.0.0.9", 1234, "slurm"),
+        (OPEN_MPI, "10.96.0.1", 29500, "openmpi"),
+        ({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "1.0;tcp6://[fe80::b9b,fd00::2]:43370"}, "fe80::b9b", 29500, "openmpi"),
+    ],
+)
+def test_the_same_place_is_read_from_every_launcher(
+    env: dict[str, str], address: str, port: int, launcher: str
+) -> None:
+    assert place(env) == Place(5, 6, 1, 2, address, port, launcher)
+
+
+def test_without_a_launcher_the_world_is_one() -> None:
+    assert place({"SLURM_JOB_ID": "7"}) == Place(0, 1, 0, 1, "", 0, "none")
+
+
+def test_the_variables_win_inside_an_allocation_of_slurm() -> None:
+    assert place({**SLURM, **CONTRACT, "RANK": "0"}).rank == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"WORLD_SIZE": None}, "RANK is set and WORLD_SIZE is not"),
+        ({"RANK": "x"}, "RANK: expected a whole number, got 'x'"),
+        ({"RANK": "6"}, "RANK=6 is outside of a world of WORLD_SIZE=6"),
+        ({"MASTER_ADDR": None}, "MASTER_ADDR is not set"),
+        ({"LOCAL_RANK": None}, "LOCAL_RANK is not set"),
+        ({"MASTER_PORT": "http"}, "MASTER_PORT: expected a whole number"),
+    ],
+)
+def test_variables_in_part_or_in_contradiction_are_named(changes: dict[str, str | None], told: str) -> None:
+    env = {name: value for name, value in {**CONTRACT, **changes}.items() if value is not None}
+    with pytest.raises(LaunchError, match=told):
+        place(env)
+
+
+@pytest.mark.parametrize(
+    ("nodelist", "host"),
+    [("n1", "n1"), ("n1,n2", "n1"), ("n[1-4]", "n1"), ("gpu[003,7]-ib,x", "gpu003-ib"), ("a,b[1-2]", "a")],
+)
+def test_the_first_host_of_a_slurm_node_list(nodelist: str, host: str) -> None:
+    assert first_host(nodelist) == host
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"), [("4(x2),1", [4, 4, 1]), ("3", [3]), ("", []), ("many", []), ("2,1(x2)", [2, 1, 1])]
+)
+def test_the_ranks_on_each_node_of_a_slurm_step(text: str, counts: list[int]) -> None:
+    assert tasks_per_node(text) == counts

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from pylaunch.runtime import progress
+
+
+@pytest.fixture
+def step_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "0.step"
+    monkeypatch.setenv(progress.VARIABLE, str(path))
+    monkeypatch.setattr(progress, "_FILE", progress._File())
+    return path
+
+
+def test_the_last_step_is_read_while_the_rank_lives(step_file: Path) -> None:
+    assert progress.read(str(step_file)) is None
+    for number in (1, 2, 41):
+        progress.step(number)
+    mark = progress.read(str(step_file))
+    assert mark is not None
+    assert mark.step == 41
+
+
+def test_a_record_that_is_half_written_says_nothing(step_file: Path) -> None:
+    step_file.write_bytes(struct.pack("<qdq", 8, 1.0, 7))
+    assert progress.read(str(step_file)) is None
+    step_file.write_bytes(b"short")
+    assert progress.read(str(step_file)) is None
+
+
+def test_a_file_that_cannot_be_made_costs_the_marks_and_not_the_training(
+    step_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(progress.VARIABLE, str(step_file / "not" / "there"))
+    progress.step(1)
+
+
+def test_without_a_launcher_nothing_happens(step_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(progress.VARIABLE)
+    progress.step(1)
+    assert not step_file.exists()

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import os
+import random
+import sys
+from types import ModuleType
+
+import pytest
+
+from pylaunch import runtime
+from pylaunch.runtime import worlds
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No launcher's variable is set, whatever runs these tests."""
+    for name in list(os.environ):
+        if name.startswith(("SLURM_", "OMPI_", "RANK", "WORLD_SIZE", "TORCHELASTIC")):
+            monkeypatch.delenv(name)
+
+
+def test_without_a_launcher_everything_is_answered_at_once() -> None:
+    assert (runtime.rank(), runtime.world_size(), runtime.local_rank(), runtime.is_main()) == (0, 1, 0, True)
+    runtime.barrier()
+    with runtime.main_process_first():
+        pass
+
+
+def test_ranks_have_seeds_of_their_own_that_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: dict[str, float] = {}
+    for rank in ("0", "1", "0"):
+        for name, value in {"RANK": rank, "WORLD_SIZE": "2", "LOCAL_RANK": rank, "MASTER_ADDR": "n1"}.items():
+            monkeypatch.setenv(name, value)
+        assert runtime.seed(7) == 7 + int(rank)
+        number = random.random()
+        assert drawn.setdefault(rank, number) == number
+    assert drawn["0"] != drawn["1"]
+
+
+def test_a_barrier_before_init_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "n1"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(RuntimeError, match=r"rank 1 of 2 has not met the others; call init\(\) first"):
+        runtime.barrier()
+
+
+@pytest.mark.parametrize(("imported", "told"), [((), "neither torch nor jax"), (("torch", "jax"), "torch and jax")])
+def test_init_does_not_guess_between_frameworks(
+    monkeypatch: pytest.MonkeyPatch, imported: tuple[str, ...], told: str
+) -> None:
+    for name in worlds.FRAMEWORKS:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in imported:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with pytest.raises(ValueError, match=told):
+        runtime.init()
+
+
+def test_names_that_scripts_use_are_all_there() -> None:
+    assert sorted(runtime.__all__, key=lambda name: (name.islower(), name)) == runtime.__all__
+    assert all(hasattr(runtime, name) for name in runtime.__all__)

@@ -1,0 +1,156 @@
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.attestation import Attestation
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.model.run import Event, EventKind
+from pylaunch.store import runs
+from pylaunch.store.paths import run_paths
+
+
+def plan(run: str) -> RunPlan:
+    host = Host("n1", "10.0.0.1", connection=Connection.LOCAL, devices=(0, 1), interface="eth1")
+    return plan_run(Cluster((host,), sources=("/x/cluster.ini",)), JobSpec(("a b.py",), Framework.COMMAND, "/w"), run)
+
+
+def recorded(run: str) -> runs.Recorder:
+    runs.begin(plan(run), "0123456789abcdef", now=100.0)
+    return runs.Recorder(run, complain=pytest.fail)
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    recorder = recorded("7f3a9c01")
+    event = Event(101.0, EventKind.RELEASED, "n1", seconds={"connect": 0.5})
+    recorder.append(event)
+    outcome = Outcome(
+        Status.FAILED, "rank 1", 102.0, (RankEnd(1, "n1", None, 9, 101.5, stopped=False, last_lines=("boom",)),), {}
+    )
+    recorder.finish(outcome)
+    record = runs.read("7f3a9c01")
+    assert record.plan == plan("7f3a9c01")
+    assert record.events == (event,)
+    assert record.outcome == outcome
+    assert record.agent == "0123456789abcdef"
+
+
+def test_a_torn_last_event_is_ignored() -> None:
+    recorder = recorded("7f3a9c01")
+    recorder.append(Event(101.0, EventKind.ATTACHED))
+    with run_paths("7f3a9c01").events.open("ab") as file:
+        file.write(b'{"time": 102.0, "ki')
+    assert [event.kind for event in runs.read("7f3a9c01").events] == [EventKind.ATTACHED]
+
+
+def test_a_damaged_record_is_named_with_the_way_out() -> None:
+    recorded("7f3a9c01")
+    run_paths("7f3a9c01").plan.write_bytes(b"{")
+    with pytest.raises(UsageError, match="7f3a9c01") as caught:
+        runs.read("7f3a9c01")
+    assert caught.value.hint is not None
+    assert str(run_paths("7f3a9c01").directory) in caught.value.hint
+
+
+def test_records_are_for_their_owner_alone() -> None:
+    recorded("7f3a9c01")
+    assert run_paths("7f3a9c01").directory.stat().st_mode & 0o077 == 0
+
+
+def test_the_beginning_of_an_id_is_enough_when_it_is_unique() -> None:
+    recorded("7f3a9c01")
+    recorded("7f000000")
+    assert runs.find("7f3") == "7f3a9c01"
+    with pytest.raises(UsageError, match="7f begins 2 runs"):
+        runs.find("7f")
+    with pytest.raises(UsageError, match="no run abc"):
+        runs.find("abc")
+
+
+def test_without_any_run_the_next_step_is_told() -> None:
+    with pytest.raises(UsageError, match="no run is recorded"):
+        runs.find(None)
+
+
+def test_pruning_forgets_old_ended_runs_and_never_a_live_one() -> None:
+    for number in range(4):
+        recorder = recorded(f"0000000{number}")
+        if number:
+            recorder.finish(Outcome(Status.DONE, "", 1.0, (), {}))
+    runs.prune(keep=1)
+    kept = set(runs.ids())
+    assert "00000000" in kept
+    assert len(kept) == 2
+
+
+def test_a_new_id_is_never_one_in_use() -> None:
+    recorded("aaaaaaaa")
+    answers = iter(["aaaaaaaa", "bbbbbbbb"])
+    assert runs.new_run_id(lambda _size: next(answers)) == "bbbbbbbb"
+
+
+def test_a_run_that_was_restarted_is_its_last_attempt() -> None:
+    for run in ("7f3a9c01", "7f3a9c01.1", "7f3a9c01.2", "7f3a9c01.10", "80000000"):
+        recorded(run)
+    assert runs.find("7f3") == "7f3a9c01.10"
+    assert runs.find("7f3a9c01.0") == "7f3a9c01"
+    assert runs.find("7f3a9c01.1") == "7f3a9c01.1"
+    with pytest.raises(UsageError, match=r"no attempt 7f3a9c01\.3"):
+        runs.find("7f3a9c01.3")
+
+
+def test_who_stops_one_attempt_stops_the_run() -> None:
+    recorded("7f3a9c01")
+    recorded("7f3a9c01.1")
+    assert not runs.is_asked_to_stop("7f3a9c01.1")
+    runs.ask_to_stop("7f3a9c01.1")
+    assert runs.is_asked_to_stop("7f3a9c01")
+
+
+def test_the_beginning_of_an_id_and_a_number_mean_one_attempt() -> None:
+    known = ["7f3a9c01.10", "7f3a9c01", "7f3a9c01.2", "80000000"]
+    assert runs.meant("7f3", known) == ["7f3a9c01", "7f3a9c01.2", "7f3a9c01.10"]
+    assert runs.meant("7f3.2", known) == ["7f3a9c01.2"]
+    assert runs.meant("7f3a9c01.0", known) == ["7f3a9c01"]
+    assert runs.meant("7f3.1", known) == []
+
+
+def test_pruning_never_tears_a_run_from_its_attempts() -> None:
+    ended = Outcome(Status.FAILED, "", 1.0, (), {})
+    for run in ("aaaaaaaa", "aaaaaaaa.1", "bbbbbbbb", "bbbbbbbb.1", "bbbbbbbb.2"):
+        recorded(run).finish(ended)
+    run_paths("bbbbbbbb.2").outcome.unlink()  # Its last attempt is live.
+    runs.prune(keep=1)
+    assert len(runs.ids()) == 5
+    recorded("cccccccc").finish(ended)
+    runs.prune(keep=1)
+    assert {"bbbbbbbb", "bbbbbbbb.1", "bbbbbbbb.2", "cccccccc"} == set(runs.ids())
+
+
+def test_a_disk_that_was_full_for_a_while_leaves_a_record_that_can_be_read() -> None:
+    recorder = recorded("7f3a9c01")
+    recorder.append(Event(101.0, EventKind.ATTACHED))
+    with run_paths("7f3a9c01").events.open("ab") as file:
+        file.write(b'{"time": 102.0, "ki')
+    recorder.append(Event(103.0, EventKind.ATTACHED))  # Goes on in the torn line.
+    recorder.append(Event(104.0, EventKind.ENDED))
+    assert [event.time for event in runs.read("7f3a9c01").events] == [101.0, 104.0]
+
+
+def test_what_cannot_be_written_of_a_run_that_goes_on_is_told_once_and_ends_nothing() -> None:
+    said: list[str] = []
+    recorder = runs.Recorder("7f3a9c01", said.append)  # Its directory is not there.
+    recorder.append(Event(1.0, EventKind.ATTACHED))
+    recorder.attest(Attestation("2026-11-21T00:00:00Z", "0", {}))
+    recorder.finish(Outcome(Status.DONE, "", 1.0, (), {}))
+    assert said == ["the record of this run cannot be written (No such file or directory); the run goes on without it"]
+
+
+def test_a_run_whose_record_cannot_be_begun_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(UsageError, match="the record of the run cannot be written: Not a directory"):
+        runs.begin(plan("7f3a9c01"), "0123456789abcdef", now=100.0)

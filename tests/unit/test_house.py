@@ -1,0 +1,45 @@
+"""Rules of the house that a machine can keep."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.main import VERBS
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
+SKIPPED = {".venv", ".git", "build", "dist", ".pylaunch", ".pytest_cache"}
+
+
+def files(pattern: str) -> list[Path]:
+    return [path for path in ROOT.rglob(pattern) if not SKIPPED & set(path.relative_to(ROOT).parts)]
+
+
+def test_no_module_outgrows_its_subject() -> None:
+    lengths = {path: len(path.read_text().splitlines()) for path in files("*.py")}
+    assert {str(path): length for path, length in lengths.items() if length > 450} == {}
+
+
+def test_tasks_of_a_role_begin_short() -> None:
+    mains = files("tasks/main.yml")
+    assert mains
+    assert [str(path) for path in mains if len(path.read_text().splitlines()) > 40] == []
+
+
+@pytest.mark.parametrize("page", files("*.md"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    targets = [link for link in LINK.findall(page.read_text()) if "://" not in link]
+    assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
+    modules = {path.stem for path in (ROOT / "pylaunch/cli/commands").glob("*.py")} - {"__init__"}
+    assert modules == set(VERBS)
+
+
+def test_no_name_says_nothing() -> None:
+    empty_names = {"util", "utils", "helper", "helpers", "common", "misc"}
+    assert [str(path) for path in files("*.py") if path.stem in empty_names] == []
