@@ -9,6 +9,7 @@ import argparse
 import platform
 
 import torch
+import torch.distributed.nn  # before there is a process group, which it would hold
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from sklearn.datasets import load_digits
@@ -47,6 +48,8 @@ def main() -> None:
         accelerator.print(f"epoch {epoch + 1}/{arguments.epochs}  loss {mean:.4f}", flush=True)
     accelerator.print(f"trained on {accelerator.num_processes} ranks", flush=True)
     accelerator.wait_for_everyone()
+    # Nothing may hold the process group when it is destroyed, or its threads outlive Python: see train_ddp.py.
+    model, optimizer, batches = accelerator.free_memory(model, optimizer, batches)
     accelerator.end_training()
 
 

@@ -7,26 +7,38 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import platform
 
 import deepspeed
 import torch
+import torch.distributed.nn  # before there is a process group, which it would hold
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import TensorDataset
 
 
-def main() -> None:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
     parser.add_argument("--epochs", type=int, default=5, help="times to go through the data (default: %(default)s)")
     parser.add_argument("--local_rank", type=int, default=-1, help="what DeepSpeed's launcher passes")
     deepspeed.add_config_arguments(parser)
-    arguments = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    arguments = parse_arguments()
     if deepspeed.accelerator.get_accelerator().device_name() == "cpu":
         # On CPUs DeepSpeed compiles an op for ranks that share memory, on every host. gloo alone needs no compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.init_distributed()
+    train(arguments)
+    # Nothing may hold a process group when it is destroyed, or its threads outlive Python: see train_ddp.py.
+    gc.collect()
+    deepspeed.comm.destroy_process_group()
+
+
+def train(arguments: argparse.Namespace) -> None:
     torch.manual_seed(20)
     digits = load_digits()
     images = torch.tensor(digits.data, dtype=torch.float32) / 16
@@ -54,7 +66,7 @@ def main() -> None:
     if rank == 0:
         print(f"trained on {world_size} ranks", flush=True)
     deepspeed.comm.barrier()
-    deepspeed.comm.destroy_process_group()
+    engine.destroy()
 
 
 if __name__ == "__main__":

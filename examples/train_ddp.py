@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # before the process group is made: see `main`
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -149,12 +150,17 @@ def train(arguments: argparse.Namespace, device: torch.device) -> None:
             f"trained on {world_size} ranks: held-out accuracy {final:.1%}, checkpoint {arguments.checkpoint}",
             flush=True,
         )
-    # Nobody leaves while another still works. A rank that exits right after its last all-reduce can also be aborted:
-    # gloo's thread may still hold that tensor when the interpreter goes away.
-    dist.barrier()
+    dist.barrier()  # nobody leaves while another still works
 
 
 def main() -> None:
+    """Train, and leave no thread of gloo behind.
+
+    A thread that still lets go of a tensor while Python goes away is aborted, and the rank with it (PyTorch issue
+    190489). Destroying the process group ends the threads, if nothing else holds it: the model in its
+    DistributedDataParallel is gone by then, and `torch.distributed.nn`, whose functions keep the group that exists when
+    they are imported, was imported before there was one.
+    """
     arguments = parse_arguments()
     local_rank = int(os.environ["LOCAL_RANK"])
     if torch.cuda.is_available():

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from signal import Signals
 
+AT_EXIT = "terminate called without an active exception"
+"""What C++ says when a thread cannot go on, which Python does to those that come to it while it goes away.
+
+PyTorch issue 190489: a thread of gloo that still lets go of a tensor when its rank is done.
+"""
+AT_EXIT_SAID = "a thread was still at work as it ended; with gloo see docs/guides/frameworks.md"
+
 
 class Status(Enum):
     """The one word for a run."""
@@ -50,8 +57,12 @@ class RankEnd:
     def how(self) -> str:
         """What it did, in words: "exited with code 1", "was killed by SIGKILL after step 20"."""
         after = "" if self.step is None or self.exit_code == 0 else f" after step {self.step}"
-        raised = f": {self.error}" if self.error else ""
-        return f"{self._end}{after}{raised}"
+        why = self.error or (AT_EXIT_SAID if self._aborted_at_exit else "")
+        return f"{self._end}{after}{f': {why}' if why else ''}"
+
+    @property
+    def _aborted_at_exit(self) -> bool:
+        return self.signal == Signals.SIGABRT and any(AT_EXIT in line for line in self.last_lines)
 
     @property
     def _end(self) -> str:

@@ -36,6 +36,14 @@ if sys.argv[1] == "exit":
 multihost_utils.sync_global_devices("never")
 """
 JAX_FAILS_LINE = JAX_FAILS.splitlines().index('    raise RuntimeError("loss is NaN")') + 1
+LEAVING = """
+import atexit, os, runpy, sys
+def say():
+    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    print("left behind:", sum("gloo" in name for name in names), "threads of gloo", flush=True)
+atexit.register(say)
+runpy.run_path(@@, run_name="__main__")
+"""
 MEETING = """
 import sys
 import {framework}
@@ -68,6 +76,11 @@ def script(lab: Lab, name: str, text: str) -> str:
     return str(path)
 
 
+def leaving(lab: Lab, example: str) -> str:
+    """A script that runs the example, then counts the threads that could abort its rank while Python goes away."""
+    return script(lab, f"leaving_{example}", LEAVING.replace("@@", repr(str(EXAMPLES / example))))
+
+
 @pytest.fixture(scope="module")
 def unequal(framework_lab: Lab) -> Path:
     """An inventory with two devices on the first node and one, of another number, on the second."""
@@ -94,10 +107,11 @@ def test_every_rank_sees_the_devices_that_the_plan_gives_its_node(
 
 def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
     checkpoint = framework_lab.inventory.parent / "direct.pt"
-    words = (str(EXAMPLES / "train_ddp.py"), "--epochs", "3", "--checkpoint", str(checkpoint))
+    words = (leaving(framework_lab, "train_ddp.py"), "--epochs", "3", "--checkpoint", str(checkpoint))
     run = start(framework_lab, "direct", "--", *words)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "trained on 2 ranks" in run.stdout
+    assert run.stdout.count("left behind: 0 threads of gloo") == 2
     must_be_clean(framework_lab)
 
 
@@ -130,11 +144,13 @@ def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(framework
 
 def test_accelerate_makes_one_world_of_unequal_machines(framework_lab: Lab, unequal: Path) -> None:
     """Its own launcher runs 2 of 3 processes, or two worlds of one machine each."""
-    words = ("--env", "ACCELERATE_USE_CPU=true", "--", str(EXAMPLES / "accelerate_train.py"), "--epochs", "2")
+    example = leaving(framework_lab, "accelerate_train.py")
+    words = ("--env", "ACCELERATE_USE_CPU=true", "--", example, "--epochs", "2")
     run = start(framework_lab, "accelerate", *words, inventory=unequal)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "rank 2 of 3 on n2: MULTI_CPU, cpu" in run.stdout
     assert "trained on 3 ranks" in run.stdout
+    assert run.stdout.count("left behind: 0 threads of gloo") == 3
 
 
 def test_accelerate_on_machines_without_devices_is_one_world_and_says_that_it_uses_cpus(framework_lab: Lab) -> None:
@@ -146,10 +162,12 @@ def test_accelerate_on_machines_without_devices_is_one_world_and_says_that_it_us
 
 def test_deepspeed_trains_with_its_configuration_and_without_its_launcher(framework_lab: Lab) -> None:
     config = ("--deepspeed", "--deepspeed_config", str(EXAMPLES / "deepspeed.json"))
-    run = start(framework_lab, "deepspeed", "--", str(EXAMPLES / "deepspeed_train.py"), *config, "--epochs", "2")
+    words = (leaving(framework_lab, "deepspeed_train.py"), *config, "--epochs", "2")
+    run = start(framework_lab, "deepspeed", "--", *words)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "rank 1 of 2 on n2: ZeRO 1" in run.stdout
     assert "trained on 2 ranks" in run.stdout
+    assert run.stdout.count("left behind: 0 threads of gloo") == 2
     must_be_clean(framework_lab)
 
 
