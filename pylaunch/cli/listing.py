@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pylaunch.cli import console
-from pylaunch.launch.attach import Standing, ask
+from pylaunch.launch.attach import Question, Standing, ask
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event, RunRecord
@@ -36,17 +37,26 @@ class Quiet:
         """Nobody waits."""
 
 
-def standing(record: RunRecord) -> Standing:
-    """How `record`'s run stands. Asks its nodes when the record does not know the end, and keeps what it learns
-    unless a controller is in charge of it."""
-    if record.outcome is not None:
-        return Standing((), record.outcome)
-    is_led = controller(record.plan.run) is not None
-    recorder = None if is_led else Recorder(record.plan.run, console.say)
-    answer = ask(record, Quiet(recorder), is_led=is_led)
-    if answer.outcome is not None and recorder is not None:
-        recorder.finish(answer.outcome)
-    return answer
+def standings(records: Sequence[RunRecord]) -> list[Standing]:
+    """How the runs of `records` stand. Asks the nodes of all whose records do not know the end, at once.
+
+    What is learnt is kept, unless a controller is in charge of the run.
+    """
+    unknown = [record for record in records if record.outcome is None]
+    recorders = [
+        None if controller(record.plan.run) is not None else Recorder(record.plan.run, console.say)
+        for record in unknown
+    ]
+    asked = [
+        Question(record, Quiet(recorder), is_led=recorder is None)
+        for record, recorder in zip(unknown, recorders, strict=True)
+    ]
+    answers = {}
+    for record, recorder, answer in zip(unknown, recorders, ask(asked), strict=True):
+        answers[record.plan.run] = answer
+        if answer.outcome is not None and recorder is not None:
+            recorder.finish(answer.outcome)
+    return [answers.get(record.plan.run) or Standing((), record.outcome) for record in records]
 
 
 def word(answer: Standing) -> str:

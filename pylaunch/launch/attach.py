@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.follow import Follower, rank_streams
 from pylaunch.launch.link import Agent, AgentAbsentError, Link, RunUnknownError
-from pylaunch.launch.run import on_fleet
+from pylaunch.launch.run import on_fleet, with_fleet
 from pylaunch.launch.skipped import LIVE_LAG, told
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.hostset import fold
@@ -129,12 +130,28 @@ class Standing:
     outcome: Outcome | None
 
 
-def ask(record: RunRecord, watcher: Watcher, *, is_led: bool) -> Standing:
-    """How a run without an outcome stands, asked of its nodes now. One that is over gets its outcome this way.
+@dataclass(frozen=True)
+class Question:
+    """Which run to ask for, and who hears what is learnt."""
 
-    When a controller leads it, nodes that know nothing of it may not have heard of it yet.
-    """
-    absent = "starting" if is_led and not record.has_started else "finished"
+    record: RunRecord
+    watcher: Watcher
+    is_led: bool
+    """A controller leads it: nodes that know nothing of it may not have heard of it yet."""
+
+
+def ask(questions: Sequence[Question]) -> list[Standing]:
+    """How runs without an outcome stand, asked of their nodes now, all at once. One that is over gets its outcome."""
+
+    async def ask_all() -> list[Standing]:
+        return await asyncio.gather(*map(_ask, questions))
+
+    return asyncio.run(ask_all())
+
+
+async def _ask(question: Question) -> Standing:
+    record = question.record
+    absent = "starting" if question.is_led and not record.has_started else "finished"
 
     async def work(fleet: Fleet) -> Standing:
         names = [node.host.name for node in record.plan.nodes]
@@ -142,14 +159,14 @@ def ask(record: RunRecord, watcher: Watcher, *, is_led: bool) -> Standing:
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
             return Standing(nodes, None)
-        follower = Follower(record.plan, fleet, watcher, streams=[])
+        follower = Follower(record.plan, fleet, question.watcher, streams=[])
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()
         ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
         return Standing(nodes, replace(outcome, ended_at=ended_at))
 
-    return on_fleet(record.plan, _agent(record), work)
+    return await with_fleet(record.plan, _agent(record), work)
 
 
 def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:

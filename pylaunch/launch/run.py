@@ -78,10 +78,9 @@ def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:
 
 
 def on_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
-    """Do `work` with connections to the nodes of `plan`; they are closed whatever happens."""
+    """The same as `with_fleet`, from outside of any loop; SIGINT and SIGTERM interrupt the fleet."""
 
-    async def with_fleet() -> T:
-        fleet = Fleet(plan.cluster, agent, plan.run)
+    async def interruptible(fleet: Fleet) -> T:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, fleet.interrupt)
         loop.add_signal_handler(signal.SIGTERM, fleet.interrupt)
@@ -90,6 +89,14 @@ def on_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             loop.remove_signal_handler(signal.SIGTERM)
-            await fleet.close()
 
-    return asyncio.run(with_fleet())
+    return asyncio.run(with_fleet(plan, agent, interruptible))
+
+
+async def with_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
+    """Do `work` with connections to the nodes of `plan`; they are closed whatever happens."""
+    fleet = Fleet(plan.cluster, agent, plan.run)
+    try:
+        return await work(fleet)
+    finally:
+        await fleet.close()

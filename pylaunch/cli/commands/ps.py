@@ -9,7 +9,7 @@ import click
 
 from pylaunch.cli import console, options
 from pylaunch.cli.finding import adopt_all
-from pylaunch.cli.listing import duration, row, standing
+from pylaunch.cli.listing import duration, row, standings
 from pylaunch.errors import ExitCode
 from pylaunch.store import runs
 
@@ -23,13 +23,12 @@ def command(*, everything: bool, inventory: Path | None, as_json: bool) -> int:
     if inventory is not None:
         adopt_all(inventory, past=everything)
     now = time.time()
-    rows = []
-    for record in runs.readable(console.say):
-        if record.outcome is not None and not everything:
-            continue
-        answer = standing(record)
-        if everything or answer.outcome is None:
-            rows.append(row(record, answer, now))
+    records = [record for record in runs.readable(console.say) if everything or record.outcome is None]
+    rows = [
+        row(record, answer, now)
+        for record, answer in zip(records, standings(records), strict=True)
+        if everything or answer.outcome is None
+    ]
     if as_json:
         console.json_data(rows)
         return ExitCode.DONE

@@ -9,7 +9,7 @@ import click
 
 from pylaunch.cli import console, options
 from pylaunch.cli.finding import find
-from pylaunch.cli.listing import duration, row, standing
+from pylaunch.cli.listing import duration, row, standings
 from pylaunch.cli.live import counted, show_outcome
 from pylaunch.cli.watching import is_settled, watch_attempts
 from pylaunch.errors import ExitCode
@@ -38,7 +38,7 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
             console.say(f"run {record.plan.run} goes on")
             return ExitCode.DONE
         record = last
-    answer = standing(record)
+    (answer,) = standings([record])
     if as_json:
         (console.json_line if watch else console.json_data)(_data(record, answer))
     else:
