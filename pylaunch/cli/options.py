@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pylaunch.errors import UsageError
+from pylaunch.model.job import RankOrder
 from pylaunch.model.since import parse_since
 from pylaunch.model.size import parse_size
 
@@ -27,6 +28,13 @@ nodes_know = click.option(
 )
 limit = click.option("--limit", metavar="HOSTS", help="Only these hosts or groups: n1,n3 or gpu[01-03,07].")
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+rank_order = click.option(
+    "--rank-order",
+    type=click.Choice([order.value for order in RankOrder]),
+    default=RankOrder.INVENTORY.value,
+    show_default=True,
+    help="Which hosts get neighbouring ranks; topology: those that stand together, as the inventory says.",
+)
 run = click.argument("run", required=False, metavar="[RUN]")
 
 

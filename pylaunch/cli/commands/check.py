@@ -15,8 +15,8 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding
-from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
-from pylaunch.model.plan import plan_run
+from pylaunch.model.job import USUAL_PORT, Framework, JobSpec, RankOrder
+from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.preflight import suite
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.result import Result, junit, result
@@ -42,6 +42,7 @@ Examples:
 @click.option("--skip", metavar="IDS", help="Not these checks or subjects.")
 @click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
 @click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
+@options.rank_order
 @click.option("--nproc-per-node", type=int, metavar="N", help="Ranks on each node.  [default: one per device]")
 @click.option(
     "--framework",
@@ -78,8 +79,9 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
         suite.CHECKS, only=options.words(asked["only"]), skip=options.words(asked["skip"]), deep=asked["deep"]
     )
     cluster = load_cluster(inventory, limit=limit)
-    wanted = _wanted(cluster, words, asked)
-    cluster = cluster.only(cluster.names[: asked["nodes"]])
+    plan = plan_run(cluster, _job(words, asked), "check")
+    wanted = _wanted(plan, words, asked)
+    cluster = replace(cluster, hosts=tuple(node.host for node in plan.nodes))
     found = run_checks(cluster, wanted, checks)
     if asked["fix"]:
         found = _fixed(cluster, wanted, checks, found, sure=asked["yes"])
@@ -100,14 +102,14 @@ def run_checks(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...]) -> R
     return result(survey, checks, suite.judge(survey, checks), time.monotonic() - begun)
 
 
-def _wanted(cluster: Cluster, words: tuple[str, ...], asked: dict[str, Any]) -> Wanted:
-    """What the run would need; without a script, only what was named."""
+def _job(words: tuple[str, ...], asked: dict[str, Any]) -> JobSpec:
     job = JobSpec(
         command=words or ("",),
         framework=Framework(asked["framework"]),
         workdir=asked["workdir"] or str(Path.cwd()),
         ranks_per_node=asked["nproc_per_node"],
         nodes=asked["nodes"],
+        rank_order=RankOrder(asked["rank_order"]),
         python=asked["python"],
         rendezvous_port=asked["port"],
     )
@@ -116,8 +118,13 @@ def _wanted(cluster: Cluster, words: tuple[str, ...], asked: dict[str, Any]) -> 
     relative = [each for each in asked["files"] if not each.startswith("/")]
     if relative and not words and not asked["workdir"]:
         raise UsageError(f"--file {relative[0]}: relative paths start at the working directory", hint="--workdir DIR")
+    return job
+
+
+def _wanted(plan: RunPlan, words: tuple[str, ...], asked: dict[str, Any]) -> Wanted:
+    """What the run would need; without a script, only what was named."""
     wanted = wanted_by(
-        plan_run(cluster, job, "check"),
+        plan,
         files=asked["files"],
         checkpoint_dir=asked["checkpoint_dir"],
         infiniband=asked["infiniband"],

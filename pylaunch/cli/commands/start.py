@@ -57,13 +57,7 @@ Examples:
     show_default=True,
     help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
 )
-@click.option(
-    "--rank-order",
-    type=click.Choice([order.value for order in RankOrder]),
-    default=RankOrder.INVENTORY.value,
-    show_default=True,
-    help="Which hosts get neighbouring ranks; topology: those that stand together, as the inventory says.",
-)
+@options.rank_order
 @click.option(
     "--framework",
     type=click.Choice([AUTO, *(framework.value for framework in Framework)]),
