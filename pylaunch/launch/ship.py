@@ -6,10 +6,10 @@ import asyncio
 import json
 import signal
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pylaunch.launch.fleet import CONNECTING, Fleet
 from pylaunch.launch.tree import CHUNK, Tree
@@ -17,6 +17,11 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.size import shown_size
 from pylaunch.transport.process import Child, describe_exit
+
+T = TypeVar("T")
+
+SILENT_S = 120.0
+"""A node that for so long takes no more of what is sent, or does not answer, is given up: its disk hangs."""
 
 _BLOCK = 512
 
@@ -64,7 +69,7 @@ def told(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterat
 async def _ship(tree: Tree, child: Child) -> Shipped:
     try:
         try:
-            await child.send(tree.manifest.encoded)
+            await _in_time(child.send(tree.manifest.encoded))
         except ConnectionError:
             raise await _why(child) from None
         answer = await _answer(child)
@@ -87,10 +92,10 @@ async def _send(child: Child, directory: Path, files: Iterable[File]) -> None:
         for file in files:
             header = tarfile.TarInfo(file.digest)
             header.size = file.size
-            await child.send(header.tobuf())
+            await _in_time(child.send(header.tobuf()))
             await _send_content(child, directory, file)
-            await child.send(bytes(-file.size % _BLOCK))
-        await child.send(bytes(2 * _BLOCK))
+            await _in_time(child.send(bytes(-file.size % _BLOCK)))
+        await _in_time(child.send(bytes(2 * _BLOCK)))
     except ConnectionError:
         return  # It has said why, or its end will.
 
@@ -100,7 +105,7 @@ async def _send_content(child: Child, directory: Path, file: File) -> None:
     try:
         with (directory / file.path).open("rb") as source:
             while left and (chunk := source.read(min(CHUNK, left))):
-                await child.send(chunk)
+                await _in_time(child.send(chunk))
                 left -= len(chunk)
     except (FileNotFoundError, PermissionError):
         pass  # It was there and could be read, so it is not what it was.
@@ -108,8 +113,15 @@ async def _send_content(child: Child, directory: Path, file: File) -> None:
         raise NotShippedError(f"{file.path} changed while it was being shipped")
 
 
+async def _in_time(step: Awaitable[T]) -> T:
+    try:
+        return await asyncio.wait_for(step, SILENT_S)
+    except TimeoutError:
+        raise NotShippedError(f"it took no more of the code for {SILENT_S:g} s; does its disk answer?") from None
+
+
 async def _answer(child: Child) -> dict[str, Any]:
-    line = await child.readline()
+    line = await _in_time(child.readline())
     if not line:
         raise await _why(child)
     try:

@@ -155,3 +155,17 @@ def test_a_manifest_that_was_lost_with_the_power_stops_no_code_from_coming(node:
     shipped(node, read_tree(work))
     (node.root / "trees" / "r1.json").write_bytes(b"")
     assert shipped(node, read_tree(work), "r2").path.endswith("/r2")
+
+
+@pytest.mark.parametrize("program", [("sleep", "60"), ("sh", "-c", "cat > /dev/null; exec sleep 60")])
+def test_a_node_that_takes_or_answers_nothing_is_given_up(
+    program: tuple[str, ...], work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ship, "SILENT_S", 0.2)
+
+    async def once() -> Shipped:
+        async with asyncio.timeout(20):
+            return await ship._ship(read_tree(work), await spawn(program))
+
+    with pytest.raises(NotShippedError, match=r"took no more of the code for 0\.2 s"):
+        asyncio.run(once())
