@@ -28,7 +28,12 @@ from pylaunch.model.cluster import Cluster
 
 HERE = Path(__file__).parent / "first_line"
 PORT = 29400
-TIMEOUT_S = 300.0
+TIMEOUT_S = 90.0
+
+
+class NoFirstLineError(Exception):
+    """Why a contender did not start the job."""
+
 
 Contender = Callable[[int], list[str]]
 """The words that start the job on the first so many nodes."""
@@ -71,8 +76,13 @@ def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int
     print(f"seconds, median and worst of {runs}")
     for size in sizes:
         for turn in range(runs + 1):
-            for name, contender in contenders.items():
-                took = first_line(contender(size), size, work)
+            for name in tuple(contenders):
+                try:
+                    took = first_line(contenders[name](size), size, work)
+                except NoFirstLineError as error:
+                    print(f"{name:34}{size:>3} nodes: {error}", flush=True)
+                    del contenders[name], seconds[name]
+                    continue
                 if turn > 0:  # The first round warms connections and file caches.
                     seconds[name][size].append(took)
         for name in contenders:
@@ -86,12 +96,18 @@ def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int
 
 
 def first_line(words: list[str], ranks: int, directory: Path) -> float:
-    """Seconds from starting `words` in `directory`, where contenders write what they like, to the last first line."""
+    """Seconds from starting `words` in `directory`, where contenders write what they like, to the last first line.
+
+    Raises NoFirstLineError when not every rank has one in time.
+    """
     enter = time.time()
-    ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    try:
+        ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise NoFirstLineError(f"not within {TIMEOUT_S:g} s") from None
     found = [line.partition("FIRST ")[2].split() for line in ended.stdout.splitlines() if "FIRST " in line]
     if len(found) != ranks:
-        raise SystemExit(f"{words[0]}: {len(found)} of {ranks} ranks came up\n{ended.stdout}{ended.stderr}")
+        raise NoFirstLineError(f"{len(found)} of {ranks} ranks came up\n{ended.stdout}{ended.stderr}")
     return max(float(when) for _, when in found) - enter
 
 
