@@ -20,7 +20,7 @@ from pylaunch.transport.process import Child, describe_exit
 
 T = TypeVar("T")
 
-SILENT_S = 120.0
+SILENT_S = 300.0
 """A node that for so long takes no more of what is sent, or does not answer, is given up: its disk hangs."""
 
 _BLOCK = 512
