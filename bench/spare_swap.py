@@ -54,9 +54,8 @@ def swapped(lab: Lab, state: Path) -> tuple[float, float]:
             off = time.time()
             if started.wait(timeout=120) != 0:
                 raise SystemExit("the run did not go on")
-    first, second = sorted((state / "pylaunch" / "runs").glob("*/plan.json"), key=lambda path: path.stat().st_mtime)[
-        -2:
-    ]
+    plans = (state / "pylaunch" / "runs").glob("*/plan.json")
+    first, second = sorted(plans, key=lambda path: path.stat().st_mtime)[-2:]
     stopped = next(event["time"] for event in events(first) if event["kind"] == "stop_asked")
     started_again = max(event["time"] for event in events(second) if event["kind"] == "rank_started")
     return stopped - off, started_again - off

@@ -38,7 +38,7 @@ class Quiet:
 
 
 def standings(records: Sequence[RunRecord]) -> list[Standing]:
-    """How the runs of `records` stand. Asks the nodes of all whose records do not know the end, at once.
+    """How the runs of `records` stand. Asks the nodes of all whose records do not know the end.
 
     What is learnt is kept, unless a controller is in charge of the run.
     """

@@ -21,6 +21,9 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 
+ASKED_AT_ONCE = 4
+"""Runs whose nodes are asked at the same time: sshd allows ten sessions on a connection, and live runs have theirs."""
+
 
 @dataclass(frozen=True)
 class NodeState:
@@ -141,10 +144,16 @@ class Question:
 
 
 def ask(questions: Sequence[Question]) -> list[Standing]:
-    """How runs without an outcome stand, asked of their nodes now, all at once. One that is over gets its outcome."""
+    """How runs without an outcome stand, asked of their nodes now. One that is over gets its outcome this way."""
 
     async def ask_all() -> list[Standing]:
-        return await asyncio.gather(*map(_ask, questions))
+        room = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def in_turn(question: Question) -> Standing:
+            async with room:
+                return await _ask(question)
+
+        return await asyncio.gather(*map(in_turn, questions))
 
     return asyncio.run(ask_all())
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
-from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, program
+from pylaunch.probe.ask import Answered, Unreachable, ask, parted, program
 
 _SUBJECTS = ("occupants", "gpu", "lease")
 """Modules of `agent/readers`."""
@@ -113,16 +113,7 @@ def _ask(cluster: Cluster, last: Mapping[str, str]) -> tuple[dict[str, Answered]
     begin = 'frame = sys.modules["pylaunch.agent.readers.frame"]\n'
     modules = ("readers.frame", *(f"readers.{name}" for name in _SUBJECTS), "sweep")
     programs = {name: program(modules, begin + words) for name, words in last.items()}
-    answers, unreachable = {}, {}
-    for name, answered in ask(cluster, programs).items():
-        match answered:
-            case Unreachable():
-                unreachable[name] = answered
-            case NoPython():
-                unreachable[name] = Unreachable(f"no Python at {answered.path}", "pylaunch provision installs it")
-            case _:
-                answers[name] = answered
-    return answers, unreachable
+    return parted(ask(cluster, programs))
 
 
 def _view(readings: Mapping[str, Any]) -> HostView:

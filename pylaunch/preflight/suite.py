@@ -32,7 +32,7 @@ from pylaunch.preflight.checks import (
 )
 from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
-from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, program
+from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, program
 from pylaunch.transport.process import Together
 
 CHECKS: tuple[Check, ...] = (
@@ -122,15 +122,8 @@ def _survey(
         name: _program({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
-    looks, unreachable = {}, {}
-    for name, answered in ask_all(cluster, programs).items():
-        match answered:
-            case Unreachable():
-                unreachable[name] = answered
-            case NoPython():
-                unreachable[name] = Unreachable(f"no Python at {answered.path}", "pylaunch provision installs it")
-            case _:
-                looks[name] = _look(answered)
+    answers, unreachable = parted(ask_all(cluster, programs))
+    looks = {name: _look(answered) for name, answered in answers.items()}
     return Survey(cluster, wanted, looks, unreachable)
 
 

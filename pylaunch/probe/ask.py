@@ -53,6 +53,22 @@ Answered = Mapping[str, Any]
 """The JSON object that the program printed."""
 
 
+def parted(
+    answers: Mapping[str, Answered | Unreachable | NoPython],
+) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
+    """What was answered, and by whom nothing: a host without Python, for those to whom it is no different, too."""
+    answered, unreachable = {}, {}
+    for name, answer in answers.items():
+        match answer:
+            case Unreachable():
+                unreachable[name] = answer
+            case NoPython():
+                unreachable[name] = Unreachable(f"no Python at {answer.path}", "pylaunch provision installs it")
+            case _:
+                answered[name] = answer
+    return answered, unreachable
+
+
 def program(modules: Iterable[str], last: str) -> bytes:
     """A script that loads `modules` of `pylaunch.agent` ("facts", "readers.host") with all of it that they import, and
     then does `last`, in which they are found in `sys.modules`."""
