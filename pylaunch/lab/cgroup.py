@@ -61,9 +61,9 @@ class Cgroup:
     def processes(self) -> list[int]:
         """Process ids, the whole tree."""
         pids: list[int] = []
-        for path in self.directory.rglob("cgroup.procs"):
+        for directory in self._tree():
             with contextlib.suppress(OSError):
-                pids += [int(line) for line in path.read_text().split()]
+                pids += [int(line) for line in (directory / "cgroup.procs").read_text().split()]
         return pids
 
     def freeze(self) -> None:
@@ -91,13 +91,16 @@ class Cgroup:
     def _gone(self) -> bool:
         # A node that was about to start can join after it was found empty: killing goes on until the cgroup is removed.
         self._kill()
-        for path in sorted(self.directory.rglob("*"), reverse=True):
-            if path.is_dir():
-                with contextlib.suppress(OSError):
-                    path.rmdir()
-        with contextlib.suppress(OSError):
-            self.directory.rmdir()
+        for directory in reversed(self._tree()):
+            with contextlib.suppress(OSError):
+                directory.rmdir()
         return not self.directory.exists()
+
+    def _tree(self) -> list[Path]:
+        """The directory and all below it, parents first. A node's services come and go while it is read:
+        what has gone by then is passed over, which Path.rglob does not do.
+        """
+        return [Path(here) for here, _, _ in os.walk(self.directory)]
 
     def _kill(self) -> None:
         if not self.is_populated:

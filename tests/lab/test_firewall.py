@@ -286,8 +286,10 @@ def kill_with_descendants(controller: subprocess.Popen[str]) -> None:
     """As when the controller loses power: neither it nor an Ansible of its own goes on."""
     doomed = [controller.pid]
     for pid in doomed:
-        for children in Path("/proc", str(pid), "task").glob("*/children"):
-            doomed += [int(child) for child in children.read_text().split()]
+        # What ends by itself meanwhile has no children left to be found.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for children in Path("/proc", str(pid), "task").glob("*/children"):
+                doomed += [int(child) for child in children.read_text().split()]
     for pid in doomed if controller.poll() is None else ():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
