@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 
-from pylaunch.agent import clean, record, relay, trees, wire
+from pylaunch.agent import clean, hold, record, relay, trees, wire
 from pylaunch.agent.crew import archive
 from pylaunch.agent.layout import AgentError, NodeRoot, UnknownRunError, default_root, open_root
 
@@ -42,12 +42,13 @@ def _parser() -> argparse.ArgumentParser:
         ("attach", "talk to the supervisor of a run, or to what is left of the run"),
         ("runs", "the runs that this node knows, live and past"),
         ("ship", "receive the code of a run"),
+        ("hold", "keep devices for a run while somebody listens"),
         ("clean", "remove what dead runs left"),
         ("node", "install this archive under the root, and clean"),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("--root", default=default_root(), help="node root; {user} becomes the numeric user id")
-        if name in ("open", "attach", "ship"):
+        if name in ("open", "attach", "ship", "hold"):
             verb.add_argument("--run", required=True, help="id of the run")
         if name in ("clean", "node"):
             verb.add_argument("--dry-run", action="store_true", help="change nothing")
@@ -61,6 +62,8 @@ def _obey(arguments: argparse.Namespace, root: NodeRoot) -> int:
         return relay.attach(root, arguments.run, version())
     if arguments.verb == "ship":
         return trees.serve(root, arguments.run)
+    if arguments.verb == "hold":
+        return hold.serve(root, arguments.run)
     if arguments.verb == "hello":
         print(json.dumps(_hello(root)))
     elif arguments.verb == "runs":

@@ -32,13 +32,16 @@ class Holder:
     since: float
     devices: list[int]
     pid: int
+    is_spare: bool = False
+    """It is kept for a node of that run that may fail; nothing runs on it."""
 
     def __str__(self) -> str:
         if self.run == PROBE:
             return f"pylaunch check of {self.user} (pid {self.pid})"
         if not self.run:
             return f"pid {self.pid} of {self.user}"
-        return f"run {self.run} of {self.user} since {time.strftime('%H:%M', time.localtime(self.since))}"
+        since = time.strftime("%H:%M", time.localtime(self.since))
+        return f"run {self.run} of {self.user} since {since}{' (as a spare)' if self.is_spare else ''}"
 
 
 def device_name(index: int, root: str, default_root: str) -> str:
@@ -72,14 +75,17 @@ def take(name: str) -> socket.socket | Holder:
     return Holder("", "somebody who never answers", 0.0, [], 0)
 
 
-def answer(lease: socket.socket, run: str, devices: list[int], since: float) -> None:
+def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
     """Tell who asks who we are."""
     try:
         asking, _ = lease.accept()
     except BlockingIOError:
         return
     with asking:
-        body = {"run": run, "user": user_name(os.getuid()), "since": since, "devices": devices, "pid": os.getpid()}
+        body = {
+            "run": run, "user": user_name(os.getuid()), "since": since, "devices": devices, "pid": os.getpid(),
+            "spare": is_spare,
+        }  # fmt: skip
         try:
             asking.sendall(json.dumps(body).encode())
         except OSError:
@@ -98,7 +104,8 @@ def holder(name: str) -> Holder | None:
         try:
             pid, uid, _ = _UCRED.unpack(asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
             said = json.loads(asking.recv(4096))
-            return Holder(str(said["run"]), user_name(uid), float(said["since"]), list(said["devices"]), pid)
+            since, is_spare = float(said["since"]), bool(said.get("spare", False))
+            return Holder(str(said["run"]), user_name(uid), since, list(said["devices"]), pid, is_spare)
         except (OSError, ValueError, KeyError, TypeError):
             return Holder("", user_name(uid), 0.0, [], pid)
 

@@ -107,7 +107,7 @@ class Link:
 
     async def why_it_ended(self) -> str:
         """In words, once it has."""
-        return _reason(self.host, await self._child.wait()).reason
+        return why_ended(self.host, await self._child.wait()).reason
 
 
 @dataclass(frozen=True)
@@ -183,10 +183,11 @@ async def _explain(host: Host, child: Child) -> Exception:
     ended = await child.wait()
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError()
-    return _reason(host, ended)
+    return why_ended(host, ended)
 
 
-def _reason(host: Host, ended: Completed) -> LinkError:
+def why_ended(host: Host, ended: Completed) -> LinkError:
+    """In words, for a connection to `host` that is over."""
     if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
         return LinkError(failure.reason, failure.hint)
     if ended.returncode == PYTHON_ABSENT:

@@ -16,6 +16,7 @@ from pylaunch.launch.install import installer
 from pylaunch.launch.link import Agent
 from pylaunch.launch.queue import Turn, in_turn
 from pylaunch.launch.session import NodesRefusedError, Session
+from pylaunch.launch.standby import standing_by
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
@@ -55,12 +56,14 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
         async with in_turn(what.turn, what.plan, fleet, watcher):
             await session.prepare(installer(what.plan, what.archive))
         await session.unless_interrupted(on_ready(session.essentials))
-        start = await session.release()
-        on_start(start.phases, start.skew, start.skew_uncertainty)
-        streams = rank_streams(what.plan) if what.relays_output else []
-        return await Follower(what.plan, fleet, watcher, streams=streams).follow()
+        async with standing_by(what.plan, agent, watcher):
+            start = await session.release()
+            on_start(start.phases, start.skew, start.skew_uncertainty)
+            streams = rank_streams(what.plan) if what.relays_output else []
+            return await Follower(what.plan, fleet, watcher, streams=streams).follow()
 
-    return on_fleet(what.plan, Agent(what.archive.version), start_and_follow)
+    agent = Agent(what.archive.version)
+    return on_fleet(what.plan, agent, start_and_follow)
 
 
 def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:

@@ -1,0 +1,42 @@
+"""`hold`: a spare of a run stands ready. It keeps the devices it would use for as long as somebody listens.
+
+controller                          this process
+{"devices": [0, 1]}       ──►
+                          ◄──       {"held": true}, or {"taken": [who has what]} and the end
+end of input              ──►       everything is given back
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import sys
+import time
+from typing import List
+
+from pylaunch.agent import leases
+from pylaunch.agent.layout import NodeRoot, default_root
+
+
+def serve(root: NodeRoot, run: str) -> int:
+    """Hold what stdin orders for `run` until stdin ends; the exit code."""
+    devices = sorted(json.loads(sys.stdin.buffer.readline())["devices"])
+    since = time.time()
+    held: List[socket.socket] = []
+    taken: List[str] = []
+    for index in devices:
+        lease = leases.take(leases.device_name(index, root.path, default_root()))
+        if isinstance(lease, leases.Holder):
+            taken.append("device %d is leased to %s" % (index, lease))
+        else:
+            held.append(lease)
+    print(json.dumps({"taken": taken} if taken else {"held": True}), flush=True)
+    while not taken:
+        ready, _, _ = select.select([sys.stdin, *held], [], [])
+        if sys.stdin in ready and not os.read(sys.stdin.fileno(), 1):
+            break
+        for lease in held:
+            leases.answer(lease, run, devices, since, is_spare=True)
+    return 0

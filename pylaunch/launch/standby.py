@@ -1,0 +1,112 @@
+"""Spares that stand ready while a run goes on: a process of the agent on each keeps its devices for the run.
+
+It lives as long as its connection: a spare that is lost, or that somebody else took first, is told when that happens
+and not when it is needed, and is called again until it stands ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections.abc import AsyncIterator
+
+from pylaunch.launch.link import AGENT_ABSENT, HELLO_TIMEOUT_S, Agent, enter, why_ended
+from pylaunch.launch.watcher import Watcher
+from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
+from pylaunch.transport import ssh
+from pylaunch.transport.process import Child, spawn
+
+RETRY_S = 30.0
+"""Between two calls of a spare that does not stand ready."""
+
+LEAVE_S = 2.0
+"""What a spare may take to give its devices back, before we hang up on it."""
+
+
+@contextlib.asynccontextmanager
+async def standing_by(plan: RunPlan, agent: Agent, watcher: Watcher) -> AsyncIterator[None]:
+    """Keep the spares of `plan` ready for the length of the body. The body waits for none of them."""
+    keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, watcher).keep()) for node in standby(plan).nodes]
+    try:
+        yield
+    finally:
+        for keeper in keepers:
+            keeper.cancel()
+        await asyncio.gather(*keepers, return_exceptions=True)
+
+
+class _Keeper:
+    """Keeps one spare."""
+
+    def __init__(self, plan: RunPlan, node: NodePlan, agent: Agent, watcher: Watcher) -> None:
+        self._host = node.host
+        self._known_hosts = plan.known_hosts
+        self._words = enter(node.host, agent, "hold", base_of(plan.run))
+        self._order = json.dumps({"devices": list(node.devices)}).encode() + b"\n"
+        self._watcher = watcher
+        self._trouble = ""
+        """Why it does not stand ready, as told last."""
+
+    async def keep(self) -> None:
+        """Until cancelled."""
+        while True:
+            trouble = await self._hold()
+            if trouble != self._trouble:
+                self._trouble = trouble
+                self._watcher.phase(f"note: spare {self._host.name} does not stand ready: {trouble}")
+            await asyncio.sleep(RETRY_S)
+
+    async def _hold(self) -> str:
+        """Hold it for as long as that lasts; what ended it, or was in the way."""
+        try:
+            child = await spawn(ssh.command(self._host, self._known_hosts, self._words))
+        except OSError as error:
+            return f"ssh cannot be started: {error.strerror}"
+        leave_s = 0.0
+        try:
+            answer = await self._answer(child)
+            if answer is None:
+                return f"no answer within {HELLO_TIMEOUT_S:g} s"
+            if not answer.startswith(b'{"held"'):
+                return await self._refusal(child, answer)
+            leave_s = LEAVE_S
+            if self._trouble:
+                self._trouble = ""
+                self._watcher.phase(f"note: spare {self._host.name} stands ready again")
+            while await child.readline():
+                pass
+            return why_ended(self._host, await child.wait()).reason
+        finally:
+            await _leave(child, leave_s)
+
+    async def _answer(self, child: Child) -> bytes | None:
+        """Its first line, b"" when it ended; None when it says nothing."""
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                await child.send(self._order)
+                return await child.readline()
+        except ConnectionError:
+            return b""
+        except TimeoutError:
+            return None
+
+    async def _refusal(self, child: Child, answer: bytes) -> str:
+        with contextlib.suppress(ValueError):
+            said = json.loads(answer)
+            return "; ".join(said["taken"]) if "taken" in said else str(said["error"])
+        child.close_stdin()
+        ended = await child.wait()
+        if ended.returncode == AGENT_ABSENT:
+            return "the agent's archive is gone"
+        return why_ended(self._host, ended).reason
+
+
+async def _leave(child: Child, within_s: float) -> None:
+    child.close_stdin()
+    ending = asyncio.ensure_future(child.wait())
+    await asyncio.wait({ending}, timeout=within_s)
+    if not ending.done():
+        child.signal(signal.SIGTERM)
+    await ending

@@ -1,0 +1,146 @@
+"""Spares stand ready: their devices are the run's for as long as it goes on, and one that is lost is told at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+import pytest
+
+from pylaunch.agent import leases
+from pylaunch.agent.layout import default_root
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
+from pylaunch.launch import archive, standby
+from pylaunch.launch.link import Agent
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event
+from pylaunch.model.usage import NodeUsage
+from tests.agent.controller import wait_until
+from tests.starts.cluster import Directory, DirectoryCluster, ended, says
+
+T = TypeVar("T")
+JOB = JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=1)
+
+
+@pytest.fixture
+def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
+    """Three nodes with a device each."""
+    made = directories("n1", "n2", "n3")
+    made.inventory.write_text(made.inventory.read_text() + "devices=0\n")
+    return made
+
+
+def lease_of(node: Directory) -> str:
+    return leases.device_name(0, str(node.path / "root"), default_root())
+
+
+def holder(node: Directory) -> leases.Holder | None:
+    return leases.holder(lease_of(node))
+
+
+def test_a_spare_is_nobody_elses_while_the_run_goes_on(cluster: DirectoryCluster) -> None:
+    start = cluster.start("--spares", "1", "--max-restarts", "1", "--", "sleep", "300")
+    says(start, "started in")
+    (run,) = cluster.outcomes()
+    kept = wait_until(lambda: holder(cluster.nodes["n3"]), "the spare is held")
+    assert kept is not None
+    assert (kept.run, kept.is_spare) == (run, True)
+    other = ended(cluster.start("--limit", "n3", "--", "true"))
+    assert other.returncode == ExitCode.CLUSTER_NOT_READY
+    assert f"device 0 is leased to run {run} of " in other.stderr
+    assert "(as a spare)" in other.stderr
+    assert f"pylaunch stop {run}" in other.stderr
+    start.send_signal(signal.SIGINT)
+    assert ended(start).returncode == ExitCode.INTERRUPTED
+    assert holder(cluster.nodes["n3"]) is None
+
+
+def test_what_a_spare_holds_is_there_for_the_attempt_that_needs_it(cluster: DirectoryCluster) -> None:
+    few_files = cluster.nodes["n2"].has_few_files()
+    job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] && touch {few_files} && exit 1; exit 0"
+    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job))
+    assert start.returncode == ExitCode.DONE, start.stderr
+    assert "restart 2 of 2 (n3 in place of n2): run " in start.stderr
+    assert "is leased to" not in start.stderr
+
+
+class Told:
+    """A `launch.Watcher` that keeps what is told of the spares."""
+
+    usage_every_s = 0.0
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def phase(self, text: str) -> None:
+        self.lines.append(text)
+
+    def event(self, event: Event) -> None:
+        raise AssertionError(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        raise AssertionError((host, stream, text, time))
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        raise AssertionError((host, reading))
+
+
+def standing_by(cluster: DirectoryCluster, story: Callable[[Told], Coroutine[None, None, None]]) -> None:
+    """`story` while the spare n3 of a run on n1 and n2 is kept ready."""
+    plan, told = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Told()
+
+    async def play() -> None:
+        async with standby.standing_by(plan, Agent(archive.build().version), told):
+            await story(told)
+
+    asyncio.run(play())
+
+
+async def until(condition: Callable[[], T | None]) -> T:
+    """The first true value of `condition`, while everything else goes on."""
+    async with asyncio.timeout(15):
+        while not (value := condition()):
+            await asyncio.sleep(0.01)
+    return value
+
+
+def test_a_spare_that_is_lost_is_told_and_held_again(
+    cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standby, "RETRY_S", 0.1)
+    spare = cluster.nodes["n3"]
+
+    async def story(told: Told) -> None:
+        first = await until(lambda: holder(spare))
+        assert told.lines == []
+        os.kill(first.pid, signal.SIGKILL)
+        await until(lambda: len(told.lines) == 2)
+        again = await until(lambda: holder(spare))
+        assert (again.run, again.pid != first.pid) == ("7f3a9c01", True)
+        assert told.lines[0].startswith("note: spare n3 does not stand ready: the agent ended with ")
+        assert told.lines[1] == "note: spare n3 stands ready again"
+
+    standing_by(cluster, story)
+    assert holder(spare) is None
+
+
+def test_a_spare_that_somebody_took_first_is_told_with_who_has_it(
+    cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standby, "RETRY_S", 0.1)
+    taken = leases.take(lease_of(cluster.nodes["n3"]))
+    assert not isinstance(taken, leases.Holder)
+
+    async def story(told: Told) -> None:
+        await until(lambda: told.lines)
+        (line,) = told.lines
+        assert line.startswith(f"note: spare n3 does not stand ready: device 0 is leased to pid {os.getpid()} of ")
+        taken.close()
+        await until(lambda: told.lines[1:] == ["note: spare n3 stands ready again"])
+
+    standing_by(cluster, story)
