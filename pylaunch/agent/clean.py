@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -108,6 +109,21 @@ def prune_archives(root: NodeRoot, current: str) -> list[str]:
     used = " ".join([root.archive(current), *(process.command for process in processes.mine())])
     removed = [path for path in root.all_archives()[:-KEPT_ARCHIVES] if path not in used]
     for path in removed:
+        _unlink(path, *beside(path))
+    return removed
+
+
+def forget_compiled(archive: str) -> None:
+    """Remove what was made of an archive that is another one now."""
+    _unlink(*(path for path in beside(archive) if not path.rpartition(".")[2].isdecimal()))
+
+
+def beside(archive: str) -> list[str]:
+    """What is kept beside an archive: by each Python what it compiled, by processes what is not whole yet."""
+    return glob.glob(glob.escape(archive) + ".*")
+
+
+def _unlink(*paths: str) -> None:
+    for path in paths:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-    return removed

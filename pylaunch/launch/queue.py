@@ -103,7 +103,7 @@ class _Queue:
         """Take a place on every node."""
         script = program(_MODULES, 'sys.modules["pylaunch.agent.queue"].main()')
         for node in self._plan.nodes:
-            argv = (node.host.agent_python, "-I", "-c", _READ)
+            argv = (node.host.agent_python, "-I", "-S", "-c", _READ)
             child = await spawn(ssh.command(node.host, self._plan.known_hosts, argv))
             self._children[node.host.name] = child
             order = json.dumps(_order(self._turn, self._plan, node)).encode()

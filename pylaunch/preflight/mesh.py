@@ -127,7 +127,7 @@ async def _conversation(cluster: Cluster, port: int | None) -> dict[str, dict[st
 
     async def listen(host: Host) -> None:
         async with opening:
-            words = (host.agent_python, "-I", "-c", _BOOTSTRAP)
+            words = (host.agent_python, "-I", "-S", "-c", _BOOTSTRAP)
             partner = _Partner(host, await spawn(ssh.command(host, cluster.known_hosts, words)))
             partners.append(partner)
             await _listen(partner, script, questions[host.name])

@@ -130,7 +130,7 @@ def ask(
 def _ask(
     asking: Together, host: Host, known_hosts: str | None, script: bytes, timeout_s: float
 ) -> Answered | Unreachable | NoPython:
-    argv = ssh.command(host, known_hosts, (host.agent_python, "-I", "-"))
+    argv = ssh.command(host, known_hosts, (host.agent_python, "-I", "-S", "-"))
     try:
         ended = asking.run(argv, stdin=script, timeout_s=timeout_s)
     except PylaunchError as error:

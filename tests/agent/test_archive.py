@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -51,3 +54,48 @@ def test_a_run_goes_well_on_every_supported_python(
     assert controller.until(wire.Finished).leftovers == []
     assert controller.text("0.out") == "ran\n"
     assert controller.all(wire.Hello)[0].python == python.parts[-3]
+
+
+def kept_beside(node: Node) -> Path:
+    return node.archive.with_name(f"{node.archive.name}.{sys.implementation.cache_tag}")
+
+
+def own_copy(node: Node, tmp_path: Path) -> Node:
+    """One that has not started yet."""
+    return Node(node.root, Path(shutil.copy(node.archive, tmp_path / "agent.pyz")))
+
+
+def test_modules_are_compiled_once(node: Node, tmp_path: Path) -> None:
+    node = own_copy(node, tmp_path)
+    assert node.ask("hello").returncode == 0
+    assert kept_beside(node).is_file()
+    with zipfile.ZipFile(node.archive) as whole:
+        entry = whole.read("__main__.py")
+    with zipfile.ZipFile(node.archive, "w") as emptied:
+        emptied.writestr("__main__.py", entry)
+    assert node.ask("hello").returncode == 0
+    assert sorted(tmp_path.glob("agent.pyz*")) == [node.archive, kept_beside(node)]
+
+
+def test_what_was_compiled_of_another_archive_is_forgotten_with_it(node: Node) -> None:
+    installed = Path(json.loads(node.ask("node").stdout)["agent"])
+    stale = installed.with_name(f"{installed.name}.{sys.implementation.cache_tag}")
+    stale.touch()
+    installed.write_bytes(b"broken")
+    assert json.loads(node.ask("node").stdout)["changed"]
+    assert not stale.exists()
+
+
+def test_where_nothing_can_be_kept_the_agent_starts_all_the_same(node: Node, tmp_path: Path) -> None:
+    node = own_copy(node, tmp_path)
+    kept_beside(node).mkdir()
+    assert node.ask("hello").returncode == 0
+    assert not [path.name for path in tmp_path.glob("agent.pyz.*") if path != kept_beside(node)]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_what_somebody_else_put_beside_the_archive_is_not_run(node: Node, tmp_path: Path) -> None:
+    node = own_copy(node, tmp_path)
+    kept_beside(node).write_text("not an archive")
+    os.chown(kept_beside(node), 65534, 65534)
+    assert node.ask("hello").returncode == 0

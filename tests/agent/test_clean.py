@@ -123,11 +123,13 @@ def test_node_installs_the_agent_and_keeps_the_newest_archives(node: Node) -> No
     for number in range(KEPT_ARCHIVES + 2):
         path = node.root / "agents" / f"{number:016}.pyz"
         shutil.copyfile(node.archive, path)
+        path.with_name(f"{path.name}.cpython-38").touch()
         os.utime(path, (number, number))
     answer = json.loads(node.ask("node").stdout)
     assert answer["changed"]
     assert Path(answer["agent"]).read_bytes() == node.archive.read_bytes()
-    assert len(list((node.root / "agents").iterdir())) == KEPT_ARCHIVES
+    left = [path.suffix for path in (node.root / "agents").iterdir()]
+    assert (left.count(".pyz"), left.count(".cpython-38")) == (KEPT_ARCHIVES, KEPT_ARCHIVES - 1)
     assert not json.loads(node.ask("node").stdout)["changed"]
 
 

@@ -25,8 +25,8 @@ ENDS_S = 30.0
 _PYTHON = """\
 #!/bin/sh
 here={directory}
-if [ "$1 $2" = "-I -S" ] && [ -e "$here/agent-hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi
-if [ "$1 $2" = "-I -" ]; then
+case "$3" in *.pyz) if [ -e "$here/agent-hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi;; esac
+if [ "$3" = "-" ]; then
   if [ -e "$here/hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi
   if [ -e "$here/few-files" ]; then ulimit -n 64; fi
 fi
