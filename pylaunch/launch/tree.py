@@ -12,11 +12,13 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Link, Manifest
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 NEVER = (".git", ".pylaunch/", "__pycache__/", "*.pyc")
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
@@ -106,6 +108,8 @@ def _rules(directory: Path, inside: str) -> Iterator[_Rules]:
 
 
 def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - it takes 10 ms, and most starts ship nothing
+
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
