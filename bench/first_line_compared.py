@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -29,6 +28,11 @@ from pylaunch.model.cluster import Cluster
 HERE = Path(__file__).parent / "first_line"
 PORT = 29400
 TIMEOUT_S = 90.0
+CONTROLLER = "pylaunch-bench"
+
+_AS_TORCHRUNX_NEEDS = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && cd / && exec "$@"'
+"""It sends workers to what this machine calls itself, which may be localhost, and to the directory it is started in.
+Where either means something else on a node it waits for ever."""
 
 
 class NoFirstLineError(Exception):
@@ -70,7 +74,7 @@ def checked(*words: str) -> None:
 
 def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int) -> None:
     cluster = load_cluster(lab.inventory)
-    names_for_all(lab, cluster)
+    names_for_all(lab, cluster, work / "hosts")
     contenders = all_contenders(cluster, str(lab.inventory), environment, work)
     seconds: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in contenders}
     print(f"seconds, median and worst of {runs}")
@@ -139,7 +143,11 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
         ]  # fmt: skip
 
     def torchrunx(nodes: int) -> list[str]:
-        return [python, str(HERE / "torchrunx_job.py"), str(config), *(host.address for host in cluster.hosts[:nodes])]
+        addresses = (host.address for host in cluster.hosts[:nodes])
+        return [
+            "unshare", "--uts", "--mount", "sh", "-c", _AS_TORCHRUNX_NEEDS, CONTROLLER, str(work / "hosts"),
+            python, str(HERE / "torchrunx_job.py"), str(config), *addresses,
+        ]  # fmt: skip
 
     def deepspeed(nodes: int) -> list[str]:
         hostfile.write_text("".join(f"{name} slots=1\n" for name in cluster.names[:nodes]))
@@ -158,14 +166,14 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
     }
 
 
-def names_for_all(lab: Lab, cluster: Cluster) -> None:
-    """torchrunx needs the controller's own name, and the hosts' names, to mean the same on every node."""
-    gateway = str(lab.machines.gateway)
+def names_for_all(lab: Lab, cluster: Cluster, own: Path) -> None:
+    """torchrunx needs its own name, and those of the hosts, to mean the same on every node and here (`own`)."""
     lines = [f"{host.address} {host.name}" for host in cluster.hosts]
+    lines.append(f"{lab.machines.gateway} {CONTROLLER}")
+    own.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
     for node in lab:
-        others = [line for line in lines if not line.endswith(f" {node.name}")]
-        own = f"{node.address} {node.name}"
-        node.write("/etc/hosts", "\n".join(["127.0.0.1 localhost", own, *others, f"{gateway} {socket.getfqdn()}", ""]))
+        first = f"{node.address} {node.name}"
+        node.write("/etc/hosts", "\n".join(["127.0.0.1 localhost", first, *(set(lines) - {first}), ""]))
 
 
 if __name__ == "__main__":

@@ -243,24 +243,35 @@ class Session:
                 for name, link in links.items()
             }
         )
+        released = await self._all_released(set(links))
+        for name, at in released.items():
+            self._tell(EventKind.RELEASED, name, seconds={"exec": at - instant})
+        return max(released.values()) - min(released.values()) if released else 0.0
+
+    async def _all_released(self, awaited: set[str]) -> dict[str, float]:
+        """When each of `awaited` let its ranks go, on our clock; what else they say meanwhile waits for the follower.
+
+        A node that hears of a failure elsewhere before its own instant has come ends without having let anything go.
+        """
         released: dict[str, float] = {}
         early: list[tuple[str, object]] = []
         try:
             async with asyncio.timeout(RELEASED_TIMEOUT_S):
-                while len(released) < len(self._tasks):
+                while awaited:
                     host, message = await self._fleet.hear()
                     if isinstance(message, wire.Released):
-                        released[host] = links[host].clock.to_ours(message.time)
-                    else:
-                        early.append((host, message))
-                        if isinstance(message, ConnectionEnded | wire.Failed):
-                            break
+                        released[host] = self._fleet.our_time(host, message.time)
+                        awaited.discard(host)
+                        continue
+                    early.append((host, message))
+                    if isinstance(message, Interrupted):
+                        break
+                    if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
+                        awaited.discard(host)
         except TimeoutError:
             pass  # The follower finds out what became of the silent ones.
         self._fleet.put_back(early)
-        for name, at in released.items():
-            self._tell(EventKind.RELEASED, name, seconds={"exec": at - instant})
-        return max(released.values()) - min(released.values()) if released else 0.0
+        return released
 
     def _refuse(self, host: str, reason: str, hint: str | None) -> None:
         self._reasons[host] = (*self._reasons.get(host, ()), reason)
