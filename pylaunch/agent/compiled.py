@@ -19,7 +19,7 @@ def keep(archive: str, place: str) -> None:
     """Write what `archive` becomes to `place`, whole or not at all. Without room for it, nothing happens."""
     aside = "%s.%d" % (place, os.getpid())
     try:
-        with open(aside, "xb") as target:
+        with open(aside, "xb", opener=_for_us_alone) as target:
             with zipfile.ZipFile(archive) as source, zipfile.ZipFile(target, "w") as sink:
                 for name in source.namelist():
                     code = compile(source.read(name), os.path.join(archive, name), "exec", dont_inherit=True)
@@ -30,3 +30,7 @@ def keep(archive: str, place: str) -> None:
     except OSError:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(aside)
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

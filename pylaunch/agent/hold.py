@@ -1,4 +1,4 @@
-"""`hold`: a spare of a run stands ready. It keeps the devices it would use for as long as somebody listens.
+"""`hold`: a spare of a run stands ready, and keeps the devices that it would use for as long as somebody listens.
 
 controller                          this process
 {"devices": [0, 1]}       ──►
@@ -22,7 +22,10 @@ from pylaunch.agent.layout import NodeRoot, default_root
 
 def serve(root: NodeRoot, run: str) -> int:
     """Hold what stdin orders for `run` until stdin ends; the exit code."""
-    devices = sorted(json.loads(sys.stdin.buffer.readline())["devices"])
+    order = sys.stdin.buffer.readline()
+    if not order:
+        return 0
+    devices = sorted(json.loads(order)["devices"])
     since = time.time()
     held: List[socket.socket] = []
     taken: List[str] = []

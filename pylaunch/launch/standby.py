@@ -95,7 +95,8 @@ class _Keeper:
     async def _refusal(self, child: Child, answer: bytes) -> str:
         with contextlib.suppress(ValueError):
             said = json.loads(answer)
-            return "; ".join(said["taken"]) if "taken" in said else str(said["error"])
+            if isinstance(said, dict):
+                return "; ".join(said["taken"]) if "taken" in said else str(said.get("error"))
         child.close_stdin()
         ended = await child.wait()
         if ended.returncode == AGENT_ABSENT:

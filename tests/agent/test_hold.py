@@ -1,0 +1,49 @@
+"""Devices that a spare keeps for its run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from pylaunch.agent import leases
+from pylaunch.agent.layout import default_root
+from tests.agent.controller import Node, wait_until
+
+
+def hold(node: Node) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(node.words("hold", "--run", "r1"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def lease_of(node: Node, index: int) -> str:
+    return leases.device_name(index, str(node.root), default_root())
+
+
+def test_devices_are_held_until_nobody_listens_and_who_asks_is_told(node: Node) -> None:
+    holding = hold(node)
+    assert holding.stdin is not None
+    assert holding.stdout is not None
+    holding.stdin.write(b'{"devices": [900, 901]}\n')
+    holding.stdin.flush()
+    assert json.loads(holding.stdout.readline()) == {"held": True}
+    kept = leases.holder(lease_of(node, 901))
+    assert kept is not None
+    assert (kept.run, kept.devices, kept.pid, kept.is_spare) == ("r1", [900, 901], holding.pid, True)
+    holding.stdin.close()
+    assert holding.wait(10) == 0
+    assert leases.holder(lease_of(node, 900)) is None
+
+
+def test_one_device_that_somebody_has_is_told_and_none_is_held(node: Node) -> None:
+    taken = leases.take(lease_of(node, 901))
+    assert not isinstance(taken, leases.Holder)
+    with taken:
+        stdout, _ = hold(node).communicate(b'{"devices": [900, 901]}\n', timeout=10)
+    (told,) = json.loads(stdout)["taken"]
+    assert told.startswith("device 901 is leased to pid ")
+    assert wait_until(lambda: leases.holder(lease_of(node, 900)) is None, "device 900 is free")
+
+
+def test_a_controller_that_hangs_up_before_it_says_which_is_no_error(node: Node) -> None:
+    holding = hold(node)
+    assert holding.communicate(timeout=10)[0] == b""
+    assert holding.returncode == 0
