@@ -173,7 +173,9 @@ def names_for_all(lab: Lab, cluster: Cluster, own: Path) -> None:
     own.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
     for node in lab:
         first = f"{node.address} {node.name}"
-        node.write("/etc/hosts", "\n".join(["127.0.0.1 localhost", first, *(set(lines) - {first}), ""]))
+        node.write(
+            "/etc/hosts", "\n".join(["127.0.0.1 localhost", first, *(line for line in lines if line != first), ""])
+        )
 
 
 if __name__ == "__main__":

@@ -195,6 +195,8 @@ def why_ended(host: Host, ended: Completed) -> LinkError:
             f"no Python at {host.agent_python}",
             f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory",
         )
+    if ended.returncode == AGENT_ABSENT:
+        return LinkError("the agent's archive is gone")
     last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
     return LinkError(f"the agent ended with {describe_exit(ended.returncode)}: {last[0]}")
 

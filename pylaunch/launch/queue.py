@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -140,15 +139,7 @@ class _Queue:
 
     async def leave(self) -> None:
         """Give all places up."""
-        for child in self._children.values():
-            child.close_stdin()
-        ends = [asyncio.ensure_future(child.wait()) for child in self._children.values()]
-        if ends:
-            await asyncio.wait(ends, timeout=LEAVE_S)
-        for child, end in zip(self._children.values(), ends, strict=True):
-            if not end.done():
-                child.signal(signal.SIGTERM)
-        await asyncio.gather(*ends)
+        await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
 
     async def _read(self, host: Host) -> None:
         child = self._children[host.name]

@@ -49,6 +49,7 @@ class Launch:
 
 def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnStart) -> Outcome:
     """Start a run and follow it to its end. Raises ClusterNotReadyError when a node refuses; then nothing runs."""
+    agent = Agent(what.archive.version)
 
     async def start_and_follow(fleet: Fleet) -> Outcome:
         cargo = replace(what.cargo, record=pack(what.plan, what.archive.version, what.created_at))
@@ -62,7 +63,6 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
             streams = rank_streams(what.plan) if what.relays_output else []
             return await Follower(what.plan, fleet, watcher, streams=streams).follow()
 
-    agent = Agent(what.archive.version)
     return on_fleet(what.plan, agent, start_and_follow)
 
 

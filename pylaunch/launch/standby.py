@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import signal
 from collections.abc import AsyncIterator
+from typing import NoReturn
 
-from pylaunch.launch.link import AGENT_ABSENT, HELLO_TIMEOUT_S, Agent, enter, why_ended
+from pylaunch.launch.link import HELLO_TIMEOUT_S, Agent, LinkError, enter, why_ended
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
 from pylaunch.transport import ssh
@@ -52,37 +52,38 @@ class _Keeper:
     async def keep(self) -> None:
         """Until cancelled."""
         while True:
-            trouble = await self._hold()
-            if trouble != self._trouble:
-                self._trouble = trouble
-                self._watcher.phase(f"note: spare {self._host.name} does not stand ready: {trouble}")
+            try:
+                await self._hold()
+            except LinkError as error:
+                trouble = f"{error.reason}; {error.hint}" if error.hint else error.reason
+                if trouble != self._trouble:
+                    self._trouble = trouble
+                    self._watcher.phase(f"note: spare {self._host.name} does not stand ready: {trouble}")
             await asyncio.sleep(RETRY_S)
 
-    async def _hold(self) -> str:
-        """Hold it for as long as that lasts; what ended it, or was in the way."""
+    async def _hold(self) -> NoReturn:
+        """Hold it for as long as that lasts. Raises LinkError with what ended it, or was in the way."""
         try:
             child = await spawn(ssh.command(self._host, self._known_hosts, self._words))
         except OSError as error:
-            return f"ssh cannot be started: {error.strerror}"
+            raise LinkError(f"ssh cannot be started: {error.strerror}") from None
         leave_s = 0.0
         try:
             answer = await self._answer(child)
-            if answer is None:
-                return f"no answer within {HELLO_TIMEOUT_S:g} s"
-            if not answer.startswith(b'{"held"'):
-                return await self._refusal(child, answer)
-            leave_s = LEAVE_S
-            if self._trouble:
-                self._trouble = ""
-                self._watcher.phase(f"note: spare {self._host.name} stands ready again")
-            while await child.readline():
-                pass
-            return why_ended(self._host, await child.wait()).reason
+            if (refusal := _refusal(answer)) is not None:
+                raise refusal
+            if answer.startswith(b'{"held"'):
+                leave_s = LEAVE_S
+                self._tell_ready()
+                while await child.readline():
+                    pass
+            child.close_stdin()
+            raise why_ended(self._host, await child.wait())
         finally:
-            await _leave(child, leave_s)
+            await child.leave(leave_s)
 
-    async def _answer(self, child: Child) -> bytes | None:
-        """Its first line, b"" when it ended; None when it says nothing."""
+    async def _answer(self, child: Child) -> bytes:
+        """Its first line, b"" when it ended. Raises LinkError when it says nothing."""
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await child.send(self._order)
@@ -90,24 +91,19 @@ class _Keeper:
         except ConnectionError:
             return b""
         except TimeoutError:
-            return None
+            raise LinkError(f"no answer within {HELLO_TIMEOUT_S:g} s", f"check that {self._host.name} is up") from None
 
-    async def _refusal(self, child: Child, answer: bytes) -> str:
-        with contextlib.suppress(ValueError):
-            said = json.loads(answer)
-            if isinstance(said, dict):
-                return "; ".join(said["taken"]) if "taken" in said else str(said.get("error"))
-        child.close_stdin()
-        ended = await child.wait()
-        if ended.returncode == AGENT_ABSENT:
-            return "the agent's archive is gone"
-        return why_ended(self._host, ended).reason
+    def _tell_ready(self) -> None:
+        if self._trouble:
+            self._trouble = ""
+            self._watcher.phase(f"note: spare {self._host.name} stands ready again")
 
 
-async def _leave(child: Child, within_s: float) -> None:
-    child.close_stdin()
-    ending = asyncio.ensure_future(child.wait())
-    await asyncio.wait({ending}, timeout=within_s)
-    if not ending.done():
-        child.signal(signal.SIGTERM)
-    await ending
+def _refusal(answer: bytes) -> LinkError | None:
+    with contextlib.suppress(ValueError):
+        said = json.loads(answer)
+        if isinstance(said, dict) and "taken" in said:
+            return LinkError("; ".join(said["taken"]), "pylaunch gpus shows who holds what")
+        if isinstance(said, dict) and "error" in said:
+            return LinkError(str(said["error"]))
+    return None

@@ -265,6 +265,15 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
+    async def leave(self, within_s: float) -> None:
+        """Tell it that nothing more will come, and wait for its end: after `within_s` it is made to end."""
+        self.close_stdin()
+        ending = asyncio.ensure_future(self.wait())
+        await asyncio.wait({ending}, timeout=within_s)
+        if not ending.done():
+            self.signal(signal.SIGTERM)
+        await ending
+
     async def wait(self) -> Completed:
         """Wait for its end. What it still wrote to stdout is in the answer."""
         assert self._process.stdout is not None

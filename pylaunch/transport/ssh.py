@@ -163,8 +163,9 @@ def explain_failure(host: Host, stderr: str) -> SshFailure:
             telling = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
             said = telling[1] if telling else found.removeprefix("ssh: ")
             return SshFailure(f"ssh {target}: {reason} ({said})", hint and _filled(hint, host))
-    last = lines[-1] if lines else "ssh ended without a word"
-    return SshFailure(f"ssh {target}: {last}", None)
+    if not lines:  # As a channel does whose shared connection was lost.
+        return SshFailure(f"ssh {target}: ssh ended without a word", f"check that {host.name} is up")
+    return SshFailure(f"ssh {target}: {lines[-1]}", None)
 
 
 def _filled(hint: str, host: Host) -> str:

@@ -140,6 +140,7 @@ def test_a_spare_that_somebody_took_first_is_told_with_who_has_it(
         await until(lambda: told.lines)
         (line,) = told.lines
         assert line.startswith(f"note: spare n3 does not stand ready: device 0 is leased to pid {os.getpid()} of ")
+        assert line.endswith("; pylaunch gpus shows who holds what")
         taken.close()
         await until(lambda: told.lines[1:] == ["note: spare n3 stands ready again"])
 

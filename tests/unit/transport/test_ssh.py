@@ -46,7 +46,9 @@ def test_an_unknown_failure_is_told_in_ssh_s_own_last_words() -> None:
 
 
 def test_silence_is_told_too() -> None:
-    assert ssh.explain_failure(Host("n1", "10.0.0.1"), "").reason == "ssh 10.0.0.1: ssh ended without a word"
+    failure = ssh.explain_failure(Host("n1", "10.0.0.1"), "")
+    assert failure.reason == "ssh 10.0.0.1: ssh ended without a word"
+    assert failure.hint == "check that n1 is up"
 
 
 def test_a_local_host_runs_the_command_itself() -> None:
