@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("house", deadline=None, derandomize=True, database=None, max_examples=150)
+settings.load_profile("house")
 
 UNIT = Path(__file__).parent / "unit"
 

@@ -29,6 +29,7 @@ from typing import Any, Dict, List, Optional, Type, TypeVar
 from pylaunch.agent import fields
 from pylaunch.agent.fields import WireError as WireError
 from pylaunch.agent.fields import excerpt
+from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
 
 PROTOCOL = 1
 """Raised when a message changes its meaning. The two sides refuse to talk across different numbers."""
@@ -38,6 +39,9 @@ MAX_LINE = 1 << 20
 
 SINCE = "since"
 """In `Hello.knows`: obeys `Follow.since`."""
+
+MAX_BODY = 4 * MAX_LINE
+"""Longest message that is decoded: a task in a file has no newline to be bounded by."""
 
 T = TypeVar("T")
 
@@ -427,10 +431,11 @@ def decode(line: bytes) -> Any:
     Raises WireError when the line is no JSON object, of no known type, lacks a field or has one of the wrong kind.
     """
     try:
-        body = json.loads(line)
-    except ValueError:
-        raise WireError(f"expected a JSON object, got {excerpt(line)}") from None
-    cls = _BY_NAME.get(body.get("type", "")) if isinstance(body, dict) else None
+        body = parse_object(line, MAX_BODY)
+    except UntrustedJsonError as error:
+        raise WireError(f"expected a JSON object ({error}), got {excerpt(line)}") from None
+    name = body.get("type")
+    cls = _BY_NAME.get(name) if isinstance(name, str) else None
     if cls is None:
         raise WireError(f"expected a message, got {excerpt(line)}")
     return from_fields(cls, body)

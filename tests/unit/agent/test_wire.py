@@ -1,6 +1,10 @@
+import dataclasses
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylaunch.agent import communication, spawn, wire
 from pylaunch.model import job, plan
@@ -51,7 +55,7 @@ def test_an_older_peer_may_say_less() -> None:
     ("line", "complaint"),
     [
         (b"Welcome to gpu01!\n", "expected a JSON object"),
-        (b"[1]", "expected a message"),
+        (b"[1]", "expected a JSON object"),
         (b'{"type": "Hack"}', "expected a message"),
         (b'{"type": "Ping"}', "Ping without 'serial'"),
         (b'{"type": "Ping", "serial": "one"}', "Ping.serial: expected int"),
@@ -83,3 +87,33 @@ def test_words_that_both_sides_know_without_importing_each_other_are_the_same() 
     assert spawn.PORT_ENTRY == plan.PORT_ENTRY
     assert wire.TREE == job.TREE
     assert communication.NODE_ENVIRONMENT == plan.NODE_ENVIRONMENT
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@st.composite
+def _nearly_messages(draw: st.DrawFn) -> dict[str, Any]:
+    """Objects with the type and some of the fields of a message, and anything as their values."""
+    cls = draw(st.sampled_from(wire.TO_AGENT + wire.FROM_AGENT))
+    names = [item.name for item in dataclasses.fields(cls)]
+    return {"type": cls.__name__, **{name: draw(_JSON) for name in names if draw(st.booleans())}}
+
+
+@given(st.one_of(_JSON, _nearly_messages()))
+def test_whatever_a_peer_sends_is_a_message_or_a_wire_error(body: object) -> None:
+    try:
+        message = wire.decode(json.dumps(body).encode())
+    except wire.WireError:
+        return
+    assert wire.decode(wire.encode(message)) == message
+
+
+@pytest.mark.parametrize("line", [b"[" * 500_000, b'{"type": []}', b'{"type": "Pong", "serial": 1, "time": 1e999}'])
+def test_hostile_lines_are_wire_errors(line: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(line)
