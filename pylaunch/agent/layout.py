@@ -16,8 +16,8 @@
     ranks/<rank>.step        the last step a rank has marked
     hostfile                 the nodes of the run, `address slots=ranks` a line
   blobs/<ab>/<sha256>        content of code that runs brought with them
-  trees/<run>/               that code laid out for one run, which may write there
-  trees/<run>.json           what it was made of
+  trees/<run>/               that code laid out for one run: the working directory of all its attempts
+  trees/<run>.json           the manifest of that tree
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ from dataclasses import dataclass
 
 SOCKETS = ("agent.sock", "ranks.sock")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+SPARES = "-spares"
+"""End of the id under which the spares of a run are tried before it starts."""
+
+ATTEMPT = re.compile(rf"(\.\d+|{SPARES})\Z")
+"""End of the id of an attempt after the first, or of that trial."""
+
+
+def base_of(run: str) -> str:
+    """Id of the run that `run` is an attempt of, or the trial of its spares."""
+    return ATTEMPT.sub("", run)
 
 
 class AgentError(Exception):
@@ -97,10 +107,11 @@ class NodeRoot:
         return os.path.join(self.blobs, digest[:2], digest)
 
     def tree(self, run: str) -> str:
-        return os.path.join(self.trees, run)
+        """Directory of the shipped code, the same for all attempts of `run`."""
+        return os.path.join(self.trees, base_of(run))
 
     def manifest(self, run: str) -> str:
-        return os.path.join(self.trees, run + ".json")
+        return os.path.join(self.trees, base_of(run) + ".json")
 
     def archive(self, version: str) -> str:
         return os.path.join(self.agents, version + ".pyz")

@@ -1,13 +1,14 @@
-"""Code that comes with a run: content by its hash, and a tree of it for each run, where the run may write.
+"""Code shipped with a run: content stored by hash, and one tree per run, in which all attempts of the run work.
 
-What a run wrote into its tree is never removed: when the tree has had its time, the files that came with it and are
-untouched go, and what else is there stays.
+The first attempt on this node lays the tree out; later attempts find it as the last one left it, as under torchrun.
+Files that ranks wrote are never removed: pruning an old tree removes only the files that were shipped and that nothing
+has changed since. Change times (ctime) decide that, because a copy can carry an old modification time.
 
     controller                    agent.pyz ship
     the manifest, one line   ──►
                              ◄──  {"missing": [places in the sorted hashes]}
     a tar stream of those    ──►
-                             ◄──  {"tree": path, "received": bytes} | {"error": why}
+                             ◄──  {"tree": path, "received": bytes, "reused": bool} | {"error": why}
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import tarfile
 from typing import IO, Iterator
 
 from pylaunch.agent import clean, wire
-from pylaunch.agent.layout import AgentError, NodeRoot, RunDirectory
+from pylaunch.agent.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
 
 KEPT_TREES = 3
 SPARE = 64 << 20
@@ -47,6 +48,9 @@ class Manifest:
     def blobs(self) -> dict[str, int]:
         """Bytes by SHA-256, in the order in which both sides speak of them."""
         return dict(sorted((digest, size) for _, _, size, digest in self.files))
+
+
+NO_MANIFEST = Manifest([], [])
 
 
 def decoded(line: bytes) -> Manifest:
@@ -84,20 +88,38 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
     manifest = decoded(line)
     for made in (root.blobs, root.trees):
         os.makedirs(made, mode=0o700, exist_ok=True)
-    if os.path.lexists(root.tree(directory.run)):
-        raise AgentError(f"run {directory.run} has its code already")
     with _lock(root, fcntl.LOCK_SH):
+        is_reused = _is_reused(root, directory.run, manifest)
         wanted = list(manifest.blobs.items())
         missing = [place for place, (digest, size) in enumerate(wanted) if not _has(root, digest, size)]
-        _need_space(root, sum(wanted[place][1] for place in missing) + sum(file[2] for file in manifest.files))
+        laid_out = 0 if is_reused else sum(file[2] for file in manifest.files)
+        _need_space(root, sum(wanted[place][1] for place in missing) + laid_out)
         _say({"missing": missing})
         received = _take(root, manifest, {wanted[place][0] for place in missing}, source) if missing else 0
-        _lay_out(root, directory.run, manifest)
-        with open(root.manifest(directory.run), "wb") as sink:
-            sink.write(line)
+        if is_reused:
+            _restore(root, directory.run, manifest, line)
+        else:
+            _lay_out(root, directory.run, manifest, line)
     with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
         prune(root)
-    _say({"tree": root.tree(directory.run), "received": received})
+    _say({"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)})
+
+
+def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
+    """An earlier attempt has run on this node; the trial of a spare does not count."""
+    run = base_of(directory.run)
+    attempts = [each.run for each in root.all_runs() if base_of(each.run) == run and not each.run.endswith(SPARES)]
+    return bool(set(attempts) - {directory.run})
+
+
+def _is_reused(root: NodeRoot, run: str, manifest: Manifest) -> bool:
+    """The tree of `run` exists, from an earlier attempt. Raises AgentError if it was made from another manifest."""
+    if not os.path.lexists(root.tree(run)):
+        return False
+    kept = _kept_manifest(root, run)
+    if kept not in (manifest, NO_MANIFEST):
+        raise AgentError(f"run {base_of(run)} has other code on this node: {root.tree(run)}")
+    return True
 
 
 def _say(body: dict[str, object]) -> None:
@@ -168,23 +190,79 @@ def _copy(source: IO[bytes], target: str, mode: int) -> str:
     return digest.hexdigest()
 
 
-def _lay_out(root: NodeRoot, run: str, manifest: Manifest) -> None:
-    """Make the tree of `run` from content whose hash is looked at again on the way."""
+def _lay_out(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+    """Make the tree of `run` from stored content, and check each file's hash again."""
     aside = root.tree(run) + ".new"
     shutil.rmtree(aside, ignore_errors=True)
     os.makedirs(aside, mode=0o700)
-    for path, mode, _, digest in manifest.files:
-        target = os.path.join(aside, path)
-        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-        with open(root.blob(digest), "rb") as source:
-            if _copy(source, target, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
-                os.unlink(root.blob(digest))
-                raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
+    for file in manifest.files:
+        _put(root, os.path.join(aside, file[0]), file)
     for path, link in manifest.links:
-        target = os.path.join(aside, path)
-        os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-        os.symlink(link, target)
+        _put_link(os.path.join(aside, path), link)
+    _write(root.manifest(run), line)
     os.rename(aside, root.tree(run))
+
+
+def _restore(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+    """Put back shipped files that a power loss has damaged or pruning has removed; everything else stays as it is."""
+    try:
+        laid_out = os.stat(root.manifest(run)).st_mtime_ns
+    except FileNotFoundError:
+        laid_out = 0  # Pruned: every file that is left was written by the run.
+    is_whole = _kept_manifest(root, run) == manifest
+    for file in manifest.files:
+        target = os.path.join(root.tree(run), file[0])
+        # Under a whole manifest, only the run itself has removed files.
+        if _is_damaged(target, file, laid_out) if os.path.lexists(target) else not is_whole:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            _put(root, target, file)
+    for path, link in manifest.links:
+        if not is_whole and not os.path.lexists(os.path.join(root.tree(run), path)):
+            _put_link(os.path.join(root.tree(run), path), link)
+    if not is_whole:
+        _write(root.manifest(run), line)
+        os.utime(root.manifest(run), ns=(laid_out, laid_out))
+
+
+def _is_damaged(target: str, file: tuple[str, int, int, str], laid_out: int) -> bool:
+    return _is_untouched(target, laid_out) and (os.lstat(target).st_size != file[2] or _hash(target) != file[3])
+
+
+def _is_untouched(path: str, laid_out: int) -> bool:
+    """`path` is a file or link of the tree itself that nothing has changed since `laid_out`."""
+    status = os.lstat(path)
+    is_linked_away = os.path.realpath(os.path.dirname(path)) != os.path.dirname(path)
+    return status.st_ctime_ns <= laid_out and not stat.S_ISDIR(status.st_mode) and not is_linked_away
+
+
+def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
+    _, mode, _, digest = file
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    with open(root.blob(digest), "rb") as source:
+        if _copy(source, target, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
+            os.unlink(root.blob(digest))
+            raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
+
+
+def _put_link(target: str, link: str) -> None:
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    os.symlink(link, target)
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as sink:
+        sink.write(content)
+
+
+def _hash(path: str) -> str:
+    if os.path.islink(path):
+        return ""
+    digest = hashlib.sha256()
+    with open(path, "rb") as source:
+        for chunk in iter(lambda: source.read(CHUNK), b""):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
@@ -196,7 +274,7 @@ def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
 
 
 def prune(root: NodeRoot) -> None:
-    """Keep the trees of the last runs and of live ones, and the content that they are made of."""
+    """Keep the trees of the newest runs and of live ones, and the content of those trees."""
     with os.scandir(root.trees) as entries:
         aged = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.name) for entry in entries)
     names = [name for _, name in aged]
@@ -204,8 +282,9 @@ def prune(root: NodeRoot) -> None:
     for name in names:
         if name.endswith(".new"):
             shutil.rmtree(os.path.join(root.trees, name), ignore_errors=True)
+    live = {base_of(directory.run) for directory in root.all_runs() if clean.is_live(directory)}
     for run in runs[:-KEPT_TREES]:
-        if not clean.is_live(root.run(run)):
+        if run not in live:
             _remove_code(root, run)
     used: set[str] = set()
     for run in runs:
@@ -222,17 +301,16 @@ def _kept_manifest(root: NodeRoot, run: str) -> Manifest:
         with open(root.manifest(run), "rb") as source:
             return decoded(source.read())
     except (FileNotFoundError, AgentError):
-        return Manifest([], [])
+        return NO_MANIFEST
 
 
 def _remove_code(root: NodeRoot, run: str) -> None:
-    """Remove what came with the run and was not touched since; what it wrote stays."""
+    """Remove the shipped files that are unchanged; files that the run wrote stay."""
     manifest, tree = _kept_manifest(root, run), root.tree(run)
     laid_out = os.stat(root.manifest(run)).st_mtime_ns
     for path in [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            status = os.lstat(os.path.join(tree, path))
-            if status.st_mtime_ns <= laid_out and not stat.S_ISDIR(status.st_mode):
+            if _is_untouched(os.path.join(tree, path), laid_out):
                 os.unlink(os.path.join(tree, path))
     for folder, _, _ in os.walk(tree, topdown=False):
         if os.path.basename(folder) == "__pycache__":

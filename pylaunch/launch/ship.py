@@ -37,6 +37,9 @@ class Shipped:
     size: int
     """Bytes of content."""
 
+    is_reused: bool
+    """An earlier attempt of the run has worked in this tree; the files that its ranks wrote are there."""
+
 
 class NotShippedError(Exception):
     """A node could not be given the code; why."""
@@ -57,13 +60,20 @@ async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Ship
 
 
 def told(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
-    """What was sent to whom, nodes that were sent the same in one line."""
-    alike: dict[tuple[int, int], list[str]] = {}
+    """Who was sent how much and works where, one line per group of nodes with equal answers."""
+    alike: dict[tuple[bool, int, int, str], list[str]] = {}
     for name, answer in answers.items():
         if isinstance(answer, Shipped):
-            alike.setdefault((answer.files, answer.size), []).append(name)
-    for (files, size), names in alike.items():
-        yield f"{fold(names)}: sent {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
+            alike.setdefault((answer.is_reused, answer.files, answer.size, answer.path), []).append(name)
+    is_restart = any(is_reused for is_reused, *_ in alike)
+    for (is_reused, files, size, path), names in alike.items():
+        sent = f"{fold(names)}: sent {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
+        if is_reused:
+            yield f"{sent}; ranks continue in {path}, with the files that they wrote there"
+        elif is_restart:
+            yield f"{sent} to {path}, a new copy: files that ranks wrote on other hosts are not there"
+        else:
+            yield f"{sent} to {path}"
 
 
 async def _ship(tree: Tree, child: Child) -> Shipped:
@@ -79,7 +89,7 @@ async def _ship(tree: Tree, child: Child) -> Shipped:
             await _send(child, tree.directory, missing)
             child.close_stdin()
         done = await _answer(child)
-        return Shipped(done["tree"], len(missing), done["received"])
+        return Shipped(done["tree"], len(missing), done["received"], done["reused"])
     finally:
         child.close_stdin()
         child.signal(signal.SIGTERM)

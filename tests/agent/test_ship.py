@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from pylaunch.launch import ship
 from pylaunch.launch.ship import NotShippedError, Shipped
 from pylaunch.launch.tree import Tree, read_tree
 from pylaunch.transport.process import spawn
-from tests.agent.controller import Node, task
+from tests.agent.controller import Node, task, wait_until
 
 
 @pytest.fixture
@@ -71,6 +74,75 @@ def test_a_run_starts_in_its_tree_and_may_write_there_without_harm_to_the_next(n
         controller.until(wire.Finished)
         assert controller.text("0.out") == "hello\n"
         assert (where / "out.txt").read_text() == "kept\n"
+
+
+def test_every_attempt_of_a_run_finds_what_the_one_before_it_wrote(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    told = []
+    for attempt in ("r1-spares", "r1", "r1.1", "r1.2"):
+        told.append(shipped(node, tree, attempt))
+        if attempt != "r1-spares":
+            controller = node.started(
+                task(Path(wire.TREE), "cat snapshot; echo $PYLAUNCH_RUN >> snapshot", run=attempt)
+            )
+            controller.until(wire.Finished)
+    assert controller.text("0.out") == "r1\nr1.1\n"
+    assert {each.path for each in told} == {str(node.root / "trees/r1")}
+    assert [each.is_reused for each in told] == [False, False, True, True]
+    (work / "lib/words").write_text("other code\n")
+    with pytest.raises(NotShippedError, match="run r1 has other code on this node"):
+        shipped(node, read_tree(work), "r1.3")
+
+
+def test_what_a_power_loss_damaged_comes_again_and_what_ranks_changed_stays(node: Node, work: Path) -> None:
+    where, manifest = Path(shipped(node, read_tree(work)).path), node.root / "trees/r1.json"
+    (where / "lib/words").write_text("")
+    damaged_at = (where / "lib/words").stat().st_ctime_ns
+    os.utime(manifest, ns=(damaged_at, damaged_at))  # As if the emptied file were what had been laid out.
+
+    def written_by_a_rank() -> bool:
+        (where / "lib/same").write_text("changed by a rank")
+        return (where / "lib/same").stat().st_ctime_ns > damaged_at
+
+    wait_until(written_by_a_rank, "a later time of the file system")
+    (where / "train.sh").unlink()
+    shipped(node, read_tree(work), "r1.1")
+    assert (where / "lib/words").read_text() == "hello\n"
+    assert (where / "lib/same").read_text() == "changed by a rank"
+    assert not (where / "train.sh").exists()
+
+
+def test_an_attempt_gets_back_the_code_that_was_pruned_between_two_attempts(node: Node, work: Path) -> None:
+    tree = read_tree(work)
+    where = Path(shipped(node, tree).path)
+    (where / "snapshot.pt").write_text("epoch 7")
+    (where / "lib/words").write_text("changed by a rank")
+    for number in range(2, trees.KEPT_TREES + 3):
+        shipped(node, tree, f"r{number}")
+    assert not (where / "train.sh").exists()
+    for attempt in ("r1.1", "r1.2"):
+        shipped(node, tree, attempt)
+        assert (where / "train.sh").exists()
+        assert (where / "snapshot.pt").read_text() == "epoch 7"
+        assert (where / "lib/words").read_text() == "changed by a rank"
+
+
+def test_a_directory_that_a_rank_replaced_with_a_link_is_followed_neither_by_an_attempt_nor_by_pruning(
+    node: Node, work: Path, tmp_path: Path
+) -> None:
+    tree = read_tree(work)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "words").write_text("on another file system")
+    where = Path(shipped(node, tree).path)
+    shutil.rmtree(where / "lib")
+    (where / "lib").symlink_to(shared)
+    now = time.time_ns()
+    os.utime(node.root / "trees/r1.json", ns=(now, now))
+    shipped(node, tree, "r1.1")
+    for number in range(2, trees.KEPT_TREES + 3):
+        shipped(node, tree, f"r{number}")
+    assert (shared / "words").read_text() == "on another file system"
 
 
 def test_a_working_directory_inside_of_the_tree(node: Node, work: Path) -> None:

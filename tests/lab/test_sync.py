@@ -61,6 +61,20 @@ def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_trave
     must_be_clean(lab)
 
 
+def test_a_restart_resumes_from_the_snapshot_that_a_killed_rank_wrote_beside_its_script(lab: Lab, work: Path) -> None:
+    resume = "[ -e snapshot.pt ] && echo resumed from $(cat snapshot.pt) && exit 0"
+    (work / "run.sh").write_text(
+        f"#!/bin/sh\n{resume}\necho epoch 3 on $RANK > snapshot.pt\n[ $RANK = 1 ] && kill -9 $$\nsleep 60\n"
+    )
+    run = start(lab, work, "--max-restarts", "1", "--", "./run.sh")
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "resumed" in line) == [
+        f"resumed from epoch 3 on {rank}" for rank in range(3)
+    ]
+    assert "n[1-3]: sent 0 of 4 files (0 bytes); ranks continue in /var/tmp/pylaunch-0/trees/" in run.stderr
+    must_be_clean(lab)
+
+
 def test_a_change_between_reading_and_starting_is_told(lab: Lab, work: Path, tmp_path: Path) -> None:
     arguments = (*COMMAND, "--sync", str(work), "--", "./run.sh")
     with lab["n3"].freeze() as frozen, starting(lab, tmp_path, *arguments) as started:

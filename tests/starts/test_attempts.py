@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended, says
@@ -57,6 +58,31 @@ def test_every_attempt_has_a_name_that_stays_its_own(directories: Callable[..., 
     assert cluster.run("logs", run[:5]).stdout == f"n1:0 | {run}.1\n"
     elsewhere = CommandLine(cluster.inventory, cluster.state.with_name("elsewhere"))
     assert elsewhere.run("logs", "-i", str(cluster.inventory), f"{run}.0").stdout == f"n1:0 | {run}\n"
+
+
+def test_attempts_share_their_directory_and_a_spare_that_joins_gets_the_code(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """n1 keeps what its rank wrote; n3 takes the place of n2, on which a check fails after the first attempt."""
+    cluster = directories("n1", "n2", "n3")
+    work = tmp_path / "work"
+    work.mkdir()
+    job = f"cat lines snapshot.pt; echo $PYLAUNCH_RUN >> snapshot.pt; touch {cluster.nodes['n2'].has_few_files()}"
+    (work / "train.sh").write_text(f"#!/bin/sh\n{job}\n[ $TORCHELASTIC_RESTART_COUNT != 0 ] || exit 1\n")
+    (work / "train.sh").chmod(0o755)
+    (work / "lines").write_text("shipped\n")
+    words = ("--sync", str(work), "--spares", "1", "--max-restarts", "2", "--", "./train.sh")
+    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
+    assert start.returncode == ExitCode.DONE, start.stderr
+    run = min(cluster.outcomes())
+    assert sorted(cluster.run("logs", f"{run}.2").stdout.splitlines()) == [
+        f"n1:0 | {run}", "n1:0 | shipped", "n3:1 | shipped",
+    ]  # fmt: skip
+    assert f"n1: sent 0 of 2 files (0 bytes); ranks continue in {cluster.nodes['n1'].path}/root/trees/{run}" in (
+        start.stderr
+    )
+    assert "n3: sent 0 of 2 files" in start.stderr
+    assert "a new copy: files that ranks wrote on other hosts are not there" in start.stderr
 
 
 def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_as_they_were(
