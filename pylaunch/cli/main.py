@@ -10,8 +10,10 @@ import traceback
 import click
 
 from pylaunch import __version__
-from pylaunch.cli import console
-from pylaunch.errors import ExitCode, PylaunchError
+from pylaunch.cli import console, document, hints
+from pylaunch.cli.group import Group
+from pylaunch.cli.invocation import Invocation, current
+from pylaunch.errors import ExitCode, PylaunchError, UsageError
 
 VERBS = {
     "provision": "Bring every host of the inventory to the same known state",
@@ -31,13 +33,14 @@ VERBS = {
     "env": "Lock the Python environment that provision installs; lint environment variables",
     "trust": "Learn the host keys of the inventory's hosts into the project's known_hosts",
     "lab": "A real cluster on this machine, for trying and testing",
+    "help": "Print a page of the guides and of the reference",
 }
 """Each verb is the module of the same name in `cli/commands/`, imported when it is used."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-class Verbs(click.Group):
+class Verbs(Group):
     """The verbs of `VERBS`, loaded one at a time so that `pylaunch start` pays only for itself."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -51,6 +54,14 @@ class Verbs(click.Group):
         module = importlib.import_module(f"pylaunch.cli.commands.{cmd_name}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Keep which verb it is: errors of its options are told with it, too."""
+        found = super().resolve_command(ctx, args)
+        current().verb = found[0] or ""
+        return found
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb. That the reader of our stdout is gone (`pylaunch logs | head`) is nothing wrong, and nothing
@@ -79,35 +90,55 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; the exit code. The only place that turns exceptions into words."""
-    try:
-        answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False)
-    except PylaunchError as error:
+    """Run one command line; the exit code. The only place that turns exceptions into words, and into JSON."""
+    invocation = Invocation()
+    code, error = _ended(arguments, invocation)
+    if error is not None:
+        error.hint = error.hint and hints.completed(error.hint, invocation)
         console.say(error.render())
-        return error.exit_code
-    except click.exceptions.Abort:
-        console.say("interrupted")
-        return ExitCode.INTERRUPTED
-    except KeyboardInterrupt:
-        console.say("interrupted")
-        return ExitCode.INTERRUPTED
+    try:
+        document.close(invocation, code, error)
+    except BrokenPipeError:
+        console.silence(sys.stdout)
+    return code
+
+
+def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchError | None]:
+    """The exit code, and the error that led to it."""
+    try:
+        answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False, obj=invocation)
+    except PylaunchError as error:
+        return error.exit_code, error
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED, _InterruptedError("interrupted")
     except click.ClickException as error:
+        # Options are not read when one of them cannot be.
+        before_the_job = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        invocation.as_json = invocation.as_json or "--json" in before_the_job
         context = getattr(error, "ctx", None)
         asked = context.command_path if context is not None else "pylaunch"
-        console.say(f"error: {error.format_message()}\n\nhint: {asked} --help")
-        return ExitCode.USAGE
+        return ExitCode.USAGE, UsageError(error.format_message(), hint=f"{asked} --help")
     except OSError as error:
         if error.errno not in _NO_ROOM:
-            return _bug()
+            return ExitCode.BUG, _bug()
         where = f"{error.filename}: " if error.filename else ""
         hint = "pylaunch writes to TMPDIR, its state directory and beside the inventory: make room there"
-        console.say(f"error: {where}{error.strerror}\n\nhint: {hint}")
-        return ExitCode.USAGE
+        return ExitCode.USAGE, UsageError(f"{where}{error.strerror}", hint=hint)
     except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
-        return _bug()
-    return answer if isinstance(answer, int) else ExitCode.DONE
+        return ExitCode.BUG, _bug()
+    return answer if isinstance(answer, int) else ExitCode.DONE, None
 
 
-def _bug() -> int:
-    console.say(f"{traceback.format_exc()}\nerror: this is a bug in pylaunch {__version__}; the trace is above")
-    return ExitCode.BUG
+class _InterruptedError(PylaunchError):
+    """The person ended the command."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+    def render(self) -> str:
+        """No error."""
+        return self.message
+
+
+def _bug() -> PylaunchError:
+    console.say(traceback.format_exc())
+    return PylaunchError(f"this is a bug in pylaunch {__version__}; the trace is above")

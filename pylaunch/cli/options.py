@@ -3,31 +3,89 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
+from pylaunch.cli import console, invocation
 from pylaunch.errors import UsageError
+from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
+from pylaunch.model.argv import quoted
 from pylaunch.model.job import RankOrder
 from pylaunch.model.since import parse_since
 from pylaunch.model.size import parse_size
 
-inventory = click.option(
-    "-i",
-    "--inventory",
-    type=click.Path(path_type=Path),
-    help="Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.",
+F = TypeVar("F", bound=Callable[..., object])
+_HOSTS = "pylaunch.hosts"
+
+
+def _inventory(help_text: str) -> Callable[[F], F]:
+    """-i and -H, which are two ways to name one thing."""
+
+    def options(command: F) -> F:
+        named = click.option(
+            "-i", "--inventory", type=click.Path(path_type=Path), callback=_named, metavar="PATH|HOST,…", help=help_text
+        )
+        hosts = click.option(
+            "-H",
+            "--hosts",
+            metavar="HOSTS",
+            expose_value=False,
+            is_eager=True,  # Its value must be known when that of -i is judged.
+            callback=_kept,
+            help="These hosts, without an inventory file: gpu01,gpu02 or gpu[01-04].",
+        )
+        return named(hosts(command))
+
+    return options
+
+
+def _kept(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_HOSTS] = value
+
+
+def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    """The inventory of the command line, which hints will name as it was typed."""
+    hosts = context.meta[_HOSTS]
+    if hosts is not None and value is not None:
+        raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
+    if value is not None:
+        invocation.current().inventory = ("-i", str(value))
+    if hosts is not None:
+        invocation.current().inventory = ("-H", hosts)
+        try:
+            value = Path(host_list(hosts))
+        except ValueError as error:
+            raise UsageError(f"-H {hosts}: {error}", hint="-H gpu01,gpu02 or -H 'gpu[01-02]'") from None
+    if value is not None and is_host_list(value) and not context.resilient_parsing:
+        _say_what_to_write_down(value)
+    return value
+
+
+def _say_what_to_write_down(source: Path) -> None:
+    # Words that are no hosts are refused where the inventory is read.
+    with contextlib.suppress(ValueError):
+        console.say(f"no inventory file; to keep these hosts: {command_to_write(names_in(source), 'cluster.ini')}")
+
+
+inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.")
+nodes_know = _inventory("Ask the hosts of this inventory for runs that were started elsewhere.")
+limit = click.option(
+    "--limit", metavar="HOSTS", help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'."
 )
-nodes_know = click.option(
-    "-i",
-    "--inventory",
-    type=click.Path(path_type=Path),
-    help="Ask the hosts of this inventory for runs that were started elsewhere.",
+
+
+def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    invocation.current().as_json = value
+    return value
+
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, callback=_wants_json, help="One JSON document on stdout."
 )
-limit = click.option("--limit", metavar="HOSTS", help="Only these hosts or groups: n1,n3 or gpu[01-03,07].")
-as_json = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
 rank_order = click.option(
     "--rank-order",
     type=click.Choice([order.value for order in RankOrder]),

@@ -101,7 +101,7 @@ def refuse_errors(findings: Sequence[Finding]) -> None:
         raise UsageError(
             f"{count} cannot be obeyed",
             evidence=[_with_instead(finding) for finding in errors],
-            hint="every variable is described in docs/reference/environment-variables.md",
+            hint="every variable is described in pylaunch help environment-variables",
         )
 
 

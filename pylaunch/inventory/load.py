@@ -13,17 +13,19 @@ from pathlib import Path
 from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import refusal, remembered
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
+from pylaunch.inventory.host_list import is_host_list, names_in
+from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.locate import place_of
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.hostset import expand, fold
+from pylaunch.model.hostset import fold
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 
 SETTINGS = "pylaunch.toml"
 INVENTORY = "cluster.ini"
-EXAMPLE = "inventory/cluster.ini"
+EXAMPLE = "start from the example: pylaunch help cluster.ini > cluster.ini"
 LARGEST_FILE = 1 << 20
 ANSWER_TIMEOUT_S = 120
 """Dynamic sources ask clouds."""
@@ -39,7 +41,7 @@ ANSIBLE_SETTINGS = {
 
 
 def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster:
-    """The cluster that `inventory` describes, reduced to `limit` (`gpu[01-04],storage`: hosts and groups).
+    """The cluster that `inventory` (a file, a directory or a host list) describes, reduced to `limit`.
 
     Without `inventory`: the one that `pylaunch.toml` in the working directory names, else `cluster.ini` there, else
     this machine alone. Raises InventoryError with all complaints at once, UsageError for a `limit` it cannot obey.
@@ -47,11 +49,11 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     source = inventory if inventory is not None else _found_here(Path.cwd())
     if source is None:
         cluster = Cluster((this_machine(),))
-        return cluster if limit is None else _limited(cluster, limit, {})
-    source = source.absolute()
+        return cluster if limit is None else limited(cluster, limit, {})
+    source = source if is_host_list(source) else source.absolute()
     listing = _ask_ansible(source)
     cluster = _judged(listing, source)
-    return cluster if limit is None else _limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
+    return cluster if limit is None else limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
 
 
 def this_machine(devices: Path = Path("/dev")) -> Host:
@@ -125,14 +127,24 @@ def _ask_ansible(source: Path) -> Listing:
 
 
 def _readable(source: Path) -> None:
+    if is_host_list(source):
+        try:
+            names_in(source)
+        except ValueError as error:
+            raise InventoryError(
+                f"the host list {source}: {error}", hint="-i gpu01,gpu02, or -H 'gpu[01-02]'"
+            ) from None
+        return
     if not source.exists():
         near = difflib.get_close_matches(source.name, _names_in(source.parent), n=1)
-        hint = f"did you mean {source.with_name(near[0])}?" if near else f"start from the example: {EXAMPLE}"
+        hint = (
+            f"did you mean {source.with_name(near[0])}?" if near else f"{EXAMPLE}; hosts without a file: -H gpu01,gpu02"
+        )
         raise InventoryError(f"no such inventory: {source}", hint=hint)
     if not os.access(source, os.R_OK):
         raise InventoryError(f"the inventory cannot be read: {source}", hint=quoted(("ls", "-l", str(source))))
     if source.is_dir() and not _names_in(source):
-        raise InventoryError(f"the inventory directory is empty: {source}", hint=f"start from the example: {EXAMPLE}")
+        raise InventoryError(f"the inventory directory is empty: {source}", hint=EXAMPLE)
 
 
 def _names_in(directory: Path) -> list[str]:
@@ -146,7 +158,7 @@ def _judged(listing: Listing, source: Path) -> Cluster:
             f"the inventory has no hosts: {_shown(source)}"
             if group == "all"
             else f"the group {group} has no hosts: {_shown(source)}",
-            hint=f"put your hosts under [{'cluster' if group == 'all' else group}]; start from the example: {EXAMPLE}",
+            hint=f"put your hosts under [{'cluster' if group == 'all' else group}]; {EXAMPLE}",
         )
     reading = read_hosts(listing)
     if reading.complaints:
@@ -155,7 +167,7 @@ def _judged(listing: Listing, source: Path) -> Cluster:
         raise InventoryError(
             f"{count} about the inventory {_shown(source)}",
             evidence=evidence,
-            hint="every key is described in docs/reference/inventory.md",
+            hint="every key is described in pylaunch help inventory",
         )
     return Cluster(reading.hosts, sources=(str(source),), known_hosts=str(project_known_hosts(source)))
 
@@ -184,26 +196,6 @@ def _texts(source: Path) -> dict[str, str]:
 
 def _directory(source: Path) -> Path:
     return source if source.is_dir() else source.parent
-
-
-def _limited(cluster: Cluster, limit: str, groups: Mapping[str, Sequence[str]]) -> Cluster:
-    try:
-        asked = expand(limit)
-    except ValueError as error:
-        raise UsageError(
-            f"--limit {limit}: {error}", hint="hosts and groups, with ranges: --limit gpu[01-04]"
-        ) from None
-    members = {group: set(hosts) & set(cluster.names) for group, hosts in groups.items()}
-    choices = {name: {name} for name in cluster.names} | {group: hosts for group, hosts in members.items() if hosts}
-    unknown = [name for name in asked if name not in choices]
-    wanted = {host for name in asked for host in choices.get(name, ())}
-    if unknown or not wanted:
-        near = difflib.get_close_matches((unknown or [limit])[0], choices, n=3)
-        raise UsageError(
-            f"--limit {limit}: not in the cluster: {fold(unknown) or 'no host is named'}",
-            hint=f"did you mean {' or '.join(near)}?" if near else f"the cluster is {fold(cluster.names)}",
-        )
-    return cluster.only(wanted)
 
 
 def _shown(path: Path) -> str:

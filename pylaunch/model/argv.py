@@ -16,3 +16,8 @@ def quoted(argv: Iterable[str]) -> str:
 def quoted_with_env(env: Mapping[str, str], argv: Iterable[str]) -> str:
     """`argv` after `K=V` words, as a person would type it."""
     return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in env.items()), quoted(argv)])
+
+
+def pylaunch(*words: str) -> str:
+    """A command of pylaunch's for a hint. Whoever shows it adds the inventory that was given."""
+    return quoted(("pylaunch", *words))

@@ -12,7 +12,7 @@ AT_EXIT = "terminate called without an active exception"
 
 PyTorch issue 190489: a thread of gloo that still lets go of a tensor when its rank is done.
 """
-AT_EXIT_SAID = "a thread was still at work as it ended; with gloo see docs/guides/frameworks.md"
+AT_EXIT_SAID = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
 
 
 class Status(Enum):

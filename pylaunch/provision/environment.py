@@ -163,7 +163,9 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"no such requirements file: {path}", hint="see examples/requirements.txt") from None
+        raise UsageError(
+            f"no such requirements file: {path}", hint="what goes into one: pylaunch help environment"
+        ) from None
     yield text
     for line in text.splitlines():
         option, _, rest = line.strip().replace("=", " ", 1).partition(" ")

@@ -20,7 +20,8 @@ def cache_directory() -> Path:
 
 
 def project_directory(inventory: Path) -> Path:
-    """What belongs to one cluster and is no secret: `.pylaunch` next to its inventory."""
+    """What belongs to one cluster and is no secret: `.pylaunch` next to its inventory. A host list (`gpu01,gpu02,`) is
+    next to the files of the working directory."""
     return inventory.absolute().parent / ".pylaunch"
 
 

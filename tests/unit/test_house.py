@@ -43,3 +43,15 @@ def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
 def test_no_name_says_nothing() -> None:
     empty_names = {"util", "utils", "helper", "helpers", "common", "misc"}
     assert [str(path) for path in files("*.py") if path.stem in empty_names] == []
+
+
+def test_nothing_that_is_printed_points_into_the_checkout() -> None:
+    """An installation has no such files: `pylaunch help TOPIC` prints them."""
+    pointing = re.compile(r"""[^/\w](?:docs|examples|inventory)/[\w/-]+\.\w+""")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in (ROOT / "pylaunch").rglob("*.py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pointing.search(line) and "https://" not in line
+    ]
+    assert found == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pylaunch.cli import console, options, variables
+from pylaunch.cli.group import Group
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.variables.lint import Severity
@@ -19,7 +20,7 @@ from pylaunch.store.paths import project_directory
 MIB = 1 << 20
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """Lock the Python environment that provision installs, and lint environment variables.
 
@@ -32,9 +33,6 @@ def _directory(inventory: Path | None) -> Path:
     return project_directory(Path(sources[0]) if sources else Path.cwd() / "cluster.ini") / "environment"
 
 
-inventory_option = click.option(
-    "-i", "--inventory", type=click.Path(path_type=Path), help="Inventory of the cluster it is for."
-)
 environment_option = click.option(
     "-o",
     "--environment",
@@ -46,7 +44,7 @@ environment_option = click.option(
 
 @command.command("lock")
 @click.argument("requirements", nargs=-1, required=True, type=click.Path(path_type=Path))
-@inventory_option
+@options.inventory
 @environment_option
 @click.option("--python", default=CONTROLLER_PYTHON, show_default=True, help="Python version of the hosts.")
 @click.option("--upgrade", is_flag=True, help="Look for newer versions, though the requirements did not change.")
@@ -70,9 +68,9 @@ def lock_command(
 
 
 @command.command("show")
-@inventory_option
+@options.inventory
 @environment_option
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+@options.as_json
 def show_command(inventory: Path | None, directory: Path | None, as_json: bool) -> None:
     """List what the environment is made of."""
     directory = directory or _directory(inventory)

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console
+from pylaunch.cli import console, options
+from pylaunch.cli.group import Group
 from pylaunch.errors import UsageError
 from pylaunch.lab import faults, local, spec, tools
 from pylaunch.lab import lab as labs
@@ -27,7 +28,7 @@ name_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def command() -> None:
     """A real cluster on this machine: systemd nodes with their own sshd, network, packages and services."""
 
@@ -76,7 +77,7 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
 
 @command.command()
 @name_option
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable, on stdout.")
+@options.as_json
 def status(name: str, as_json: bool) -> None:
     """Show the nodes of a lab and what state each is in."""
     nodes = lab_status.look(name)
@@ -114,7 +115,7 @@ def down(name: str) -> None:
     console.say(f"lab {name} is gone")
 
 
-@command.group()
+@command.group(cls=Group)
 def fault() -> None:
     """Break a node in one way, or with --undo make it good again."""
 

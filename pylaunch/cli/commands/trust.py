@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
+from pylaunch.cli import console, options
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Connection
@@ -36,11 +36,11 @@ class Shown:
 
 
 @click.command()
-@click.option("-i", "--inventory", type=click.Path(path_type=Path), help="Ansible inventory of the cluster.")
-@click.option("--limit", metavar="HOSTS", help="Only these hosts or groups, as in gpu[01-04].")
+@options.inventory
+@options.limit
 @click.option("--replace", is_flag=True, help="Accept a key that differs from the one trusted so far.")
 @click.option("-y", "--yes", is_flag=True, help="Accept without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print the keys as JSON.")
+@options.as_json
 def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool, as_json: bool) -> None:
     """Learn the host keys of the inventory's hosts.
 

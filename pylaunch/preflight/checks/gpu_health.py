@@ -169,7 +169,7 @@ CHECKS = (
         "gpu.xid",
         "errors of the GPUs since boot",
         "A GPU that failed once and was not reset fails again, hours into the run.",
-        "NVIDIA's Xid catalog (docs/reference/xid.md)",
+        "NVIDIA's Xid catalog (pylaunch help xid)",
         Severity.FAIL,
         asks("gpu.xid", "gpu.smi"),
         _xids,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from typing import NoReturn
 
 import pytest
@@ -24,3 +25,53 @@ def test_what_nobody_expects_is_a_bug_with_its_trace(
 ) -> None:
     assert fails_with(OSError(errno.EIO, "Input/output error"), monkeypatch) == ExitCode.BUG
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["provisio"], "pylaunch provision"), (["env", "lok"], "pylaunch env lock"), (["ps", "--jsn"], "--json")],
+)
+def test_what_is_misspelt_is_told_with_what_was_meant(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == ExitCode.USAGE
+    assert "did you mean" in (said := capsys.readouterr().err).lower()
+    assert meant in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ps", "--json", "--nonsense"], "No such option"),
+        (["check", "-i", "nowhere.ini", "--json"], "no such inventory"),
+        (["gpus", "--json", "-i", "nowhere.ini", "-H", "n1"], "one of them"),
+    ],
+)
+def test_an_error_is_a_document_where_json_was_asked_for(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == ExitCode.USAGE
+
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert (document["schema_version"], document["verb"], document["exit_code"]) == (1, words[0], ExitCode.USAGE)
+    assert message in document["error"]["message"]
+    assert document["error"]["exit_code"] == ExitCode.USAGE
+    assert document["error"]["hint"] in told.err
+
+
+def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    main.run(["check", "-i", "nowhere.ini"])
+
+    assert capsys.readouterr().out == ""
+
+
+def test_every_page_is_printed_by_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["help"]) == ExitCode.DONE
+    topics = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert {"inventory", "runs", "cluster.ini"} <= set(topics)
+    for topic in topics:
+        assert main.run(["help", topic]) == ExitCode.DONE
+        assert len(capsys.readouterr().out.splitlines()) > 3
+    assert main.run(["help", "inventry"]) == ExitCode.USAGE
+    assert "pylaunch help inventory" in capsys.readouterr().err

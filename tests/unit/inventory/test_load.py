@@ -8,11 +8,8 @@ import pytest
 
 from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.load import _limited, this_machine
-from pylaunch.model.cluster import Cluster, Connection, Host
-
-CLUSTER = Cluster(tuple(Host(f"gpu{number:02d}", f"10.0.0.{number}") for number in range(1, 11)))
-GROUPS = {"all": ("nfs1", *CLUSTER.names), "cluster": CLUSTER.names, "rack1": ("gpu10", "gpu02"), "storage": ("nfs1",)}
+from pylaunch.inventory.load import this_machine
+from pylaunch.model.cluster import Connection
 
 
 @pytest.fixture(autouse=True)
@@ -79,34 +76,14 @@ def test_a_wrong_pylaunch_toml_is_refused_with_what_is_wrong(
         load_cluster(None)
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [
-        ("gpu[08-10]", ("gpu08", "gpu09", "gpu10")),
-        ("gpu10,gpu01", ("gpu01", "gpu10")),
-        ("rack1", ("gpu02", "gpu10")),
-        ("rack1,gpu05", ("gpu02", "gpu05", "gpu10")),
-        ("all", CLUSTER.names),
-    ],
-)
-def test_a_limit_takes_hosts_and_groups_in_rank_order(limit: str, expected: tuple[str, ...]) -> None:
-    assert _limited(CLUSTER, limit, GROUPS).names == expected
+@pytest.mark.parametrize("text", ["gpu01,root@gpu02", "gpu01,-oProxyCommand=x", "gpu01,a b", ","])
+def test_a_host_list_with_what_is_no_host_is_refused(text: str) -> None:
+    with pytest.raises(InventoryError, match="the host list"):
+        load_cluster(Path(text))
 
 
-@pytest.mark.parametrize(
-    ("limit", "message", "hint"),
-    [
-        ("gpu[09-12]", "not in the cluster: gpu[11-12]", "did you mean gpu10 or gpu01"),
-        ("rak1", "not in the cluster: rak1", "did you mean rack1?"),
-        ("storage", "not in the cluster: storage", "the cluster is gpu[01-10]"),
-        ("xyz", "not in the cluster: xyz", "the cluster is gpu[01-10]"),
-        ("gpu[3-1]", "counts down", "hosts and groups, with ranges"),
-        (",", "no host is named", "the cluster is gpu[01-10]"),
-    ],
-)
-def test_a_limit_that_cannot_be_obeyed_is_told_with_what_was_meant(limit: str, message: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        _limited(CLUSTER, limit, GROUPS)
+def test_one_host_without_its_comma_is_taken_for_a_file_and_told_how_to_write_it(working_directory: Path) -> None:
+    with pytest.raises(InventoryError) as caught:
+        load_cluster(Path("gpu01"))
 
-    assert message in caught.value.message
-    assert hint in str(caught.value.hint)
+    assert "-H gpu01,gpu02" in str(caught.value.hint)

@@ -1,0 +1,34 @@
+"""`pylaunch help`: the guides and the reference, from this installation."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+from click.shell_completion import CompletionItem
+
+from pylaunch.cli import console
+from pylaunch.errors import UsageError
+from pylaunch.store.pages import pages, title
+
+
+def _topics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(topic) for topic in pages() if topic.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("topic", required=False, metavar="[TOPIC]", shell_complete=_topics)
+def command(topic: str | None) -> None:
+    """Print the page about TOPIC on stdout; without TOPIC, list all pages.
+
+    The options of a verb are printed by pylaunch VERB --help.
+    """
+    known = pages()
+    if topic is None:
+        console.table(("topic", "page"), [(name, title(page)) for name, page in known.items()])
+        return
+    if topic not in known:
+        near = difflib.get_close_matches(topic, known, n=3)
+        meant = f"did you mean {' or '.join(f'pylaunch help {each}' for each in near)}?"
+        raise UsageError(f"no page about {topic}", hint=meant if near else "all pages: pylaunch help")
+    console.data(known[topic].read_text(encoding="utf-8"))

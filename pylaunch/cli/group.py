@@ -1,0 +1,25 @@
+"""A command with subcommands that says what was meant when one is misspelt."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from pylaunch.errors import UsageError
+
+
+class Group(click.Group):
+    """Misspelt subcommands are told with those that are spelt alike."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it. Raises UsageError for a subcommand that there is not."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
+            near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
+            meant = " or ".join(f"{ctx.command_path} {each}" for each in near)
+            hint = f"did you mean {meant}?" if near else f"{ctx.command_path} --help"
+            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=hint)
+        return super().resolve_command(ctx, args)

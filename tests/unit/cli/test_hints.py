@@ -1,0 +1,51 @@
+"""Commands in hints work as they are pasted."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+import pytest
+
+from pylaunch.cli.hints import WITH_INVENTORY, completed
+from pylaunch.cli.invocation import Invocation
+from pylaunch.cli.main import VERBS
+from pylaunch.model.argv import pylaunch
+
+GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        (
+            pylaunch("provision", "--limit", "gpu[01-02]"),
+            "pylaunch provision -i '../my clusters/a.ini' --limit 'gpu[01-02]'",
+        ),
+        ("pylaunch stop 7f3a", "pylaunch stop 7f3a"),
+        ("pylaunch env lock requirements.txt", "pylaunch env lock -i '../my clusters/a.ini' requirements.txt"),
+        ("pylaunch check -i other.ini", "pylaunch check -i other.ini"),
+        ("pylaunch check -H n1; pylaunch drift", "pylaunch check -H n1; pylaunch drift -i '../my clusters/a.ini'"),
+        ("pylaunch start -- a.py -i x", "pylaunch start -i '../my clusters/a.ini' -- a.py -i x"),
+        ("see pylaunch help provision", "see pylaunch help provision"),
+    ],
+)
+def test_a_command_names_the_inventory_that_was_given(hint: str, shown: str) -> None:
+    assert completed(hint, GIVEN) == shown
+
+
+def test_without_an_inventory_given_none_is_named() -> None:
+    assert completed("pylaunch provision", Invocation()) == "pylaunch provision"
+
+
+def test_the_verbs_that_act_on_an_inventory_are_all_known() -> None:
+    found = set()
+    for verb in VERBS:
+        command: click.Command = importlib.import_module(f"pylaunch.cli.commands.{verb}").command
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for name, each in below.items():
+            texts = [option.help or "" for option in each.params if isinstance(option, click.Option)]
+            if any("Ansible inventory" in text for text in texts):
+                found.add(f"{verb} {name}".strip())
+
+    assert found == set(WITH_INVENTORY)
