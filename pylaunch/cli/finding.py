@@ -52,4 +52,6 @@ def _ask(inventory: Path) -> Discovery:
         )
     if found.silent:
         console.say(f"{fold(found.silent)} could not be asked for runs: {next(iter(found.silent.values()))}")
+    for note in found.notes:
+        console.say(note)
     return found

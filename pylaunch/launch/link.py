@@ -126,6 +126,8 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
 
     Raises AgentAbsentError when it must be installed first, LinkError for everything else.
     """
+    if host.connection is Connection.NONE:
+        raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
     words = enter(host, agent, call.verb, call.run)
     child = await spawn(ssh.command(host, known_hosts, words, shared=call.shared))
     try:

@@ -20,7 +20,7 @@ from pylaunch.launch.standby import standing_by
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.store.runs import pack
+from pylaunch.store.node_record import pack
 
 T = TypeVar("T")
 

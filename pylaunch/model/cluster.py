@@ -19,6 +19,8 @@ class Connection(Enum):
 
     SSH = "ssh"
     LOCAL = "local"
+    NONE = "none"
+    """Not at all: the host is known by name alone, from a run that another controller started."""
 
 
 class Agreement(Enum):

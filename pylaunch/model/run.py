@@ -54,6 +54,9 @@ class RunRecord:
     outcome: Outcome | None
     """None while it runs, or when nobody was there to see it end."""
 
+    is_foreign: bool = False
+    """The plan was read from nodes: it can be shown, followed and stopped. Nothing in it is run."""
+
     @property
     def has_started(self) -> bool:
         """Its ranks were released, as far as this record knows: who attaches finds a run that was."""

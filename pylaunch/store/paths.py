@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from pylaunch.errors import UsageError
 
 
 def state_directory() -> Path:
@@ -77,6 +80,11 @@ def runs_directory() -> Path:
     return state_directory() / "runs"
 
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
 def run_paths(run_id: str) -> RunPaths:
-    """The paths of run `run_id`."""
+    """Return the paths of run `run_id`. Raises UsageError for an id that is not a plain file name."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise UsageError(f"run id: expected letters, digits, '.', '_' and '-', got {run_id!r}")
     return RunPaths(runs_directory() / run_id)

@@ -7,20 +7,20 @@ never the run: what cannot be written is told once.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import os
 import secrets
 import shutil
-import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation
+from pylaunch.model.cluster import Connection
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.run import Event, RunRecord
@@ -34,6 +34,7 @@ class _Head(msgspec.Struct):
     created_at: float
     agent: str
     plan: RunPlan
+    is_foreign: bool = False
 
 
 def new_run_id(random_hex: Callable[[int], str] = secrets.token_hex) -> str:
@@ -48,15 +49,17 @@ class UnknownRunError(UsageError):
     """No record here is of the run that is meant."""
 
 
-def begin(plan: RunPlan, agent: str, now: float) -> None:
+def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) -> None:
     """Begin the record of a run. The directory is ours alone: environments may hold secrets.
+
+    `is_foreign` says that the plan was read from nodes (see `node_record`).
 
     Raises UsageError where that is not possible: a run that nobody can find again is not begun.
     """
     paths = run_paths(plan.run)
     try:
         paths.directory.mkdir(mode=0o700, parents=True)
-        _write(paths.plan, msgspec.json.encode(_Head(now, agent, plan)))
+        _write(paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign)))
     except OSError as error:
         raise UsageError(
             f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
@@ -131,27 +134,44 @@ def controller(run: str) -> int | None:
     return None
 
 
-def pack(plan: RunPlan, agent: str, created_at: float) -> str:
-    """The beginning of a record as one short word, to be kept on the nodes of the run."""
-    return base64.b64encode(zlib.compress(msgspec.json.encode(_Head(created_at, agent, plan)), 9)).decode()
-
-
-def unpack(text: str) -> RunRecord:
-    """What `pack` packed: a record in which nothing has happened. Raises ValueError when it is something else."""
-    try:
-        head = msgspec.json.decode(zlib.decompress(base64.b64decode(text, validate=True)), type=_Head)
-    except (zlib.error, msgspec.DecodeError) as error:
-        raise ValueError(f"no record of a run: {error}") from None
-    return RunRecord(head.plan, head.agent, head.created_at, (), None)
-
-
 def adopt(record: RunRecord) -> None:
-    """Begin a record of a run that was started elsewhere, as old as the run is. One that is here stays as it is."""
+    """Begin a record of a run that was started elsewhere, as old as the run is.
+
+    A record of our own stays as it is. An adopted one takes over how hosts are reached now, and nothing else.
+    """
     paths = run_paths(record.plan.run)
-    if paths.directory.exists():
-        return
-    begin(record.plan, record.agent, record.created_at)
+    if not paths.directory.exists():
+        if _is_of_our_run(record.plan.run):
+            return
+        begin(record.plan, record.agent, record.created_at, is_foreign=True)
+    else:
+        try:
+            known = read(record.plan.run)
+        except UsageError:
+            return  # Damaged: whoever reads the records hears of it.
+        if not known.is_foreign:
+            return
+        plan = _reached_alike(known.plan, record.plan)
+        _write(paths.plan, msgspec.json.encode(_Head(known.created_at, known.agent, plan, is_foreign=True)))
     os.utime(paths.plan, (record.created_at, record.created_at))
+
+
+def _is_of_our_run(attempt: str) -> bool:
+    """An attempt that no controller here has begun, of a run that one here has: nodes cannot add attempts to it."""
+    base = base_of(attempt)
+    if not run_paths(base).plan.exists():
+        return False
+    try:
+        return not read(base).is_foreign
+    except UsageError:
+        return True
+
+
+def _reached_alike(plan: RunPlan, now: RunPlan) -> RunPlan:
+    """`plan` with those hosts that `now` can reach, as `now` reaches them."""
+    known = {node.host.name: node.host for node in now.nodes if node.host.connection is not Connection.NONE}
+    nodes = tuple(replace(node, host=known.get(node.host.name, node.host)) for node in plan.nodes)
+    return replace(plan, nodes=nodes, known_hosts=now.known_hosts, sources=now.sources)
 
 
 def read(run: str) -> RunRecord:
@@ -162,7 +182,7 @@ def read(run: str) -> RunRecord:
         outcome = None
         if paths.outcome.exists():
             outcome = msgspec.json.decode(paths.outcome.read_bytes(), type=Outcome)
-        return RunRecord(head.plan, head.agent, head.created_at, _events(paths), outcome)
+        return RunRecord(head.plan, head.agent, head.created_at, _events(paths), outcome, head.is_foreign)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
             f"the record of run {run} cannot be read: {error}", hint=f"rm -r {paths.directory}  # forgets this run"

@@ -80,7 +80,12 @@ def options(known_hosts: str | None, *, shared: bool = True) -> Argv:
 
 
 def command(host: Host, known_hosts: str | None, remote: Argv, *, shared: bool = True) -> Argv:
-    """What to exec on the controller so that `remote` runs on `host`. A local host runs it directly."""
+    """What to exec on the controller so that `remote` runs on `host`. A local host runs it directly.
+
+    Raises ClusterNotReadyError for a host that no inventory describes.
+    """
+    if host.connection is Connection.NONE:
+        raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
     if host.connection is Connection.LOCAL:
         return remote
     return ("ssh", "-T", *options(known_hosts, shared=shared), *destination(host), "exec " + quoted(remote))

@@ -12,6 +12,7 @@ from pylaunch.cli import console, environment, options, sync, variables
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.finding import find
 from pylaunch.cli.running import Manner, run_plan
+from pylaunch.errors import UsageError
 from pylaunch.launch.cargo import Cargo
 from pylaunch.model.argv import quoted_with_env
 from pylaunch.model.plan import plan_run
@@ -25,7 +26,13 @@ from pylaunch.store import runs
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
 def command(run: str | None, *, inventory: Path | None, detach: bool) -> int:
     """Start the job of RUN (the newest without) again: same command, options and hosts, a new run id."""
-    before = find(run, inventory).plan
+    record = find(run, inventory)
+    if record.is_foreign:
+        raise UsageError(
+            f"run {record.plan.run} was started by another controller, and what nodes say is not run",
+            hint=f"rerun it there, or look at its command (pylaunch status {record.plan.run}) and start that",
+        )
+    before = record.plan
     job = before.job
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:

@@ -1,0 +1,139 @@
+"""The part of a run's record that its nodes keep, so that a controller that has no record can follow and stop the run.
+
+A rank can write whatever its user can write, so a record that is found on a node is data. It carries what a person is
+shown and how ranks are placed: names, numbers, the command for display. It carries nothing about how to connect, where
+to write or what to run. `unpack` takes every host from the inventory that this controller has read; a host that is not
+in that inventory becomes `Connection.NONE`, and nobody connects to it.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of
+from pylaunch.model.run import RunRecord
+
+MAX_SIZE = 4 << 20
+"""Bytes of a record once it is decompressed: argument lists are 2 MiB at most."""
+
+MAX_RANKS = 1 << 18
+_WEEK_S = 7 * 24 * 3600
+
+RunId = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(\.[1-9][0-9]{0,4})?\Z")]
+AgentVersion = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
+HostName = Annotated[str, Meta(pattern=r"\A(?!\.\.?\Z)[^\x00-\x1f\x7f-\x9f/]{1,253}\Z")]
+Small = Annotated[int, Meta(ge=0, le=1 << 16)]
+Seconds = Annotated[float, Meta(ge=0, le=_WEEK_S)]
+
+
+class _Node(msgspec.Struct):
+    host: HostName
+    ranks: Annotated[int, Meta(ge=1, le=4096)]
+    devices: Annotated[list[Small], Meta(max_length=4096)]
+
+
+class _NodeRecord(msgspec.Struct, tag="record-2", tag_field="kind"):
+    run: RunId
+    agent: AgentVersion
+    created_at: Annotated[float, Meta(ge=0, le=1e11)]
+    command: Annotated[list[str], Meta(min_length=1)]
+    framework: Framework
+    workdir: str
+    nodes: Annotated[list[_Node], Meta(min_length=1, max_length=1 << 14)]
+    spares: Annotated[list[HostName], Meta(max_length=1 << 14)]
+    max_restarts: Small
+    grace_s: Seconds | None
+    node_timeout_s: Seconds
+
+
+class NotARecordError(ValueError):
+    """A text is no record that `pack` made."""
+
+
+def pack(plan: RunPlan, agent: str, created_at: float) -> str:
+    """Return the record of `plan` as one word, for its nodes to keep."""
+    job = plan.job
+    record = _NodeRecord(
+        run=plan.run,
+        agent=agent,
+        created_at=created_at,
+        command=[_encodable(word) for word in job.command],
+        framework=job.framework,
+        workdir=_encodable(job.workdir),
+        nodes=[_Node(node.host.name, len(node.ranks), list(node.devices)) for node in plan.nodes],
+        spares=[host.name for host in plan.spares],
+        max_restarts=min(job.max_restarts, 1 << 16),
+        grace_s=None if job.grace is None else min(job.grace.total_seconds(), _WEEK_S),
+        node_timeout_s=min(job.node_timeout.total_seconds(), _WEEK_S),
+    )
+    return base64.b64encode(zlib.compress(msgspec.json.encode(record), 9)).decode()
+
+
+def unpack(text: str, cluster: Cluster) -> RunRecord:
+    """Return the record in `text`, its hosts reached as `cluster` says. Raises NotARecordError."""
+    try:
+        inflating = zlib.decompressobj()
+        content = inflating.decompress(base64.b64decode(text, validate=True), MAX_SIZE)
+        if not inflating.eof:
+            raise NotARecordError(f"more than {MAX_SIZE} bytes, or cut short")
+        told = msgspec.json.decode(content, type=_NodeRecord)
+    except (ValueError, zlib.error, msgspec.DecodeError, RecursionError) as error:
+        raise NotARecordError(f"no record of a run: {error}") from None
+    names = [*(node.host for node in told.nodes), *told.spares]
+    if len(set(names)) != len(names):
+        raise NotARecordError("no record of a run: a host appears twice")
+    if sum(node.ranks for node in told.nodes) > MAX_RANKS:
+        raise NotARecordError(f"no record of a run: more than {MAX_RANKS} ranks")
+    job = JobSpec(
+        command=tuple(told.command),
+        framework=told.framework,
+        workdir=told.workdir,
+        spares=len(told.spares),
+        max_restarts=told.max_restarts,
+        grace=None if told.grace_s is None else timedelta(seconds=told.grace_s),
+        node_timeout=timedelta(seconds=told.node_timeout_s),
+    )
+    plan = RunPlan(
+        told.run, job, _placed(told.nodes), None, (), tuple(map(_unknown, told.spares)), restart=attempt_of(told.run)
+    )
+    return RunRecord(reached_by(plan, cluster), told.agent, told.created_at, (), None, is_foreign=True)
+
+
+def reached_by(plan: RunPlan, cluster: Cluster) -> RunPlan:
+    """Return `plan` with every host as `cluster` describes it. A host that `cluster` lacks is never connected to."""
+    known = {host.name: host for host in cluster.hosts}
+    return replace(
+        plan,
+        nodes=tuple(replace(node, host=known.get(node.host.name, _unknown(node.host.name))) for node in plan.nodes),
+        spares=tuple(known.get(host.name, _unknown(host.name)) for host in plan.spares),
+        known_hosts=cluster.known_hosts,
+        sources=cluster.sources,
+    )
+
+
+def _unknown(name: str) -> Host:
+    return Host(name, address=name, connection=Connection.NONE)
+
+
+def _placed(nodes: list[_Node]) -> tuple[NodePlan, ...]:
+    placed: list[NodePlan] = []
+    first = 0
+    for node_rank, node in enumerate(nodes):
+        ranks = tuple(RankPlan(first + local_rank, local_rank) for local_rank in range(node.ranks))
+        placed.append(NodePlan(_unknown(node.host), node_rank, ranks, tuple(node.devices)))
+        first += node.ranks
+    return tuple(placed)
+
+
+def _encodable(text: str) -> str:
+    """`text` for display: bytes that are not UTF-8 are replaced."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

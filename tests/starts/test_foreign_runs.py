@@ -1,0 +1,89 @@
+"""Runs that only their nodes know, told by nodes that lie."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pylaunch.agent import wire
+from pylaunch.model.cluster import Cluster, Host, SshOptions
+from pylaunch.model.job import Framework, JobSpec, Sync
+from pylaunch.model.plan import plan_run
+from pylaunch.store.node_record import pack
+from tests.starts.cluster import Directory, DirectoryCluster, appears, ended
+
+AGENT = "0123456789abcdef"
+COMMAND = ("--framework", "command", "--workdir", "/")
+
+
+def forge(node: Directory, directory: str, record: str, run: str) -> None:
+    """What a rank on `node` can write: a run of its own with any record."""
+    task = wire.NodeTask(run, "n1", 0, "/", [], {}, [], None, [], [], 1.0, 1, record=record)
+    path = node.path / "root" / "runs" / directory
+    path.mkdir(parents=True)
+    (path / "task.json").write_bytes(wire.encode(wire.Prepare(task)))
+
+
+def whole_plan(host: Host, run: str, agent: str = AGENT) -> str:
+    """A record as earlier versions kept it on nodes: everything, how hosts are reached included."""
+    sync = Sync(str(Path.home()), "0" * 64, 1, 1)
+    job = JobSpec(("sh", "-c", "id"), Framework.COMMAND, "@tree", sync=sync, secrets=("HOME",))
+    plan = plan_run(Cluster((host,)), job, "00000000")
+    body = {"created_at": 1.0, "agent": agent, "plan": {**msgspec.to_builtins(plan), "run": run}}
+    return base64.b64encode(zlib.compress(json.dumps(body).encode())).decode()
+
+
+def changed(record: str, **changes: Any) -> str:
+    body = json.loads(zlib.decompress(base64.b64decode(record)))
+    return base64.b64encode(zlib.compress(json.dumps({**body, **changes}).encode())).decode()
+
+
+def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1")
+    node, pwned = cluster.nodes["n1"], tmp_path / "pwned"
+    proxied = Host("n9", "n9.invalid", ssh=SshOptions(common_args=("-o", f"ProxyCommand=touch {pwned}")))
+    forge(node, "deadbeef", whole_plan(proxied, "deadbeef"), "deadbeef")
+    forge(node, "deadbee0", whole_plan(proxied, "../../../outside"), "../../../outside")
+    unknown = plan_run(Cluster((proxied,)), JobSpec(("sh",), Framework.COMMAND, "/"), "deadbee1")
+    smuggled = {"host": "n9", "ranks": 1, "devices": [], **asdict(proxied.ssh), "ssh": asdict(proxied.ssh)}
+    forge(node, "deadbee1", changed(pack(unknown, AGENT, 1.0), nodes=[smuggled]), "deadbee1")
+
+    listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory))
+    assert listed.returncode == 0, listed.stderr
+    assert [(each["run"], each["status"]) for each in json.loads(listed.stdout)] == [("deadbee1", "unreachable")]
+    status = cluster.run("status", "deadbee1")
+    assert "n9: unreachable (not in the inventory, so not connected to)" in status.stdout
+    for verb in ("attach", "stop", "logs"):
+        refused = cluster.run(verb, "deadbee1", "-i", str(cluster.inventory))
+        assert refused.returncode == 3, refused.stderr
+        assert "n9: not in the inventory, so not connected to" in refused.stderr
+    assert not pwned.exists()
+    assert sorted(path.name for path in (cluster.state / "pylaunch" / "runs").iterdir()) == ["deadbee1"]
+    assert sorted(path.name for path in cluster.state.iterdir()) == ["pylaunch"]
+
+
+def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_again(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    there = DirectoryCluster(cluster.inventory, tmp_path / "elsewhere", cluster.nodes)
+    up = tmp_path / "up"
+    started = ended(there.start("--detach", "--", "sh", "-c", f"touch {up}; exec sleep 600"))
+    assert started.returncode == 0, started.stderr
+    appears(up)
+    (run,) = there.outcomes()
+    again = cluster.run("rerun", run, "-i", str(cluster.inventory))
+    assert again.returncode == 2
+    assert f"run {run} was started by another controller, and what nodes say is not run" in again.stderr
+    stopped = cluster.run("stop", run)  # Reached as the inventory said that `rerun` has read.
+    assert stopped.returncode == 0, stopped.stderr
+    assert "n[1-2]: clean" in stopped.stderr
