@@ -9,7 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 
-from pylaunch.agent import processes, record
+from pylaunch.agent import processes, rank_files, record
 from pylaunch.agent.layout import RUN_ID, SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
@@ -26,10 +26,13 @@ class Cleaned:
 
 
 def lock(directory: RunDirectory) -> int | None:
-    """The lock of a run's supervisor; None while the supervisor lives, or when the run is gone. Close it to let go."""
+    """The lock of a run's supervisor; None while the supervisor lives, or when the run is gone. Close it to let go.
+
+    None also where something else than a file is in its place: then nobody can tell that the supervisor is dead.
+    """
     try:
-        held = os.open(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except FileNotFoundError:
+        held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError:
         return None
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,7 +93,8 @@ def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool)
         if os.path.lexists(directory.file(name)):
             cleaned.removed.append(f"socket {name} of dead run {directory.run}")
             if not dry_run:
-                os.unlink(directory.file(name))
+                with contextlib.suppress(OSError):
+                    os.unlink(directory.file(name))
 
 
 def _never_started(directory: RunDirectory) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
 import platform
 import shutil
 
-from pylaunch.agent import clean, hold, record, relay, trees, wire
+from pylaunch.agent import clean, hold, rank_files, record, relay, trees, wire
 from pylaunch.agent.crew import archive
 from pylaunch.agent.layout import AgentError, NodeRoot, UnknownRunError, default_root, open_root
+
+MAX_ARCHIVE = 16 << 20
 
 
 def main() -> int:
@@ -116,15 +119,15 @@ def version() -> str:
 
 
 def _digest(path: str) -> str:
-    with open(path, "rb") as source:
-        return hashlib.sha256(source.read()).hexdigest()[:16]
+    return hashlib.sha256(rank_files.read_whole(path, MAX_ARCHIVE)).hexdigest()[:16]
 
 
 def install(root: NodeRoot, *, dry_run: bool) -> bool:
     """Put this archive where controllers look for it, whole or not at all; whether it was not there before."""
     target = root.archive(version())
-    if os.path.exists(target) and _digest(target) == version():
-        return False
+    with contextlib.suppress(OSError):  # It is not there, or is no file.
+        if _digest(target) == version():
+            return False
     if not dry_run:
         aside = f"{target}.{os.getpid()}"
         shutil.copyfile(archive(), aside)

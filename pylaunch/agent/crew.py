@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any, Iterator
 
-from pylaunch.agent import processes, spawn, testimony, wire
+from pylaunch.agent import processes, rank_files, spawn, testimony, wire
 from pylaunch.agent.connection import Lines
 from pylaunch.agent.layout import NodeRoot, RunDirectory
 from pylaunch.agent.masking import Mask
@@ -129,8 +129,7 @@ class Crew:
     def stand(self) -> Iterator[str]:
         """Fork all that will be exec'd at the release, and wait until it stands; yields why something could not."""
         testimony.make_room(self._directory)
-        with open(self._directory.file("hostfile"), "w", encoding="utf-8") as sink:
-            sink.write(self.task.hostfile)
+        rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
         programs: list[tuple[int | None, list[str], dict[str, str]]]
         if self.task.launcher:
             programs = [(None, self._launcher_words(), {SOCKET: self._directory.file("ranks.sock")})]

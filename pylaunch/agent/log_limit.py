@@ -11,6 +11,7 @@ import ctypes
 import os
 from typing import Iterable
 
+from pylaunch.agent import rank_files
 from pylaunch.agent.record import note
 
 PERIOD_S = 1.0
@@ -58,7 +59,7 @@ class LogLimit:
                 note(f"{path} cannot be kept within {self._limit} bytes: {error.strerror}")
 
     def _keep(self, path: str) -> None:
-        status = os.stat(path)
+        status = os.lstat(path)
         if status.st_blocks * 512 <= self._limit:
             return
         first, last = middle(status.st_size, self._limit)
@@ -69,7 +70,7 @@ class LogLimit:
 def _punch(path: str, start: int, length: int) -> None:
     fallocate = ctypes.CDLL(None, use_errno=True).fallocate
     fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    file = os.open(path, os.O_WRONLY)
+    file = rank_files.open_regular(path, os.O_WRONLY)
     try:
         if fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, start, length) != 0:
             number = ctypes.get_errno()

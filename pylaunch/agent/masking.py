@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Iterable, Iterator
 
+from pylaunch.agent import rank_files
 from pylaunch.agent.text import next_data
 
 SHORTEST = 8
@@ -42,7 +43,7 @@ class Mask:
         if not self:
             return
         overlap = len(self._needles[0]) - 1
-        with open(path, "r+b", buffering=0) as file:
+        with open(rank_files.open_regular(path, os.O_RDWR), "r+b", buffering=0) as file:
             end, at = file.seek(0, os.SEEK_END), 0
             while (at := next_data(file.fileno(), at, end)) < end:
                 block = os.pread(file.fileno(), BLOCK + overlap, at)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 
-from pylaunch.agent import wire
+from pylaunch.agent import rank_files, untrusted_json, wire
 
+MAX_SIZE = 1 << 20
 HINT = "pylaunch provision --roles nccl_env writes it anew"
 
 
@@ -24,8 +24,8 @@ def completed(task: wire.NodeTask) -> wire.NodeTask:
     if task.env_file is None:
         return task
     try:
-        with open(task.env_file, encoding="utf-8") as file:
-            variables = json.load(file)["variables"]
+        content = rank_files.read_whole(task.env_file, MAX_SIZE, follow=True)
+        variables = untrusted_json.parse_object(content, MAX_SIZE)["variables"]
         return dataclasses.replace(task, env={**_checked(variables), **task.env})
     except FileNotFoundError:
         return task

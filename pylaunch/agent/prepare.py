@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Iterator
 
-from pylaunch.agent import leases, ports, ways, wire
+from pylaunch.agent import leases, ports, rank_files, ways, wire
 from pylaunch.agent.layout import NodeRoot, RunDirectory, default_root
 
 LOG_SPACE = 64 << 20
@@ -163,8 +163,7 @@ def _logs(directory: RunDirectory) -> Iterator[wire.Reason]:
     probe = directory.stream(".probe")
     try:
         os.makedirs(directory.logs, mode=0o700, exist_ok=True)
-        with open(probe, "wb") as sink:
-            sink.write(b"0" * 4096)
+        rank_files.replace(probe, b"0" * 4096)
         os.unlink(probe)
         status = os.statvfs(directory.logs)
     except OSError as error:

@@ -10,8 +10,16 @@ import json
 import os
 from dataclasses import dataclass
 
-from pylaunch.agent import wire
+from pylaunch.agent import rank_files, untrusted_json, wire
 from pylaunch.agent.layout import RunDirectory
+
+EVENTS = (
+    wire.Released, wire.RankStarted, wire.RankEnded, wire.LauncherEnded, wire.Stopping, wire.PeersUnheard,
+    wire.Finished,
+)  # fmt: skip
+"""What a supervisor writes down."""
+
+MAX_EVENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,7 @@ class Record:
         """Remember `event` and write it down."""
         self.events.append(event)
         try:
-            with open(self.directory.file("events.jsonl"), "ab") as sink:
-                sink.write(wire.encode(event))
+            rank_files.append(self.directory.file("events.jsonl"), wire.encode(event))
         except OSError as error:
             self._complain(error)
 
@@ -55,11 +62,8 @@ class Record:
         self._write("outcome.json", json.dumps(body).encode() + b"\n")
 
     def _write(self, name: str, content: bytes) -> None:
-        aside = self.directory.file(name + ".new")
         try:
-            with open(aside, "wb") as sink:
-                sink.write(content)
-            os.replace(aside, self.directory.file(name))
+            rank_files.replace(self.directory.file(name), content)
         except OSError as error:
             self._complain(error)
 
@@ -72,36 +76,40 @@ class Record:
 def note(text: str) -> None:
     """A line for the agent's own log, which may lie on the disk that is full."""
     with contextlib.suppress(OSError):
-        os.write(2, text.encode("utf-8", "surrogateescape") + b"\n")
+        os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def read_events(directory: RunDirectory) -> list[object]:
-    """The events of a run that is over, in order; lines cut short by a crash or a full disk are left out."""
-    events = []
+    """The events of a run that is over, in order; lines cut short by a crash or a full disk are left out.
+
+    A rank can write this file, too: what no supervisor writes here is left out, and so is all beyond MAX_EVENTS.
+    """
+    events: list[object] = []
     try:
-        with open(directory.file("events.jsonl"), "rb") as source:
-            for line in source:
+        with open(rank_files.open_regular(directory.file("events.jsonl")), "rb") as source:
+            while len(events) < MAX_EVENTS and (line := source.readline(wire.MAX_LINE)):
                 with contextlib.suppress(wire.WireError):
-                    events.append(wire.decode(line))
-    except FileNotFoundError:
+                    event = wire.decode(line)
+                    if isinstance(event, EVENTS):
+                        events.append(event)
+    except OSError:
         return []
     return events
 
 
 def read_task(directory: RunDirectory) -> wire.NodeTask | None:
-    """What the run was asked to do here; None when it never came so far, or when another version wrote it."""
+    """What the run was asked to do here; None when it never came so far, or when something else wrote the file."""
     try:
-        with open(directory.file("task.json"), "rb") as source:
-            asked = wire.decode(source.read())
-    except (FileNotFoundError, wire.WireError):
+        asked = wire.decode(rank_files.read_whole(directory.file("task.json"), wire.MAX_LINE))
+    except (OSError, wire.WireError):
         return None
-    return asked.task if isinstance(asked, wire.Prepare) else None
+    return asked.task if isinstance(asked, wire.Prepare) and asked.task.run == directory.run else None
 
 
 def read_outcome(directory: RunDirectory) -> Outcome | None:
     """How the run ended; None when its supervisor was killed before it could say, or the node lost its power then."""
     try:
-        with open(directory.file("outcome.json"), "rb") as source:
-            return wire.from_fields(Outcome, json.loads(source.read()))
-    except (FileNotFoundError, ValueError, wire.WireError):
+        content = rank_files.read_whole(directory.file("outcome.json"), wire.MAX_LINE)
+        return wire.from_fields(Outcome, untrusted_json.parse_object(content, wire.MAX_LINE))
+    except (OSError, ValueError, wire.WireError):
         return None

@@ -15,7 +15,7 @@ import time
 import traceback
 from typing import Callable
 
-from pylaunch.agent import clean, local_socket, replay, scope, wire
+from pylaunch.agent import clean, local_socket, rank_files, replay, scope, wire
 from pylaunch.agent.layout import AgentError, NodeRoot, RunDirectory, UnknownRunError
 from pylaunch.agent.supervisor import Supervisor
 
@@ -84,7 +84,7 @@ def _become_daemon(directory: RunDirectory, keep: tuple[int, int]) -> None:
     os.chdir("/")
     os.umask(0o077)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    log = os.open(directory.file("agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = rank_files.open_regular(directory.file("agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     for name in os.listdir("/proc/self/fd"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 
@@ -11,6 +12,8 @@ from pylaunch.agent import clean, record, times, wire
 from pylaunch.agent.layout import SOCKETS, RunDirectory
 from pylaunch.agent.supervisor import hello
 from pylaunch.agent.tail import Follower, last_lines
+
+STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
 
 def replay(directory: RunDirectory, version: str) -> int:
@@ -40,7 +43,7 @@ def _clear(directory: RunDirectory) -> None:
         return
     try:
         for name in SOCKETS:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 os.unlink(directory.file(name))
     finally:
         os.close(held)
@@ -50,7 +53,7 @@ def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
     for event in record.read_events(directory):
         if not isinstance(event, wire.Finished):
             _say(event)
-    names = sorted(os.listdir(directory.logs))
+    names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
     follower = Follower(paths, follow, since=times.begins(directory, paths, follow.since))
     while True:

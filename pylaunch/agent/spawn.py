@@ -15,6 +15,8 @@ import struct
 import sys
 import time
 
+from pylaunch.agent import rank_files
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
@@ -131,7 +133,7 @@ def _become(
 def _redirect(outputs: tuple[str, str]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for target, path in ((1, outputs[0]), (2, outputs[1])):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), target)
+        os.dup2(rank_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), target)
 
 
 def _reset_signals() -> None:

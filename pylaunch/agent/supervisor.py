@@ -83,7 +83,7 @@ class Supervisor:
             for controller in list(self._controllers):
                 self._serve_controller(controller)
         for name in SOCKETS:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 os.unlink(self._directory.file(name))
 
     @property

@@ -7,8 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Mapping
 
-from pylaunch.agent import wire
+from pylaunch.agent import rank_files, wire
 from pylaunch.agent.masking import Mask
+from pylaunch.agent.record import note
 from pylaunch.agent.text import next_data
 
 CHUNK = 64 * 1024
@@ -74,9 +75,10 @@ class Follower:
     ) -> None:
         names = paths if follow.streams is None else [name for name in paths if name in follow.streams]
         begin = {name: 0 if follow.tail is None else first_of_last(paths[name], follow.tail) for name in names}
-        begin = {name: max(first, since.get(name, 0)) for name, first in begin.items()}
-        self._streams = [_Stream(name, paths[name], follow.offsets.get(name, begin[name])) for name in names]
-        self._past = {stream.name: _size(stream.path) for stream in self._streams}
+        begin = {name: max(0, first, since.get(name, 0)) for name, first in begin.items()}
+        begin.update((name, max(0, offset)) for name, offset in follow.offsets.items())
+        self._streams = [_Stream(name, paths[name], begin[name]) for name in names]
+        self._past = {stream.name: rank_files.size(stream.path) for stream in self._streams}
         self._clock = clock
         self._mask = mask
         self._lag = follow.lag
@@ -92,7 +94,12 @@ class Follower:
             stream = self._streams.pop(0)
             self._streams.append(stream)
             start = stream.offset
-            text = self._read(stream, ended)
+            try:
+                text = self._read(stream, ended)
+            except OSError as error:
+                note(f"{stream.path} cannot be followed any more: {error.strerror}")
+                self._streams.remove(stream)
+                continue
             if not text and stream.offset > start:
                 return wire.Skipped(stream.name, start, stream.offset, stream.path)
             if text:
@@ -102,10 +109,10 @@ class Follower:
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:
         """What comes next. Nothing but a larger offset where there is a hole, or where the reader is too far behind."""
-        size = _size(stream.path)
+        size = rank_files.size(stream.path)
         if size <= stream.offset:
             return b""
-        with open(stream.path, "rb", buffering=0) as source:
+        with open(rank_files.open_regular(stream.path), "rb", buffering=0) as source:
             target = self._skip_to(source.fileno(), stream.offset, size)
             if target > stream.offset:
                 stream.offset, stream.partial_since = target, None
@@ -133,11 +140,11 @@ class Follower:
 
 
 def first_of_last(path: str, lines: int) -> int:
-    """Where the last `lines` lines of the file begin; after a hole, at its end."""
-    size = at = _size(path)
-    if not lines or not size:
+    """Where the last `lines` lines of the file begin; after a hole, at its end. Raises OSError."""
+    size = at = rank_files.size(path)
+    if lines <= 0 or not size:
         return size
-    with open(path, "rb", buffering=0) as source:
+    with open(rank_files.open_regular(path), "rb", buffering=0) as source:
         left = lines + (os.pread(source.fileno(), 1, size - 1) == b"\n")
         while at:
             start = max(0, at - CHUNK)
@@ -153,21 +160,14 @@ def first_of_last(path: str, lines: int) -> int:
     return 0
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
-
-
 def last_lines(*paths: str) -> list[str]:
     """The last lines of the first of these files that has any."""
     for path in paths:
         try:
-            with open(path, "rb") as source:
-                source.seek(max(0, os.stat(path).st_size - CHUNK))
+            with open(rank_files.open_regular(path), "rb") as source:
+                source.seek(max(0, os.fstat(source.fileno()).st_size - CHUNK))
                 lines = source.read(CHUNK).decode("utf-8", "replace").splitlines()
-        except FileNotFoundError:
+        except OSError:
             continue
         lines = [line.rstrip() for line in lines if line.strip()]
         if lines:

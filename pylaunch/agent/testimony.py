@@ -6,18 +6,19 @@ writes it as {"message": {"message": "RuntimeError: …", "extraInfo": {"py_call
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
 from typing import Any, Dict, Iterable, List, Optional
 
-from pylaunch.agent import wire
+from pylaunch.agent import rank_files, untrusted_json, wire
 from pylaunch.agent.layout import RunDirectory
 from pylaunch.runtime import progress
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 MAX_BYTES = 1 << 20
 MAX_TEXT = 500
+MAX_DIGITS = 9
 _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 _FOREIGN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
@@ -31,15 +32,19 @@ def make_room(directory: RunDirectory) -> None:
     """The directory that ranks write to, with nothing in it that earlier processes left."""
     room = os.path.dirname(directory.of_rank(0, ""))
     os.makedirs(room, mode=0o700, exist_ok=True)
-    for name in os.listdir(room):
-        os.unlink(os.path.join(room, name))
+    with os.scandir(room) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 def error(directory: RunDirectory, rank: int) -> str:
     """The exception that `rank` left behind, with the place where it was raised; "" when it left none."""
     try:
-        with open(directory.of_rank(rank, "error.json"), encoding="utf-8", errors="replace") as source:
-            return described(json.loads(source.read(MAX_BYTES)))
+        content = rank_files.read(directory.of_rank(rank, "error.json"), MAX_BYTES).decode("utf-8", "replace")
+        return described(untrusted_json.parse(content, MAX_BYTES))
     except (OSError, ValueError):
         return ""
 
@@ -63,16 +68,23 @@ def described(body: Any) -> str:
     if not frames:
         return told
     path, line = (own or frames)[-1]
-    return "%s (%s:%s)" % (told, path, line)
+    return "%s (%s:%s)" % (told, path[-MAX_TEXT:], line[:MAX_DIGITS])
 
 
 def last_step(directory: RunDirectory, rank: int) -> Optional[int]:
     """The last step that `rank` has marked."""
-    mark = progress.read(directory.of_rank(rank, "step"))
+    mark = _mark(directory, rank)
     return None if mark is None else mark.step
 
 
 def steps(directory: RunDirectory, ranks: Iterable[int]) -> List[wire.StepMark]:
     """The last step that each of `ranks` has marked."""
-    marks = ((rank, progress.read(directory.of_rank(rank, "step"))) for rank in ranks)
+    marks = ((rank, _mark(directory, rank)) for rank in ranks)
     return [wire.StepMark(rank, mark.step, mark.time) for rank, mark in marks if mark is not None]
+
+
+def _mark(directory: RunDirectory, rank: int) -> Optional[progress.Mark]:
+    try:
+        return progress.decoded(rank_files.read(directory.of_rank(rank, "step"), progress.SIZE))
+    except OSError:
+        return None

@@ -10,11 +10,13 @@ of older ones one in every 1/SHARE of their age.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 import time
 from typing import Dict, Iterable, List, Mapping, Optional, Tuple
 
+from pylaunch.agent import rank_files
 from pylaunch.agent.layout import RunDirectory
 from pylaunch.agent.record import note
 from pylaunch.agent.tail import CHUNK
@@ -58,7 +60,7 @@ class Times:
         for name, path in list(self._streams.items()):
             try:
                 # The time after the size: bytes that come in between are dated too late, never too early.
-                size, moment = os.stat(path).st_size, time.time()
+                size, moment = os.lstat(path).st_size, time.time()
                 if size != self._sizes.get(name, 0):
                     self._append(name, (moment, size))
                     self._sizes[name] = size
@@ -72,26 +74,22 @@ class Times:
         path = self._directory.times(name)
         if name not in self._counts:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(path, "ab") as sink:
-            sink.write(_MARK.pack(*mark))
+        rank_files.append(path, _MARK.pack(*mark))
         self._counts[name] = self._counts.get(name, 0) + 1
         if self._counts[name] >= MOST:
             kept = thinned(read(path), mark[0])
-            with open(path + ".new", "wb") as sink:
-                sink.write(b"".join(_MARK.pack(*each) for each in kept))
-            os.replace(path + ".new", path)
+            rank_files.replace(path, b"".join(_MARK.pack(*each) for each in kept))
             self._counts[name] = len(kept)
 
 
 def read(path: str) -> List[Mark]:
-    """The marks in a file, the oldest first; none where there is no file. One cut short by a crash is left out."""
+    """The marks in a file, the oldest first; none where there is no file. What is no mark is left out."""
     try:
-        with open(path, "rb") as source:
-            content = source.read()
-    except FileNotFoundError:
+        content = rank_files.read(path, MOST * _MARK.size)
+    except OSError:
         return []
     whole = len(content) // _MARK.size * _MARK.size
-    return list(_MARK.iter_unpack(content[:whole]))
+    return [(at, size) for at, size in _MARK.iter_unpack(content[:whole]) if math.isfinite(at) and size >= 0]
 
 
 def thinned(marks: List[Mark], now: float) -> List[Mark]:
@@ -126,18 +124,18 @@ def begins(directory: RunDirectory, paths: Mapping[str, str], moment: Optional[f
 
 def _begin(path: str, marks: List[Mark], moment: float) -> int:
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
         if status.st_mtime + MTIME_SLACK_S < moment:
             return status.st_size
         return line_begin(path, before(marks, moment))
-    except FileNotFoundError:
+    except OSError:
         return 0
 
 
 def line_begin(path: str, offset: int) -> int:
-    """The beginning of the line that is unfinished at `offset`, if it is no further back than CHUNK."""
+    """The beginning of the line that is unfinished at `offset`, if it is no further back than CHUNK. Raises OSError."""
     start = max(0, offset - CHUNK)
-    with open(path, "rb", buffering=0) as source:
+    with open(rank_files.open_regular(path), "rb", buffering=0) as source:
         block = os.pread(source.fileno(), offset - start, start)
     newline = block.rfind(b"\n")
     return start + newline + 1 if newline >= 0 or start == 0 else offset

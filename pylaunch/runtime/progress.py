@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import struct
@@ -12,6 +13,8 @@ from typing import Optional
 VARIABLE = "PYLAUNCH_STEP_FILE"
 _RECORD = struct.Struct("<qdq")
 """The step, when it was marked (seconds since the epoch), and the step again: ends that differ are half written."""
+
+SIZE = _RECORD.size
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,9 @@ def _open(path: Optional[str]) -> Optional[mmap.mmap]:
         return None
 
 
-def read(path: str) -> Optional[Mark]:
-    """The last mark in a file; None when there is none yet, or when it is being written at this moment."""
-    try:
-        with open(path, "rb") as source:
-            content = source.read(_RECORD.size)
-    except OSError:
-        return None
-    if len(content) != _RECORD.size:
+def decoded(content: bytes) -> Optional[Mark]:
+    """The last mark in the file's `content`; None when there is none yet, or when it was being written just then."""
+    if len(content) != SIZE:
         return None
     first, when, last = _RECORD.unpack(content)
-    return Mark(first, when) if first == last and when > 0 else None
+    return Mark(first, when) if first == last and 0 < when < math.inf else None
