@@ -41,10 +41,15 @@ class PylaunchError(Exception):
 
     def render(self) -> str:
         """The error as the user reads it: message, indented evidence, blank line, hint."""
-        lines = [f"error: {self.message}", *(f"  {line}" for line in self.evidence)]
+        lines = [_indented(f"error: {self.message}"), *(_indented(f"  {line}") for line in self.evidence)]
         if self.hint is not None:
             lines += ["", f"hint: {self.hint}"]
         return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    """`text` with further lines below its first, so that none of them passes for a line of ours."""
+    return text.replace("\n", "\n  ")
 
 
 class UsageError(PylaunchError):

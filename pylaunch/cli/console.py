@@ -1,52 +1,89 @@
-"""stdout is data, stderr is talk. Nothing here depends on colour or on a terminal."""
+"""The one door to stdout and stderr. stdout is data, stderr is talk; nothing depends on colour or on a terminal.
+
+A terminal gets text that `sanitise` made safe, with colours where it takes them; a file or a pipe gets text as it is.
+While a `LiveArea` is drawn, what else is written to the terminal appears above it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Sequence
-from typing import TextIO
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Protocol, TextIO
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import click
+
+from pylaunch.cli import columns as layout
+from pylaunch.cli.sanitise import RESET, rank_output, visible, visible_line
+
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_MARKS = (
+    (re.compile(r"(\s*)(error:|FAIL\b)"), "1;31"),
+    (re.compile(r"(\s*)(warning:|warn\b|\?\?\?\?)"), "33"),
+    (re.compile(r"(\s*)(hint:|fix:)"), "36"),
+)
+"""Words at the beginning of a line that a terminal shows in colour."""
+
+
+class Area(Protocol):
+    """Lines at the bottom of the terminal that make room for what is written above them."""
+
+    def erase(self) -> None:
+        """Take them off the terminal."""
+
+    def draw(self) -> None:
+        """Write them again, where the cursor is."""
+
+
+class _Door:
+    """What all writers share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.area: Area | None = None
+
+
+_DOOR = _Door()
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """A person looks at `stream`."""
+    return stream.isatty()
+
+
+def is_drawable() -> bool:
+    """stderr is a terminal that can move its cursor."""
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def has_colour(stream: TextIO) -> bool:
+    """`stream` is a terminal that takes colours, and nobody asked to do without (https://no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def silence(stream: TextIO) -> None:
-    """Nobody reads `stream` any more (`pylaunch … | head`): what is still written to it goes nowhere."""
+    """Send to nowhere what is still written to `stream`: its reader is gone (`pylaunch … | head`)."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
-class _Talk(Console):
-    """Goes on when nobody listens, where rich would end the program."""
-
-    def on_broken_pipe(self) -> None:
-        silence(sys.stderr)
+def say(text: str, *, style: str | None = None) -> None:
+    """Lines for the person, on stderr: progress, summaries, errors. Continues where nobody reads them."""
+    _tell(_sentences(sys.stderr, text, style))
 
 
-class _Listing(Console):
-    """Leaves it to the one boundary what it means that nobody reads, where rich would end the program."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
-talk = _Talk(stderr=True, highlight=False, soft_wrap=True)
-"""For people: progress, prefixes, summaries, errors. Goes to stderr."""
-
-
-def say(line: str, *, style: str | None = None) -> None:
-    """One line to the person. `line` is printed as it is: brackets in it are not markup."""
-    talk.print(line, style=style, markup=False)
+def quote(lines: Iterable[str], *, indent: str = "  ") -> None:
+    """Lines that a rank wrote, on stderr, indented."""
+    _tell("".join(f"{indent}{_of_rank(sys.stderr, line)}\n" for line in lines))
 
 
 def data(text: str) -> None:
     """Text that may be piped, to stdout."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
-    sys.stdout.flush()
+    write(sys.stdout, _sentences(sys.stdout, text.removesuffix("\n")))
 
 
 def json_data(value: object) -> None:
@@ -55,15 +92,120 @@ def json_data(value: object) -> None:
 
 
 def json_line(value: object) -> None:
-    """`value` as one line of JSON to stdout, for a `--json` that goes on."""
+    """`value` as one line of JSON to stdout, for a `--json` that continues."""
     data(json.dumps(value, default=str))
 
 
+def rank_lines(stream: TextIO, lines: Iterable[tuple[str, str]]) -> None:
+    """Lines of ranks, each with what stands before it. Raises OSError where nobody reads them."""
+    prefixed = (f"{_one_line(stream, prefix)}{_of_rank(stream, line)}\n" for prefix, line in lines)
+    write(stream, "".join(prefixed))
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A listing to stdout: aligned columns, never cut when piped."""
-    grid = Table(*columns, box=box.SIMPLE_HEAD if sys.stdout.isatty() else None, pad_edge=False, header_style="bold")
-    for row in rows:
-        grid.add_row(*row)
-    width = None if sys.stdout.isatty() else 10_000
-    out = _Listing(file=sys.stdout, highlight=False, markup=False, width=width)
-    out.print(grid)
+    """A listing to stdout in aligned columns; on a terminal, cells of several words are folded to its width."""
+    out = sys.stdout
+    cells = [[_one_line(out, cell) for cell in row] for row in rows]
+    head, *lines = layout.aligned(columns, cells, width_of(out) if is_terminal(out) else None)
+    write(out, "\n".join([_styled(out, head, "bold"), *lines]) + "\n")
+
+
+def confirm(question: str) -> bool:
+    """What the person answers; no without an answer."""
+    return click.confirm(visible(question), default=False, err=True)
+
+
+def password(prompt: str) -> str:
+    """What the person types, unseen."""
+    answer: str = click.prompt(visible(prompt), hide_input=True, err=True)
+    return answer
+
+
+def size_of(stream: TextIO) -> os.terminal_size:
+    """Columns and rows of the terminal behind `stream`."""
+    try:
+        size = os.get_terminal_size(stream.fileno())
+    except OSError:
+        return os.terminal_size((80, 24))
+    return os.terminal_size((size.columns or 80, size.lines or 24))
+
+
+def width_of(stream: TextIO) -> int:
+    """Columns of the terminal behind `stream`."""
+    return size_of(stream).columns
+
+
+def write(stream: TextIO, text: str) -> None:
+    """Whole lines to `stream`, above what is drawn at the bottom of the same terminal. `text` is safe already."""
+    with _DOOR.lock:
+        if _DOOR.area is None or not is_terminal(stream):
+            put(stream, text)
+            return
+        _DOOR.area.erase()
+        put(stream, text)
+        _DOOR.area.draw()
+
+
+def put(stream: TextIO, text: str) -> None:
+    """`text` and nothing else; characters that the stream's encoding lacks as escapes."""
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "utf-8"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def lay(area: Area) -> None:
+    """Keep `area` below everything that is written from now on."""
+    with _DOOR.lock:
+        _DOOR.area = area
+        area.draw()
+
+
+def redraw(area: Area) -> None:
+    """Bring `area` up to date, if it is there."""
+    with _DOOR.lock:
+        if _DOOR.area is area:
+            area.erase()
+            area.draw()
+
+
+def lift(area: Area) -> None:
+    """Take `area` away, if it is there."""
+    with _DOOR.lock:
+        if _DOOR.area is area:
+            area.erase()
+            _DOOR.area = None
+
+
+def _tell(text: str) -> None:
+    try:
+        write(sys.stderr, text)
+    except BrokenPipeError:
+        silence(sys.stderr)
+
+
+def _sentences(stream: TextIO, text: str, style: str | None = None) -> str:
+    if not is_terminal(stream):
+        return text + "\n"
+    return "".join(f"{_styled(stream, line, style)}\n" for line in visible(text).split("\n"))
+
+
+def _one_line(stream: TextIO, value: str) -> str:
+    return visible_line(value) if is_terminal(stream) else value
+
+
+def _of_rank(stream: TextIO, line: str) -> str:
+    return rank_output(line, colours=has_colour(stream)) if is_terminal(stream) else line
+
+
+def _styled(stream: TextIO, line: str, style: str | None = None) -> str:
+    if not has_colour(stream) or not line:
+        return line
+    if style is not None:
+        return f"\x1b[{STYLES[style]}m{line}{RESET}"
+    for pattern, code in _MARKS:
+        if found := pattern.match(line):
+            return f"{found[1]}\x1b[{code}m{found[2]}{RESET}{line[found.end() :]}"
+    return line

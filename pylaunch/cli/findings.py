@@ -16,7 +16,7 @@ def lines(finding: Finding) -> list[str]:
     """A finding as lines: hosts and what was found, evidence, and what to type."""
     return [
         f"{MARKS[finding.severity]}  {fold(finding.hosts)}: {finding.text}  [{finding.check}]",
-        *(f"{INDENT}| {line}" for line in finding.evidence),
+        *(f"{INDENT}| {line}" for text in finding.evidence for line in text.split("\n")),
         *([f"{INDENT}fix: {finding.fix}"] if finding.fix else []),
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from pylaunch.cli import console
+from pylaunch.cli.sanitise import Pieces
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
@@ -36,6 +37,7 @@ class Live:
     def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
         self._run = plan.run
         self._recorder = recorder
+        self._pieces = Pieces()
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
 
     def event(self, event: Event) -> None:
@@ -53,10 +55,14 @@ class Live:
         """`n1:0 | text`, a whole block of lines at once."""
         source, _, channel = stream.partition(".")
         sink = sys.stdout if channel == "out" else sys.stderr
+        if console.is_terminal(sink):
+            text = self._pieces.joined((host, stream), text)
+            lines = [shown(line) for line in text.removesuffix("\n").split("\n")] if text else []
+        else:
+            lines = text.removesuffix("\n").split("\n")
         prefix = f"{f'{host}:{source}':<{self._width}} | "
         try:
-            sink.write("".join(f"{prefix}{shown(line)}\n" for line in text.removesuffix("\n").split("\n")))
-            sink.flush()
+            console.rank_lines(sink, [(prefix, line) for line in lines])
         except OSError as error:
             if self._recorder is None:
                 raise
@@ -84,8 +90,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome) -> None:
         others = plan.world_size - 1
         told = f"; the other {counted(others, 'rank')} stopped with it" if others else ""
         console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
-        for line in failure.last_lines[-LAST_LINES:]:
-            console.say(f"  {line}")
+        console.quote(failure.last_lines[-LAST_LINES:])
         whose = "--launcher" if failure.rank is None else f"--rank {failure.rank}"
         hints.append(f"pylaunch logs {plan.attempt} {whose}")
     elif outcome.status is Status.FAILED:

@@ -6,18 +6,15 @@ Where stdout or stderr is no terminal, lines are plain, as they come, one for ea
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from rich.live import Live as Screen
-from rich.text import Text
-
 from pylaunch.cli import console
 from pylaunch.cli.board import Board
 from pylaunch.cli.live import Live, shown
+from pylaunch.cli.live_area import LiveArea
 from pylaunch.launch.merge import Merge, Source, Told
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
@@ -26,14 +23,14 @@ from pylaunch.model.usage import NodeUsage
 from pylaunch.store.runs import Recorder
 
 TICK_S = 0.1
-REFRESHES = 2
-"""How often a second the board is drawn."""
+REDRAW_S = 0.5
+"""How often the board is drawn."""
 
 
 @contextlib.contextmanager
 def watching(plan: RunPlan, recorder: Recorder | None) -> Iterator[Live]:
     """Who shows a live run: with a board where a person looks at a terminal, in plain lines elsewhere."""
-    if not (sys.stdout.isatty() and sys.stderr.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
+    if not (console.is_terminal(sys.stdout) and console.is_drawable()):
         yield Live(plan, recorder)
         return
     with Terminal(plan, recorder) as terminal:
@@ -57,12 +54,10 @@ class Terminal(Live):
 
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
-        self._screen = Screen(
-            get_renderable=self._drawn, console=console.talk, transient=True, refresh_per_second=REFRESHES
-        )
+        self._area = LiveArea(self._drawn, REDRAW_S)
 
     def __enter__(self) -> Terminal:
-        self._screen.start()
+        self._area.__enter__()
         self._thread.start()
         return self
 
@@ -70,7 +65,7 @@ class Terminal(Live):
         self._is_over.set()
         self._thread.join()
         self._show(self._merge.rest())
-        self._screen.stop()
+        self._area.__exit__(*exception)
 
     def event(self, event: Event) -> None:
         """Keep it, say it, and draw what follows from it."""
@@ -85,6 +80,9 @@ class Terminal(Live):
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
         """Let it wait for its place; a flood is shown here and now, so that it is taken no faster than it is shown."""
+        text = self._pieces.joined((host, stream), text)
+        if not text:
+            return
         who, _, channel = stream.partition(".")
         with self._lock:
             self._merge.add(Source(host, who), channel, text, time, _now())
@@ -103,9 +101,9 @@ class Terminal(Live):
             self._show(due)
 
     def _show(self, lines: Iterable[Told]) -> None:
-        texts = [Text.from_ansi(f"{self._prefix(line)} | {shown(line.text)}") for line in lines]
-        if texts:
-            console.talk.print(Text("\n").join(texts))
+        prefixed = [(f"{self._prefix(line)} | ", shown(line.text)) for line in lines]
+        if prefixed:
+            console.rank_lines(sys.stderr, prefixed)
 
     def _prefix(self, line: Told) -> str:
         if len(line.sources) == 1:
@@ -115,10 +113,9 @@ class Terminal(Live):
             return f"{fold(source.who for source in line.sources):<{self._width}}"
         return f"{fold(source.host for source in line.sources)}:{line.sources[0].who}"
 
-    def _drawn(self) -> Text:
+    def _drawn(self) -> list[str]:
         with self._lock:
-            lines = self._board.lines(time.time())
-        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis", style="dim")
+            return self._board.lines(time.time())
 
 
 def _now() -> float:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
-from rich.console import Console
-from rich.live import Live as Screen
-from rich.text import Text
-
 from pylaunch.cli import console
 from pylaunch.cli.board import Board
+from pylaunch.cli.live_area import LiveArea
+from pylaunch.cli.terminal import REDRAW_S
 from pylaunch.launch.watch import watch
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
@@ -90,24 +87,27 @@ class Spectator:
 def _view(*, as_json: bool) -> Iterator[View]:
     if as_json:
         yield JsonView(console.json_line)
-    elif not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        yield PlainView(console.data)
+    elif console.is_terminal(sys.stdout) and console.is_drawable():
+        view = ScreenView()
+        with LiveArea(view.lines, REDRAW_S):
+            yield view
     else:
-        out = Console(highlight=False, soft_wrap=True)
-        with Screen(console=out, transient=True, auto_refresh=False) as screen:
-            yield ScreenView(screen)
+        yield PlainView(console.data)
 
 
 class ScreenView:
     """The board, drawn in place."""
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
+    def __init__(self) -> None:
+        self._lines: list[str] = []
 
     def show(self, board: Board, now: float) -> None:
-        """Draw it anew."""
-        text = Text("\n".join(board.lines(now)), no_wrap=True, overflow="ellipsis")
-        self._screen.update(text, refresh=True)
+        """Let it be drawn the next time."""
+        self._lines = board.lines(now)
+
+    def lines(self) -> list[str]:
+        """What the board was when it was shown last."""
+        return self._lines
 
 
 class PlainView:

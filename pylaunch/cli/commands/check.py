@@ -160,7 +160,7 @@ def _fixed(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...], found: R
     for line in findings.all_lines(_with_role(found)):
         console.say(line)
     fixing.show(plan)
-    if not sure and not click.confirm("run these roles there?", err=True):
+    if not sure and not console.confirm("run these roles there?"):
         raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
     fixing.mend(cluster, plan)
     return run_checks(cluster, wanted, checks)

@@ -77,7 +77,7 @@ def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: 
         return False
     number = sum(map(len, found.values()))
     what = "this process" if number == 1 else f"these {number} processes"
-    return click.confirm(f"end {what} on {fold(found)}?", default=False, err=True)
+    return console.confirm(f"end {what} on {fold(found)}?")
 
 
 def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:

@@ -11,6 +11,7 @@ import click
 
 from pylaunch.cli import console, options, variables
 from pylaunch.cli.group import Group
+from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.variables.lint import Severity
@@ -62,7 +63,7 @@ def lock_command(
     """
     directory = directory or _directory(inventory)
     request = LockRequest(requirements, directory.absolute(), python, upgrade)
-    with console.talk.status("resolving requirements and fetching wheels"):
+    with working("resolving requirements and fetching wheels"):
         locked = lock(request)
     console.say(summary(locked, request.directory))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import click
 
 from pylaunch.cli import console, options, variables
+from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -69,7 +69,7 @@ def command(
     _refuse_what_makes_no_sense(limit, asked)
     cluster = load_cluster(inventory, limit=limit)
     request = _request(cluster, asked)
-    with _status(f"asking {_hosts(len(cluster.hosts))}"):
+    with working(f"asking {_hosts(len(cluster.hosts))}"):
         found = survey(request)
     if asked["undo"]:
         _reset(request, found, environments=asked["undo_all"], sure=asked["yes"], check=plan_only)
@@ -117,7 +117,7 @@ def _request(cluster: Cluster, asked: Mapping[str, Any]) -> ProvisionRequest:
     if asked["rollback"]:
         roles = ("python_env",)
         extra_vars["python_env_source"] = str(previous_environment(_environment(cluster, asked)))
-    password = click.prompt("sudo password", hide_input=True, err=True) if asked["ask_become_pass"] else None
+    password = console.password("sudo password") if asked["ask_become_pass"] else None
     return ProvisionRequest(
         cluster,
         Content(content.playbook("site"), content.roles_directory()),
@@ -154,13 +154,13 @@ def _converge(request: ProvisionRequest, found: Survey, serial: str | None) -> C
         _say_last(follower)
         console.say(f"{fold(part.to_change)}: {', '.join(part.roles_to_run)}")
 
-    with _status("starting Ansible") as status:
+    with working("starting Ansible") as redraw:
         done = converge_in_batches(
             request,
             found,
             batches(found.to_change, serial or "100%"),
             on_batch=announce,
-            on_progress=_shown(follower, status.update if status is not None else None),
+            on_progress=_shown(follower, redraw),
         )
     _say_last(follower)
     return done
@@ -177,7 +177,7 @@ def _reset(request: ProvisionRequest, found: Survey, *, environments: bool, sure
     what = ", ".join(request.roles) or "all roles"
     if not environments:
         what += ", without the Python environments (--all)"
-    if not (sure or check) and not click.confirm(f"take back what pylaunch made on {hosts}: {what}?", err=True):
+    if not (sure or check) and not console.confirm(f"take back what pylaunch made on {hosts}: {what}?"):
         console.say("nothing was changed")
         return
     follower = Follower()
@@ -212,11 +212,6 @@ def _shown(follower: Follower, redraw: Callable[[str], None] | None) -> Callable
             redraw(follower.current.running)
 
     return show
-
-
-def _status(text: str) -> AbstractContextManager[Any]:
-    """A line with a spinner where there is a terminal to draw it on."""
-    return console.talk.status(text) if console.talk.is_terminal else nullcontext()
 
 
 def _show_plan(found: Survey, differences: Mapping[str, Sequence[FileDifference]], *, as_json: bool) -> None:

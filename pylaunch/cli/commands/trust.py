@@ -99,7 +99,7 @@ def _agreed(accepted: Sequence[Shown]) -> bool:
             f"{_count(accepted)} to accept, and no terminal to ask on",
             hint="compare the fingerprints, then run it again with --yes",
         )
-    return click.confirm(f"accept {_count(accepted)}?", err=True)
+    return console.confirm(f"accept {_count(accepted)}?")
 
 
 def _complain(silent: Sequence[Silent], changed: Sequence[Shown]) -> None:
