@@ -6,6 +6,7 @@
     agent.lock               locked for as long as the run's supervisor lives
     agent.sock               controllers connect here
     ranks.sock               ranks that a launcher starts report here
+    stop-requested           why a person asked for the end of the run; absent while nobody did
     agent.log                what the supervisor itself has to say
     task.json                what it was asked to do
     events.jsonl             what happened, as wire messages

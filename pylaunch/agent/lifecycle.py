@@ -35,9 +35,10 @@ class KillEverything:
 
 @dataclass(frozen=True)
 class Announce:
-    """Say that the run is being stopped, and why."""
+    """Say that the run is being stopped, why, and whether a person asked for it."""
 
     reason: str
+    by_hand: bool = False
 
 
 Action = Union[TerminateRanks, TerminateLauncher, KillEverything, Announce]
@@ -54,6 +55,9 @@ class Life:
     ended: FrozenSet[int] = frozenset()
     launcher_running: bool = False
     launcher_told: bool = False
+    by_hand: bool = False
+    """A person asked for the end."""
+
     kill_at: float | None = None
 
     @property
@@ -100,13 +104,14 @@ def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) 
     return stop(after, failure or "the launcher ended before its ranks", now, grace_s)
 
 
-def stop(life: Life, reason: str, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """End the run. A later stop can only shorten the time that is left."""
+def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool = False) -> tuple[Life, list[Action]]:
+    """End the run. A later stop can only shorten the time that is left; the first one by hand is announced."""
     deadline = now + grace_s
     if life.kill_at is not None:
-        return replace(life, kill_at=min(life.kill_at, deadline)), []
-    after = replace(life, phase="stopping", kill_at=deadline)
-    actions: list[Action] = [Announce(reason)]
+        actions: list[Action] = [Announce(reason, by_hand=True)] if by_hand and not life.by_hand else []
+        return replace(life, kill_at=min(life.kill_at, deadline), by_hand=life.by_hand or by_hand), actions
+    after = replace(life, phase="stopping", kill_at=deadline, by_hand=by_hand)
+    actions = [Announce(reason, by_hand)]
     if after.running:
         actions.append(TerminateRanks(after.running))
     after, more = _launcher_next(after)

@@ -60,7 +60,7 @@ class Peers:
     """The other agents of this run."""
 
     def __init__(
-        self, loop: Loop, me: str, addresses: Dict[str, str], on_stop: Callable[[str, float], None],
+        self, loop: Loop, me: str, addresses: Dict[str, str], on_stop: Callable[[seal.Word], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._loop = loop
@@ -79,8 +79,8 @@ class Peers:
         self._news = 0
         """Serial number from which on our words carry our last news."""
 
-        self._stop: Tuple[str, float] | None = None
-        """Why we stop, and when KILL is due."""
+        self._stop: Tuple[str, float, bool] | None = None
+        """Why we stop, when KILL is due, and whether a person asked for it."""
 
         self._is_over = False
         self._next = 0.0
@@ -107,10 +107,10 @@ class Peers:
         self._listener.setblocking(False)
         self._loop.watch(self._listener, self._accept)
 
-    def say_stop(self, reason: str, kill_at: float) -> None:
+    def say_stop(self, reason: str, kill_at: float, *, by_hand: bool) -> None:
         """This node stops: everybody is told until everybody has answered. Only the first reason is told."""
         if self._stop is None and self._key:
-            self._stop = (reason, kill_at)
+            self._stop = (reason, kill_at, by_hand)
             self._tell_news()
 
     def say_over(self) -> None:
@@ -256,9 +256,10 @@ class Peers:
 
     def _sealed(self, to: str, answers: int) -> bytes:
         self._serial += 1
-        reason, kill_at = self._stop or ("", 0.0)
+        reason, kill_at, by_hand = self._stop or ("", 0.0, False)
         grace_s = max(0.0, kill_at - self._clock())
-        return seal.seal(self._key, seal.Word(self._me, to, self._serial, answers, reason, grace_s, self._is_over))
+        word = seal.Word(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
+        return seal.seal(self._key, word)
 
     def _words(self, link: Lines) -> List[seal.Word]:
         """What has arrived on `link`, if it is for us and was not heard before; anything else ends the connection."""
@@ -285,4 +286,4 @@ class Peers:
             self._vigil.heard(word.sender, self._clock())
         if word.stop and not peer.is_stopping:
             peer.is_stopping = True
-            self._on_stop(word.stop, word.grace_s)
+            self._on_stop(word)

@@ -8,7 +8,7 @@ import re
 import sys
 import time
 
-from pylaunch.agent import clean, record, times, wire
+from pylaunch.agent import clean, record, stop_request, times, wire
 from pylaunch.agent.layout import SOCKETS, RunDirectory
 from pylaunch.agent.supervisor import hello
 from pylaunch.agent.tail import Follower, last_lines
@@ -27,9 +27,11 @@ def replay(directory: RunDirectory, version: str) -> int:
         message = wire.decode(line)
         if isinstance(message, wire.Ping):
             _say(wire.Pong(message.serial, time.time()))
-        elif isinstance(message, (wire.Follow, wire.Stop)):
-            if isinstance(message, wire.Follow):
-                _tell_output(directory, message)
+        elif isinstance(message, wire.Stop):
+            if message.by_hand:
+                stop_request.keep(directory, message.reason)
+        elif isinstance(message, wire.Follow):
+            _tell_output(directory, message)
             _tell_end(directory)
             return 0
         else:

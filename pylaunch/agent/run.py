@@ -13,6 +13,7 @@ from pylaunch.agent import (
     node_environment,
     prepare,
     processes,
+    stop_request,
     testimony,
     trees,
     ways,
@@ -44,6 +45,9 @@ def prepare_run(asked: wire.Prepare, root: NodeRoot, record: Record, loop: Loop)
 
     Raises RefusedError with all reasons; nothing is held then.
     """
+    stopped = stop_request.requested(root, asked.task.run)
+    if stopped is not None:
+        raise RefusedError([wire.Reason(stop_request.CODE, stopped)])
     cleaned = clean.clean(root)
     try:
         task = trees.placed(ways.completed(node_environment.completed(asked.task)), root)
@@ -97,6 +101,11 @@ class Run:
         return next((event.reason for event in self._record.events if isinstance(event, wire.Stopping)), "")
 
     @property
+    def is_stopped_by_hand(self) -> bool:
+        """A person asked for its end."""
+        return any(isinstance(event, wire.Stopping) and event.by_hand for event in self._record.events)
+
+    @property
     def streams(self) -> dict[str, str]:
         """Stream name → log file."""
         return self._crew.streams()
@@ -112,19 +121,19 @@ class Run:
             self._rendezvous_port = port
             self._release_at = now + (after_s if 0 < after_s <= RELEASE_AHEAD_S else 0.0)
 
-    def stop(self, reason: str, grace_s: float, now: float) -> None:
+    def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """End it: what runs gets TERM and, after `grace_s`, KILL; what stands at the gate never goes through."""
         if self.life.phase == "prepared":
-            self.abort(reason)
+            self.abort(reason, by_hand=by_hand)
         else:
-            self._follow(lifecycle.stop(self.life, reason, now, grace_s))
+            self._follow(lifecycle.stop(self.life, reason, now, grace_s, by_hand=by_hand))
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str, *, by_hand: bool = False) -> None:
         """End it before it began."""
         for started in list(self._crew.standing):
             self._loop.forget(started)
         self._crew.dismiss()
-        self._record.append(wire.Stopping(reason, time.time()))
+        self._record.append(wire.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
 
     def next_deadline(self) -> float | None:
@@ -204,7 +213,8 @@ class Run:
         lines = [self.mask.hide_in(line) for line in said]
         how = (ended.exit_code, ended.signal, ended.time, lines)
         if ended.rank is None:
-            self._record.append(wire.LauncherEnded(*how))
+            was_stopping = ended.was_told or self.life.is_stopping
+            self._record.append(wire.LauncherEnded(*how, stopped=was_stopping))
             self._follow(lifecycle.launcher_ended(self.life, ended.failure, now, self.task.grace_s))
         else:
             directory = self._record.directory
@@ -219,7 +229,7 @@ class Run:
     def _obey(self, actions: list[lifecycle.Action]) -> None:
         for action in actions:
             if isinstance(action, lifecycle.Announce):
-                self._record.append(wire.Stopping(action.reason, time.time()))
+                self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand))
             elif isinstance(action, lifecycle.TerminateRanks):
                 for rank in sorted(action.ranks):
                     self._crew.terminate(rank)

@@ -34,6 +34,9 @@ class Word:
     stop: str = ""
     """Why the run is being stopped, as the node where that began says it; "" while it is not."""
 
+    by_hand: bool = False
+    """With `stop`: a person asked for it."""
+
     grace_s: float = 0.0
     """With `stop`: seconds left until SIGKILL."""
 

@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 
-from pylaunch.agent import spawn, testimony, usage, wire
+from pylaunch.agent import seal, spawn, stop_request, testimony, usage, wire
 from pylaunch.agent.connection import Controller
 from pylaunch.agent.essentials import essentials
 from pylaunch.agent.layout import SOCKETS, NodeRoot, RunDirectory
@@ -142,7 +142,8 @@ class Supervisor:
         if not self._controller_watch.silent(now, task.node_timeout_s):
             return
         if task.ends_with_controller:
-            self._stop(f"no word from the controller for {task.node_timeout_s:g} s", task.grace_s)
+            # Whoever started the run with --kill-on-disconnect asked for this end.
+            self._stop(f"no word from the controller for {task.node_timeout_s:g} s", task.grace_s, by_hand=True)
         elif self._peers is not None and (lost := self._peers.silent(task.node_timeout_s)):
             self._stop(f"{lost[0]} lost: no word from it for {task.node_timeout_s:g} s", task.grace_s)
 
@@ -150,7 +151,8 @@ class Supervisor:
         run = self._run
         assert run is not None
         if run.stop_reason:
-            peers.say_stop(self._with_host(run.stop_reason), run.life.kill_at or time.monotonic())
+            kill_at = run.life.kill_at or time.monotonic()
+            peers.say_stop(self._with_host(run.stop_reason), kill_at, by_hand=run.is_stopped_by_hand)
         if self._outcome is not None:
             peers.say_over()
         peers.advance()
@@ -163,16 +165,21 @@ class Supervisor:
         assert self._run is not None
         return self._told_by_peer or f"{self._run.task.host}: {reason}"
 
-    def _on_peer_stop(self, reason: str, grace_s: float) -> None:
+    def _on_peer_stop(self, word: seal.Word) -> None:
         if self._phase in ("prepared", "running"):
-            self._told_by_peer = reason
-            self._stop(reason, grace_s)
+            self._told_by_peer = word.stop
+            self._stop(word.stop, word.grace_s, by_hand=word.by_hand)
 
-    def _stop(self, reason: str, grace_s: float) -> None:
+    def _stop(self, reason: str, grace_s: float, *, by_hand: bool = False) -> None:
+        if by_hand:
+            stop_request.keep(self._directory, reason)
         if self._run is not None:
-            self._run.stop(reason, grace_s, time.monotonic())
+            self._run.stop(reason, grace_s, time.monotonic(), by_hand=by_hand)
         elif self._outcome is None:
-            self._record.append(wire.Stopping(reason, time.time()))
+            for controller in self._controllers:
+                # Also the one that has not asked for anything yet, and would take the silence for a fault.
+                controller.is_told = True
+            self._record.append(wire.Stopping(reason, time.time(), by_hand))
             self._record.append(wire.Finished([], [], time.time()))
             self._end(Outcome(self._directory.run, "aborted", reason, time.time()))
 
@@ -222,7 +229,7 @@ class Supervisor:
         elif isinstance(message, wire.Stop):
             controller.is_told = True
             controller.will_follow = False
-            self._stop(message.reason, message.grace_s)
+            self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
         else:
             raise wire.WireError(f"{type(message).__name__} is not for an agent")
 

@@ -206,6 +206,8 @@ class Follow:
 class Stop:
     grace_s: float
     reason: str
+    by_hand: bool = False
+    """A person asks for the end of the run; else the controller stops it because of a failure."""
 
 
 # Agent → controller
@@ -369,12 +371,18 @@ class LauncherEnded:
     signal: Optional[int]
     time: float
     last_lines: List[str]
+    stopped: bool = False
+    """The node was stopping when it ended."""
 
 
 @dataclass(frozen=True)
 class Stopping:
+    """The node stops its part of the run. Sent again when a person asks for the end of a run that stops already."""
+
     reason: str
     time: float
+    by_hand: bool = False
+    """A person asked for it, through this node or another one."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
+import os
+import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,10 +61,18 @@ def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> Outcome:
     async def work(fleet: Fleet) -> Outcome:
         follower = Follower(record.plan, fleet, watcher, streams=[])
         _need_one(record, await _attach(fleet, record, follower))
-        follower.order_stop("stopped with pylaunch stop", grace)
+        follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
         return await follower.follow()
 
     return on_fleet(record.plan, _agent(record), work)
+
+
+def _by_whom() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"user id {os.getuid()}"
+    return f"by {user} on {socket.gethostname()}"
 
 
 LAUNCHER_STREAMS = ["launcher.out", "launcher.err"]

@@ -12,6 +12,9 @@ from datetime import timedelta
 
 from pylaunch.model.outcome import Outcome, RankEnd, Status, first_failure
 
+SAME_MOMENT_S = 0.1
+"""Times of two nodes that are this close say nothing about what came first: clocks are corrected, not equal."""
+
 
 @dataclass(frozen=True)
 class StopAll:
@@ -19,6 +22,8 @@ class StopAll:
 
     reason: str
     grace: timedelta
+    by_hand: bool = False
+    """A person asked for it."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,11 @@ class Flight:
 
     stop: StopAll | None = None
     """The last order to stop; orders only get more urgent."""
+
+    by_hand_at: float | None = None
+    """When a person first asked for the end, here or elsewhere; on our clock."""
+
+    by_hand_reason: str = ""
 
     def with_end(self, end: RankEnd, grace: timedelta) -> Flight:
         """A rank or a launcher ended. The same end told twice (after a re-attach) counts once.
@@ -64,15 +74,22 @@ class Flight:
         after = replace(self, lost={**self.lost, host: reason})
         return after.ordered(StopAll(f"{host} lost: {reason}", grace))
 
-    def with_stopping(self, host: str, reason: str) -> Flight:
-        """`host` stops, because it was told to or of itself. Where that came from, its reason says."""
-        return self if self.stopping else replace(self, stopping=reason)
+    def with_stopping(self, reason: str, grace: timedelta) -> Flight:
+        """A node stops, because it was told to or of itself: all do. Where that came from, its reason says."""
+        return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))
+
+    def with_stop_by_hand(self, reason: str, grace: timedelta, at: float) -> Flight:
+        """A person asked for the end at `at`, here or elsewhere."""
+        first = at if self.by_hand_at is None else min(at, self.by_hand_at)
+        after = replace(self, by_hand_at=first, by_hand_reason=self.by_hand_reason or reason)
+        return after.ordered(StopAll(reason, grace, by_hand=True))
 
     def ordered(self, stop: StopAll) -> Flight:
         """An order to stop. The first reason stays; the shorter grace wins."""
         if self.stop is None:
             return replace(self, stop=stop)
-        return replace(self, stop=StopAll(self.stop.reason, min(self.stop.grace, stop.grace)))
+        by_hand = self.stop.by_hand or stop.by_hand
+        return replace(self, stop=StopAll(self.stop.reason, min(self.stop.grace, stop.grace), by_hand))
 
     def _ended_well(self, ranks: frozenset[int]) -> bool:
         return ranks <= {end.rank for end in self.ends if end.exit_code == 0}
@@ -82,24 +99,32 @@ class Flight:
         """Hosts still to be heard from."""
         return tuple(sorted(self.ranks.keys() - self.finished.keys() - self.lost.keys()))
 
-    def outcome(self, now: float, *, asked_to_stop: bool) -> Outcome:
-        """How the run ended, or how it stands for hosts that have not answered."""
+    def outcome(self, now: float) -> Outcome:
+        """How the run ended, or how it stands for hosts that have not answered.
+
+        What fails from the moment on that a person asked for the end is a consequence: ranks lose their neighbours.
+        """
         failure = first_failure(self.ends)
+        by_hand = self.by_hand_at is not None
+        seen = sum(end.rank is not None for end in self.ends)
+        is_whole = seen == sum(map(len, self.ranks.values())) and not any(end.stopped for end in self.ends)
+        if failure is not None and self.by_hand_at is not None and failure.time > self.by_hand_at - SAME_MOMENT_S:
+            failure = None
         unproven = tuple(sorted({*self.lost, *self.live}))
         leftovers = {host: left for host, left in self.finished.items() if left}
         if failure is not None:
             status, reason = Status.FAILED, f"{failure.who} {failure.how}"
-        elif asked_to_stop:
-            status, reason = Status.STOPPED, self.stop.reason if self.stop else "stopped"
+        elif by_hand and not is_whole:
+            status, reason = Status.STOPPED, self.by_hand_reason
         elif self.lost:
             host, why = next(iter(self.lost.items()))
             status, reason = Status.FAILED, f"{host} lost: {why}"
         elif any(end.stopped for end in self.ends):
-            status, reason = Status.STOPPED, self.stopping or "stopped from elsewhere"
-        elif (seen := sum(end.rank is not None for end in self.ends)) == sum(map(len, self.ranks.values())):
+            status, reason = Status.FAILED, self.stopping or "its nodes stopped it and did not say why"
+        elif is_whole:
             status, reason = Status.DONE, "every rank exited with code 0"
         elif seen == 0:
             status, reason = Status.REFUSED, "no rank was started"
         else:
             status, reason = Status.FAILED, f"only {seen} ranks were ever started"
-        return Outcome(status, reason, now, self.ends, leftovers, unproven, failure, by_hand=asked_to_stop)
+        return Outcome(status, reason, now, self.ends, leftovers, unproven, failure, by_hand=by_hand)

@@ -51,10 +51,11 @@ class Follower:
 
     async def follow(self) -> Outcome:
         """Relay output and events until every node has finished or is lost."""
-        await self._fleet.broadcast(self._wants({}), self._fleet.links)
         self._fleet.keep_watch(self._plan.job.node_timeout.total_seconds())
         if self._flight.stop is not None:
+            # Before Follow, which ends the conversation with a node where the run is over.
             await self._stop_all(self._flight.stop)
+        await self._fleet.broadcast(self._wants({}), self._fleet.links)
         while self._flight.live:
             try:
                 async with asyncio.timeout_at(self._give_up_at):
@@ -65,14 +66,14 @@ class Follower:
             await self._take(host, message)
             if self._flight.stop is not None and self._flight.stop != ordered:
                 await self._stop_all(self._flight.stop)
-        outcome = self._flight.outcome(time.time(), asked_to_stop=self._interrupts > 0)
+        outcome = self._flight.outcome(time.time())
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """A person wants the run to stop; `follow` obeys."""
         self._interrupts += 1
-        self._flight = self._flight.ordered(StopAll(reason, grace))
+        self._flight = self._flight.with_stop_by_hand(reason, grace, time.time())
 
     async def _take(self, host: str, message: object) -> None:
         match message:
@@ -89,7 +90,7 @@ class Follower:
                 self._fleet.dismiss(host)
                 self.given_up(host, message.message)
             case wire.Stopping():
-                self._flight = self._flight.with_stopping(host, message.reason)
+                self._take_stopping(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case Interrupted():
@@ -113,7 +114,7 @@ class Follower:
                     [host],
                 )
                 if (stop := self._flight.stop) is not None:
-                    await self._fleet.broadcast(wire.Stop(stop.grace.total_seconds(), stop.reason), [host])
+                    await self._fleet.broadcast(_order(stop), [host])
             case Lost():
                 self.given_up(host, message.reason)
             case _:
@@ -136,7 +137,7 @@ class Follower:
         if isinstance(message, wire.RankEnded):
             rank, stopped, left = message.rank, message.stopped, (message.error, message.step)
         else:
-            rank, stopped, left = None, self._flight.stop is not None, ("", None)
+            rank, stopped, left = None, message.stopped or self._flight.stop is not None, ("", None)
         end = RankEnd(
             rank=rank,
             host=host,
@@ -152,6 +153,16 @@ class Follower:
         self._flight = before.with_end(end, self._plan.job.failure_grace)
         if self._flight is not before and rank is not None:
             self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
+
+    def _take_stopping(self, host: str, message: wire.Stopping) -> None:
+        if message.by_hand:
+            at = self._fleet.our_time(host, message.time)
+            self._flight = self._flight.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
+        else:
+            # What another node told it names that node.
+            is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in self._flight.ranks)
+            reason = message.reason if is_named else f"{host}: {message.reason}"
+            self._flight = self._flight.with_stopping(reason, self._plan.job.failure_grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:
         self._tell(EventKind.PEERS_UNHEARD, host, fold(others))
@@ -173,7 +184,7 @@ class Follower:
     async def _stop_all(self, stop: StopAll) -> None:
         now = asyncio.get_running_loop().time()
         self._give_up_at = now + stop.grace.total_seconds() + PROOF_S
-        await self._fleet.broadcast(wire.Stop(stop.grace.total_seconds(), stop.reason), self._flight.live)
+        await self._fleet.broadcast(_order(stop), self._flight.live)
         self._tell(EventKind.STOP_ASKED, None, stop.reason)
 
     def _tell(self, kind: EventKind, host: str | None, text: str) -> None:
@@ -181,3 +192,7 @@ class Follower:
 
     def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int, text: str) -> None:
         self._watcher.event(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))
+
+
+def _order(stop: StopAll) -> wire.Stop:
+    return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)

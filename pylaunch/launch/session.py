@@ -49,12 +49,15 @@ class TakenError(NodesRefusedError):
     """All that is in the way are other runs, which have what this one needs: it may wait for its turn."""
 
 
+STOP_REQUESTED = "stop-requested"
+"""Code of the reason with which a node refuses a further attempt of a run that a person has stopped."""
+
 TAKEN = ("device-leased", "port-leased")
 """Codes of the reasons that end by themselves when another run ends."""
 
 
 class InterruptedBeforeReleaseError(ClusterNotReadyError):
-    """Ctrl-C while nodes were preparing: nothing was started."""
+    """Ctrl-C, or a stop from elsewhere, while nodes were preparing: nothing was started."""
 
     exit_code = ExitCode.INTERRUPTED
 
@@ -220,12 +223,16 @@ class Session:
                 return barrier.with_prepared(host)
             case wire.Refused():
                 for reason in message.reasons:
+                    if reason.code == STOP_REQUESTED:
+                        raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
                     self._taken += reason.code in TAKEN
                     self._refuse(host, reason.message, reason.hint or None)
             case wire.Failed():
                 self._refuse(host, message.message, None)
             case ConnectionEnded() if host not in barrier.refused:
                 self._refuse(host, message.reason, None)
+            case wire.Stopping() if message.by_hand:
+                raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
             case Interrupted():
                 raise _interrupted()
             case _:

@@ -173,3 +173,40 @@ def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path
     controller = node.started(launched(tmp_path, "true", RANKS="2"))
     controller.until(wire.Finished)
     assert "has no local rank 1" in controller.text("launcher.err")
+
+
+def test_a_launcher_that_fails_because_it_is_told_to_end_was_stopped(node: Node, tmp_path: Path) -> None:
+    controller = node.started(launched(tmp_path, PATIENT))
+    controller.pid(0)
+    controller.say(wire.Stop(5.0, "by ada", by_hand=True))
+    controller.until(wire.Finished)
+    (ended,) = controller.all(wire.LauncherEnded)
+    assert (ended.exit_code, ended.stopped) == (1, True)
+    assert [(stopping.reason, stopping.by_hand) for stopping in controller.all(wire.Stopping)] == [("by ada", True)]
+
+
+def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, tmp_path: Path) -> None:
+    """Neither one that was prepared then, whose controller is told, nor the one after an attempt that is over."""
+    prepared = node.prepared(task(tmp_path, PATIENT))
+    elsewhere = node.attach()
+    elsewhere.say(wire.Stop(5.0, "by ada", by_hand=True))
+    assert prepared.until(wire.Stopping).by_hand
+    prepared.until(wire.Finished)
+    (reason,) = node.refusal(task(tmp_path, PATIENT, run="r1.1"))
+    assert (reason.code, reason.message) == ("stop-requested", "by ada")
+
+    failed = node.started(task(tmp_path, "exit 1", run="r2"))
+    failed.until(wire.Finished)
+    late = node.attach("r2")
+    late.say(wire.Stop(5.0, "by eve", by_hand=True), wire.Follow({}, []))
+    late.until(wire.Finished)
+    (reason,) = node.refusal(task(tmp_path, PATIENT, run="r2.1"))
+    assert (reason.code, reason.message) == ("stop-requested", "by eve")
+
+
+def test_a_stop_because_of_a_failure_lets_the_next_attempt_through(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, PATIENT))
+    controller.pid(0)
+    controller.say(wire.Stop(5.0, "rank 1 on n2 exited with code 1"))
+    controller.until(wire.Finished)
+    node.prepared(task(tmp_path, PATIENT, run="r1.1"))

@@ -137,7 +137,7 @@ def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: C
     lab.pylaunch("stop", run, timeout_s=60)
     ended = json.loads(lab.pylaunch("status", run, "--json").stdout)["outcome"]
     assert ended["status"] == "stopped"
-    assert ended["reason"].endswith("stopped with pylaunch stop")
+    assert ended["reason"].startswith("stopped with pylaunch stop by ")
     must_be_clean(lab)
 
 

@@ -134,10 +134,12 @@ def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subproces
 def says(process: subprocess.Popen[str], text: str) -> None:
     """Read its stderr up to a line with `text`."""
     assert process.stderr is not None
+    said = []
     for line in process.stderr:
         if text in line:
             return
-    raise AssertionError(f"it ended and never said {text!r}")
+        said.append(line)
+    raise AssertionError(f"it ended and never said {text!r}:\n{''.join(said)}")
 
 
 @contextlib.contextmanager

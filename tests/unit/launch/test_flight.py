@@ -28,40 +28,61 @@ def test_the_first_bad_end_stops_all_and_says_why() -> None:
 def test_an_end_on_request_is_no_failure() -> None:
     flight = TWO.with_end(end(1, "n2", signal=15, stopped=True), GRACE)
     assert flight.stop is None
-    assert finished(flight).outcome(9.0, asked_to_stop=False).status is Status.STOPPED
+    assert finished(flight.with_stop_by_hand("by ada", GRACE, 4.0)).outcome(9.0).status is Status.STOPPED
+
+
+def test_what_fails_once_a_person_has_stopped_the_run_is_a_consequence() -> None:
+    stopped = TWO.with_stop_by_hand("by ada", GRACE, 5.0)
+    for at in (4.95, 6.0):
+        outcome = finished(stopped.with_end(end(1, "n2", code=1, at=at), GRACE)).outcome(9.0)
+        assert (outcome.status, outcome.reason, outcome.by_hand) == (Status.STOPPED, "by ada", True)
+    outcome = finished(stopped.with_end(end(1, "n2", code=1, at=4.0), GRACE)).outcome(9.0)
+    assert (outcome.status, outcome.by_hand) == (Status.FAILED, True)
+
+
+def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
+    whole = finished(TWO.with_end(end(0, "n1"), GRACE).with_end(end(1, "n2"), GRACE))
+    assert whole.with_stop_by_hand("by ada", GRACE, 9.0).outcome(9.0).status is Status.DONE
+
+
+def test_a_wish_that_comes_after_a_failure_still_travels_to_all_nodes() -> None:
+    flight = TWO.with_end(end(1, "n2", code=1), GRACE)
+    wished = flight.with_stop_by_hand("by ada", timedelta(seconds=10), 6.0)
+    assert wished.stop == StopAll("rank 1 on n2 exited with code 1", GRACE, by_hand=True)
 
 
 def test_a_lost_node_stops_the_others() -> None:
     flight = TWO.with_lost("n2", "no route to host", GRACE)
     assert flight.stop is not None
     assert flight.live == ("n1",)
-    outcome = flight.with_finished("n1", (), GRACE).outcome(9.0, asked_to_stop=False)
+    outcome = flight.with_finished("n1", (), GRACE).outcome(9.0)
     assert outcome.status is Status.FAILED
     assert outcome.unproven == ("n2",)
     assert outcome.reason == "n2 lost: no route to host"
 
 
 def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
-    flight = TWO.with_stopping("n1", "n2 lost: no word from it for 10 s").with_stopping("n2", "no controller")
+    flight = TWO.with_stopping("n2 lost: no word from it for 10 s", GRACE).with_stopping("n2: no controller", GRACE)
+    assert flight.stop is not None
     flight = finished(flight.with_end(end(0, "n1", signal=15, stopped=True), GRACE))
-    outcome = flight.outcome(9.0, asked_to_stop=False)
-    assert (outcome.status, outcome.reason) == (Status.STOPPED, "n2 lost: no word from it for 10 s")
+    outcome = flight.outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no word from it for 10 s")
 
 
 def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
     flight = TWO.with_end(end(0, "n1", code=1, at=7.2), GRACE).with_end(end(1, "n2", signal=9, at=7.1), GRACE)
-    failure = finished(flight).outcome(9.0, asked_to_stop=False).first_failure
+    failure = finished(flight).outcome(9.0).first_failure
     assert failure is not None
     assert failure.rank == 1
 
 
 def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
     launcher = TWO.with_end(end(None, "n1", code=1, at=6.0), GRACE)
-    failure = launcher.outcome(9.0, asked_to_stop=False).first_failure
+    failure = launcher.outcome(9.0).first_failure
     assert failure is not None
     assert failure.rank is None
     both = launcher.with_end(end(0, "n1", code=3, at=6.1), GRACE)
-    failure = both.outcome(9.0, asked_to_stop=False).first_failure
+    failure = both.outcome(9.0).first_failure
     assert failure is not None
     assert failure.rank == 0
 
@@ -92,20 +113,20 @@ def test_a_node_that_never_started_its_ranks_stops_those_that_wait_for_it() -> N
 
 def test_done_needs_every_rank() -> None:
     half = finished(TWO.with_end(end(0, "n1"), GRACE))
-    assert half.outcome(9.0, asked_to_stop=False).status is Status.FAILED
+    assert half.outcome(9.0).status is Status.FAILED
     whole = half.with_end(end(1, "n2"), GRACE)
-    assert whole.outcome(9.0, asked_to_stop=False).status is Status.DONE
+    assert whole.outcome(9.0).status is Status.DONE
 
 
 def test_a_run_that_never_started_a_rank_is_not_done() -> None:
-    assert finished(TWO).outcome(9.0, asked_to_stop=False).status is Status.REFUSED
+    assert finished(TWO).outcome(9.0).status is Status.REFUSED
 
 
 def test_what_was_left_behind_is_told_by_host() -> None:
     flight = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
-    assert flight.outcome(9.0, asked_to_stop=True).leftovers == {"n1": ("pid 7 (python)",)}
+    assert flight.outcome(9.0).leftovers == {"n1": ("pid 7 (python)",)}
 
 
 def test_a_failure_before_the_wish_to_stop_stays_a_failure() -> None:
     flight = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
-    assert flight.outcome(9.0, asked_to_stop=True).status is Status.FAILED
+    assert flight.with_stop_by_hand("by ada", GRACE, 7.0).outcome(9.0).status is Status.FAILED
