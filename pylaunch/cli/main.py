@@ -14,6 +14,7 @@ from pylaunch.cli import console, document, hints
 from pylaunch.cli.group import Group
 from pylaunch.cli.invocation import Invocation, current
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.transport import interrupts
 
 VERBS = {
     "provision": "Bring every host of the inventory to the same known state",
@@ -86,7 +87,10 @@ def pylaunch() -> None:
 
 def main() -> None:
     """Entry point: run the command line and exit with one of the documented codes."""
-    sys.exit(run(sys.argv[1:]))
+    interrupts.install("interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED)
+    code = run(sys.argv[1:])
+    interrupts.leaving()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.follow import Follower, rank_streams
+from pylaunch.launch.follow import LAST_S, Follower, rank_streams
 from pylaunch.launch.link import Agent, AgentAbsentError, Link, RunUnknownError
 from pylaunch.launch.run import on_fleet, with_fleet
 from pylaunch.launch.skipped import LIVE_LAG, told
@@ -48,11 +48,11 @@ def follow(record: RunRecord, watcher: Watcher) -> Outcome:
 
     async def work(fleet: Fleet) -> Outcome:
         follower = Follower(record.plan, fleet, watcher, streams=rank_streams(record.plan))
-        _need_one(record, await _attach(fleet, record, follower))
+        _need_one(record, await fleet.unless_interrupted(_attach(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
         return await follower.follow()
 
-    return on_fleet(record.plan, _agent(record), work)
+    return on_fleet(record.plan, _agent(record), work, last_s=LAST_S)
 
 
 def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> Outcome:
@@ -60,7 +60,7 @@ def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> Outcome:
 
     async def work(fleet: Fleet) -> Outcome:
         follower = Follower(record.plan, fleet, watcher, streams=[])
-        _need_one(record, await _attach(fleet, record, follower))
+        _need_one(record, await fleet.unless_interrupted(_attach(fleet, record, follower)))
         follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
         return await follower.follow()
 
@@ -99,7 +99,7 @@ def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
 
     async def work(fleet: Fleet) -> None:
         names = [node.host.name for node in reading.nodes]
-        failures = await fleet.connect(names, "attach")
+        failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
         _need_one(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
             watcher.phase(f"{name}: {error}")

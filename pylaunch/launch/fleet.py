@@ -7,10 +7,12 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pylaunch.agent import wire
 from pylaunch.launch.link import (
     HELLO_TIMEOUT_S,
+    LEAVES_S,
     Agent,
     AgentAbsentError,
     Call,
@@ -24,6 +26,8 @@ from pylaunch.launch.silence import Silence
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport import ssh
 from pylaunch.transport.process import Child, spawn
+
+T = TypeVar("T")
 
 INBOX = 1000
 """Messages waiting to be looked at before the nodes are made to wait: a rank that floods stalls its own log only."""
@@ -85,6 +89,7 @@ class Fleet:
         self._run = run
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
+        self._interrupts = 0
         self._connecting = asyncio.Semaphore(CONNECTING)
         self._abandoned: list[Link] = []
         self._silence = Silence(0.0, 0.0)
@@ -161,7 +166,26 @@ class Fleet:
 
     def interrupt(self) -> None:
         """Let Interrupted be heard; from a signal handler."""
+        self._interrupts += 1
         self._spawn(self._inbox.put(("", Interrupted())))
+
+    async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
+        """Do `work` while listening for Ctrl-C, which ends it: raises KeyboardInterrupt. What else arrives meanwhile
+        waits its turn."""
+        task, waiting = asyncio.ensure_future(work), []
+        while not task.done():
+            hearing = asyncio.ensure_future(self.hear())
+            await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+                break
+            waiting.append(hearing.result())
+            if isinstance(waiting[-1][1], Interrupted):
+                task.cancel()
+                await asyncio.wait({task})
+                raise KeyboardInterrupt
+        self.put_back(waiting)
+        return await task
 
     async def close(self) -> None:
         """End all connections and wait until their processes are gone."""
@@ -170,7 +194,8 @@ class Fleet:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         links = (*self.links.values(), *self._abandoned)
-        await asyncio.gather(*(link.close() for link in links), return_exceptions=True)
+        within_s = LEAVES_S if self._interrupts < 2 else 0.0
+        await asyncio.gather(*(link.close(within_s) for link in links), return_exceptions=True)
         self.links.clear()
 
     async def _open(self, name: str, call: Call) -> Link:
@@ -199,7 +224,7 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            self._spawn(self.broadcast(wire.Ping(0), tuple(self.links)))
+            self._spawn(self.broadcast(wire.Ping(0), tuple(self._silence.heard)))
             await asyncio.sleep(LOOK_S)
             heard = {name: link.heard_at for name, link in self.links.items() if name in self._silence.heard}
             deaf_to = [name for name in heard if not self.links[name].is_awaited]

@@ -21,6 +21,13 @@ PROOF_S = 15.0
 """After SIGKILL, how long a node may take to prove that it is clean."""
 
 
+LAST_PROOF_S = 4.0
+"""After the second Ctrl-C, how long nodes may take to prove that they are clean."""
+
+LAST_S = 2 * LAST_PROOF_S
+"""After the second Ctrl-C, how long it may take until the outcome is known and all connections are closed."""
+
+
 def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
     """The streams of all ranks, or of one. What launchers say is asked for separately."""
     ranks = range(plan.world_size) if rank is None else (rank,)
@@ -178,14 +185,18 @@ class Follower:
             self._watcher.phase("stopping; Ctrl-C again kills at once")
             self.order_stop("interrupted from the keyboard", self._plan.job.stop_grace)
         else:
-            self._watcher.phase("killing")
+            self._watcher.phase("killing; Ctrl-C again ends pylaunch without waiting for the proof")
             self.order_stop("interrupted from the keyboard", timedelta(0))
+            self._give_up_within(LAST_PROOF_S)
 
     async def _stop_all(self, stop: StopAll) -> None:
-        now = asyncio.get_running_loop().time()
-        self._give_up_at = now + stop.grace.total_seconds() + PROOF_S
+        self._give_up_within(stop.grace.total_seconds() + PROOF_S)
         await self._fleet.broadcast(_order(stop), self._flight.live)
         self._tell(EventKind.STOP_ASKED, None, stop.reason)
+
+    def _give_up_within(self, seconds: float) -> None:
+        give_up_at = asyncio.get_running_loop().time() + seconds
+        self._give_up_at = give_up_at if self._give_up_at is None else min(self._give_up_at, give_up_at)
 
     def _tell(self, kind: EventKind, host: str | None, text: str) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text))

@@ -21,6 +21,9 @@ PINGS = 3
 HELLO_TIMEOUT_S = 15.0
 """From calling ssh to the agent's Hello: a connection that others opened may be dead without a word."""
 
+LEAVES_S = 3.0
+"""From closing a connection to the end of its ssh: across a dead network, or to a stopped process, it has none."""
+
 _ENTER = """\
 root=$1$2
 [ "$3" = user ] && root=$1$(id -u)$2
@@ -96,10 +99,9 @@ class Link:
                 return
             yield _decoded(self.host, line)
 
-    async def close(self) -> None:
-        """End the connection: an abort before release, a farewell after."""
-        self._child.close_stdin()
-        await self._child.wait()
+    async def close(self, within_s: float) -> None:
+        """End the connection: an abort before release, a farewell after. The agent has `within_s` to end it itself."""
+        await self._child.leave(within_s)
 
     def abandon(self) -> None:
         """Let go of a connection that nothing comes from any more; `close` waits for its end."""
@@ -107,7 +109,7 @@ class Link:
 
     async def why_it_ended(self) -> str:
         """In words, once it has."""
-        return why_ended(self.host, await self._child.wait()).reason
+        return why_ended(self.host, await self._child.leave(LEAVES_S)).reason
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,10 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
                 raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {wire.PROTOCOL}")
             return Link(host, child, hello, await _measure_clock(host, child))
     except LinkError:
-        await _end(child)
+        await child.end()
         raise
     except TimeoutError:
-        await _end(child)
+        await child.end()
         way = "ssh" if host.connection is Connection.SSH else "agent"
         raise LinkError(
             f"{way} {host.address}: no answer within {call.within_s:.0f} s", f"check that {host.name} is up"
@@ -155,11 +157,6 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)
         raise
-
-
-async def _end(child: Child) -> None:
-    child.signal(signal.SIGTERM)
-    await child.wait()
 
 
 async def _measure_clock(host: Host, child: Child) -> ClockOffset:
@@ -181,8 +178,7 @@ async def _measure_clock(host: Host, child: Child) -> ClockOffset:
 
 
 async def _explain(host: Host, child: Child) -> Exception:
-    child.close_stdin()
-    ended = await child.wait()
+    ended = await child.leave(LEAVES_S)
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError()
     return why_ended(host, ended)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from pylaunch.launch.archive import AgentArchive
 from pylaunch.launch.cargo import Cargo
 from pylaunch.launch.fleet import Fleet
-from pylaunch.launch.follow import Follower, rank_streams
+from pylaunch.launch.follow import LAST_S, Follower, rank_streams
 from pylaunch.launch.install import installer
 from pylaunch.launch.link import Agent
 from pylaunch.launch.queue import Turn, in_turn
@@ -21,6 +21,7 @@ from pylaunch.launch.watcher import Watcher
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.store.node_record import pack
+from pylaunch.transport import interrupts
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
             streams = rank_streams(what.plan) if what.relays_output else []
             return await Follower(what.plan, fleet, watcher, streams=streams).follow()
 
-    return on_fleet(what.plan, agent, start_and_follow)
+    return on_fleet(what.plan, agent, start_and_follow, last_s=LAST_S)
 
 
 def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:
@@ -80,18 +81,18 @@ def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:
     return on_fleet(what.plan, Agent(what.archive.version), prepare)
 
 
-def on_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
-    """The same as `with_fleet`, from outside of any loop; SIGINT and SIGTERM interrupt the fleet."""
+def on_fleet(
+    plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]], *, last_s: float = interrupts.LAST_S
+) -> T:
+    """The same as `with_fleet`, from outside of any loop; SIGINT and SIGTERM interrupt the fleet.
+
+    `work` may take `last_s` after the second one.
+    """
 
     async def interruptible(fleet: Fleet) -> T:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, fleet.interrupt)
-        loop.add_signal_handler(signal.SIGTERM, fleet.interrupt)
-        try:
+        with interrupts.received_by(partial(loop.call_soon_threadsafe, fleet.interrupt), last_s):
             return await work(fleet)
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            loop.remove_signal_handler(signal.SIGTERM)
 
     return asyncio.run(with_fleet(plan, agent, interruptible))
 

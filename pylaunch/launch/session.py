@@ -168,21 +168,11 @@ class Session:
             self._watcher.phase(line)
 
     async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
-        """Do `work` while listening for Ctrl-C; what else arrives meanwhile waits its turn."""
-        task, waiting = asyncio.ensure_future(work), []
-        while not task.done():
-            hearing = asyncio.ensure_future(self._fleet.hear())
-            await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            if not hearing.done():
-                hearing.cancel()
-                break
-            waiting.append(hearing.result())
-            if isinstance(waiting[-1][1], Interrupted):
-                task.cancel()
-                await asyncio.wait({task})
-                raise _interrupted()
-        self._fleet.put_back(waiting)
-        await task
+        """Do `work`; Ctrl-C ends it: raises InterruptedBeforeReleaseError."""
+        try:
+            await self._fleet.unless_interrupted(work)
+        except KeyboardInterrupt:
+            raise _interrupted() from None
 
     async def _prepare(self) -> None:
         """All nodes at once, also when some are known to be missing: every reason is told together."""

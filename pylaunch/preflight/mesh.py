@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import secrets
-import signal
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ OPENING = 64
 BLOCK = 64
 """Hosts in one conversation. Of more, each block of so many talks in turn, the first host with all of them."""
 
+PARTS_S = 2.0
 LISTEN_TIMEOUT_S = 20.0
 """From calling ssh to "listening": slow login shells take this long, and are a finding of their own."""
 
@@ -86,8 +86,7 @@ class _Partner:
         raise _SilentError(await self._last_words())
 
     async def _last_words(self) -> str:
-        self.child.signal(signal.SIGTERM)
-        ended = await self.child.wait()
+        ended = await self.child.end()
         said = [line for line in ended.stderr.splitlines() if line.strip()]
         return f"the conversation ended ({describe_exit(ended.returncode)}): {said[-1] if said else 'no reason given'}"
 
@@ -200,13 +199,7 @@ async def _connect(partner: _Partner, table: Mapping[str, Mapping[str, Any]]) ->
 
 
 async def _part_with(partner: _Partner) -> None:
-    partner.child.close_stdin()
-    try:
-        async with asyncio.timeout(2):
-            await partner.child.wait()
-    except TimeoutError:
-        partner.child.signal(signal.SIGKILL)
-        await partner.child.wait()
+    await partner.child.leave(PARTS_S)
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:

@@ -12,16 +12,22 @@ import select
 import signal
 import subprocess
 import threading
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.argv import Argv, quoted
+from pylaunch.transport import pipes
 
 MAX_LINE = 1 << 22
 STDERR_KEPT = 64 * 1024
-STDERR_PATIENCE_S = 0.5
+OBEYS_S = 1.0
+"""After SIGTERM, until SIGKILL."""
+
+_running: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
+"""What was started to be heard to its end, and has not ended."""
 
 
 @dataclass(frozen=True)
@@ -88,23 +94,13 @@ class Together:
         with self._lock:
             if self._has_ended:
                 raise PylaunchError(f"no longer wanted: {quoted(argv)}")
-            try:
-                process = subprocess.Popen(
-                    argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-                )
-            except FileNotFoundError as error:
-                raise _not_found(argv, error) from None
+            process = _started(argv)
             self._running.add(process)
-        with process:
-            try:
-                stdout, stderr = process.communicate(stdin, timeout_s)
-            except subprocess.TimeoutExpired:
-                raise _too_late(argv, timeout_s) from None
-            finally:
-                with self._lock:
-                    self._running.discard(process)
-                _kill_family(process)
-        return Completed(argv, process.returncode, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+        try:
+            return _to_its_end(process, argv, stdin, timeout_s)
+        finally:
+            with self._lock:
+                self._running.discard(process)
 
 
 def run(
@@ -119,24 +115,48 @@ def run(
 
     Raises UsageError when the program does not exist and PylaunchError when it outlives `timeout_s`.
     """
+    return _to_its_end(_started(argv, env=env, cwd=cwd), argv, stdin or b"", timeout_s)
+
+
+def _started(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[bytes]:
     try:
-        ended = subprocess.run(
-            argv,
-            input=stdin if stdin is not None else b"",
-            capture_output=True,
-            env=merged(env),
-            cwd=cwd,
-            timeout=timeout_s,
+        process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=merged(env), cwd=cwd,
             start_new_session=True,
-            check=False,
-        )
+        )  # fmt: skip
     except FileNotFoundError as error:
         raise _not_found(argv, error) from None
-    except subprocess.TimeoutExpired:
-        raise _too_late(argv, timeout_s) from None
-    return Completed(
-        argv, ended.returncode, ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
-    )
+    _running.add(process)
+    return process
+
+
+def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, timeout_s: float | None) -> Completed:
+    """What `process` says. It has ended when this returns or raises, whoever keeps its pipes open."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdin, process.stdout, process.stderr:
+        try:
+            stdout, stderr = pipes.converse(
+                process.pid,
+                (process.stdin, process.stdout, process.stderr),
+                stdin,
+                lambda: process.poll() is not None,
+                timeout_s,
+            )
+        except TimeoutError:
+            raise PylaunchError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
+        finally:
+            _kill_family(process)
+            process.wait()
+            _running.discard(process)
+    return Completed(argv, process.returncode, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace"))
+
+
+def end_running() -> None:
+    """SIGKILL to every process that was started to be heard to its end and has not ended, without waiting for it."""
+    for process in tuple(_running):
+        _kill_family(process)
 
 
 def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
@@ -232,11 +252,14 @@ def fork_to_background(log: Path) -> Background | Foreground:
 class Child:
     """A running process that we talk to in lines. Made by `spawn`."""
 
-    def __init__(self, argv: Argv, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, argv: Argv, process: subprocess.Popen[bytes], talk: pipes.Talk) -> None:
         self.argv = argv
         self._process = process
+        self._talk = talk
         self._stderr = bytearray()
         self._drain_stderr = asyncio.ensure_future(self._keep_stderr())
+        self._end = asyncio.ensure_future(self._watch_end())
+        self._completed: asyncio.Future[Completed] | None = None
 
     @property
     def stderr(self) -> str:
@@ -245,47 +268,56 @@ class Child:
 
     async def send(self, line: bytes) -> None:
         """Write `line`; returns when the pipe has room again. Raises ConnectionError when it no longer listens."""
-        if self._process.stdin is None:
-            raise ConnectionError("stdin is closed")
-        self._process.stdin.write(line)
-        await self._process.stdin.drain()
+        await self._talk.send(line)
 
     async def readline(self) -> bytes:
         """The next line of its stdout, with the newline; b"" at the end. Raises ValueError for an endless line."""
-        assert self._process.stdout is not None
-        return await self._process.stdout.readline()
+        return await self._talk.stdout.readline()
 
     def close_stdin(self) -> None:
         """Tell it that nothing more will come."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._talk.close_stdin()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        if not self._end.done():
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
 
-    async def leave(self, within_s: float) -> None:
+    async def leave(self, within_s: float) -> Completed:
         """Tell it that nothing more will come, and wait for its end: after `within_s` it is made to end."""
         self.close_stdin()
-        ending = asyncio.ensure_future(self.wait())
-        await asyncio.wait({ending}, timeout=within_s)
-        if not ending.done():
-            self.signal(signal.SIGTERM)
-        await ending
+        await asyncio.wait({self._end}, timeout=within_s)
+        return await self.end()
+
+    async def end(self) -> Completed:
+        """Make it end: SIGTERM, and SIGKILL for one that does not obey (a stopped one cannot)."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self._end.done():
+                self.signal(number)
+                await asyncio.wait({self._end}, timeout=OBEYS_S)
+        return await self.wait()
 
     async def wait(self) -> Completed:
-        """Wait for its end. What it still wrote to stdout is in the answer."""
-        assert self._process.stdout is not None
-        rest = await self._process.stdout.read()
-        returncode = await self._process.wait()
+        """Wait for its end, as several may. What it still wrote to stdout is in the answer."""
+        if self._completed is None:
+            self._completed = asyncio.ensure_future(self._complete())
+        return await asyncio.shield(self._completed)
+
+    async def _complete(self) -> Completed:
+        rest = await pipes.rest_of(self._talk.stdout, self._end)
+        await self._end
         # An old OpenSSH leaves our stderr open in the shared connection it puts into the background.
-        await asyncio.wait({self._drain_stderr}, timeout=STDERR_PATIENCE_S)
-        return Completed(self.argv, returncode, rest.decode("utf-8", "replace"), self.stderr)
+        await asyncio.wait({self._drain_stderr}, timeout=pipes.QUIET_S)
+        self._talk.close()
+        return Completed(self.argv, self._process.returncode, rest.decode("utf-8", "replace"), self.stderr)
+
+    async def _watch_end(self) -> None:
+        await pipes.end_of(self._process.pid, lambda: self._process.poll() is not None)
+        _running.discard(self._process)
 
     async def _keep_stderr(self) -> None:
-        assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(8192):
+        while chunk := await self._talk.stderr.read(8192):
             self._stderr += chunk
             del self._stderr[:-STDERR_KEPT]
 
@@ -308,20 +340,11 @@ def interrupt(pid: int, within_s: float) -> bool:
 
 async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Child:
     """Start `argv` with pipes. Raises UsageError when the program does not exist."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=merged(env),
-            cwd=cwd,
-            start_new_session=True,
-            limit=MAX_LINE,
-        )
-    except FileNotFoundError as error:
-        raise _not_found(argv, error) from None
-    return Child(argv, process)
+    process = _started(argv, env=env, cwd=cwd)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    return Child(argv, process, await pipes.talk(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
 
 
 def merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -334,10 +357,6 @@ def _kill_family(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def _too_late(argv: Argv, timeout_s: float | None) -> PylaunchError:
-    return PylaunchError(f"no end after {timeout_s:g} s: {quoted(argv)}")
 
 
 def _not_found(argv: Argv, error: FileNotFoundError) -> UsageError:

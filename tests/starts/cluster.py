@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from pylaunch.agent import processes
 from pylaunch.launch import archive
 
 ENDS_S = 30.0
@@ -25,6 +26,10 @@ ENDS_S = 30.0
 _PYTHON = """\
 #!/bin/sh
 here={directory}
+if [ -e "$here/stops" ]; then
+  setsid sleep 600 &  # as a shared connection does that was put into the background, it keeps the pipes
+  echo $! >> "$here/staying"; echo $$ >> "$here/staying"; touch "$here/hanging"; kill -STOP $$
+fi
 case "$3" in *.pyz) if [ -e "$here/agent-hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi;; esac
 if [ "$3" = "-" ]; then
   if [ -e "$here/hangs" ]; then echo $$ > "$here/hanging"; exec sleep 600; fi
@@ -47,6 +52,19 @@ class Directory:
     def agent_hangs(self) -> None:
         """Whoever calls it waits for its first word."""
         (self.path / "agent-hangs").touch()
+
+    def stops(self) -> None:
+        """What runs there from now on is stopped at once (SIGSTOP), and leaves a process that keeps its pipes."""
+        (self.path / "stops").touch()
+
+    def goes_on(self) -> None:
+        """What runs there from now on is not stopped any more."""
+        (self.path / "stops").unlink()
+
+    def agents(self) -> list[int]:
+        """The process ids of the agents of its live runs."""
+        locks = {str(path) for path in self.path.glob("root/runs/*/agent.lock")}
+        return [each.pid for each in processes.mine() if locks.intersection(processes.open_files(each.pid) or ())]
 
     def has_few_files(self) -> Path:
         """The path of the file whose existence lets a check fail here: ranks may open too few files."""
@@ -149,10 +167,11 @@ def no_process_stays(cluster: DirectoryCluster) -> Iterator[None]:
         yield
     finally:
         for node in cluster.nodes.values():
-            pid = node.hanging()
-            if pid is not None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            staying = node.path / "staying"
+            for pid in [node.hanging(), *map(int, staying.read_text().split() if staying.exists() else ())]:
+                if pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
 
 
 def appears(path: Path, within_s: float = ENDS_S) -> None:

@@ -1,0 +1,93 @@
+"""SIGINT and SIGTERM of this process, counted: the first asks, the second ends the process, whatever hangs.
+
+The first is a KeyboardInterrupt, or goes to a receiver (`received_by`): the run that is followed is stopped. After the
+second the process has a short while for its way out. When that is over, or with the third, the process ends without
+waiting for anything: it kills the processes that it has started, restores the terminal, and writes its last words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import termios
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import NoReturn
+
+from pylaunch.transport import process
+
+LAST_S = 2.0
+"""Between the second signal and the end, for what is done on the way out."""
+
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class _Interrupts:
+    """The signals of this process so far."""
+
+    def __init__(self) -> None:
+        self.receiver: Callable[[], object] | None = None
+        self.last_s = LAST_S
+        self.is_leaving = False
+        self._number = 0
+        self._last_words = b""
+        self._exit_code = 128 + signal.SIGINT
+        self._terminal: list[int | list[bytes | int]] | None = None
+
+    def install(self, last_words: str, exit_code: int) -> None:
+        self._last_words, self._exit_code = last_words.encode(), exit_code
+        with contextlib.suppress(termios.error):
+            self._terminal = termios.tcgetattr(0)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._arrived)
+        signal.signal(signal.SIGALRM, self._end)
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        self._number += 1
+        if self._number > 2 or self.is_leaving:
+            self._end(number, frame)
+        if self._number == 2:
+            signal.setitimer(signal.ITIMER_REAL, self.last_s)
+        if self.receiver is None:
+            raise KeyboardInterrupt
+        self.receiver()
+
+    def _end(self, number: int, frame: FrameType | None) -> NoReturn:
+        process.end_running()
+        if self._terminal is not None:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(0, termios.TCSANOW, self._terminal)
+        words = (b"\r" + _SHOW_CURSOR if os.isatty(2) else b"") + self._last_words + b"\n"
+        # A terminal that is held (Ctrl-S) or a pipe that nobody reads would hang, too.
+        _, writable, _ = select.select([], [2], [], 0)
+        if writable:
+            with contextlib.suppress(OSError):
+                os.write(2, words)
+        os._exit(self._exit_code)
+
+
+_of_this_process = _Interrupts()
+
+
+def install(last_words: str, exit_code: int) -> None:
+    """Count signals from now on; from the main thread. A process that does not wait ends with these words and code."""
+    _of_this_process.install(last_words, exit_code)
+
+
+def leaving() -> None:
+    """All is done and said: the first signal ends what still keeps this process."""
+    _of_this_process.is_leaving = True
+    process.end_running()
+
+
+@contextlib.contextmanager
+def received_by(receiver: Callable[[], object], last_s: float = LAST_S) -> Iterator[None]:
+    """Give signals to `receiver`, in the main thread, which has `last_s` after the second one."""
+    before = _of_this_process.receiver, _of_this_process.last_s
+    _of_this_process.receiver, _of_this_process.last_s = receiver, last_s
+    try:
+        yield
+    finally:
+        _of_this_process.receiver, _of_this_process.last_s = before

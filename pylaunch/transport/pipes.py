@@ -1,0 +1,226 @@
+"""The pipes of a process that we started: both ways, and never longer than the process itself.
+
+What a process leaves behind in the background (the shared connection of ssh) may keep its pipes open for minutes. The
+end of the process is what counts: then what is in the pipes already is still read, and no more is waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import selectors
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+QUIET_S = 0.5
+"""After the end of a process: how long nothing must arrive on pipes that others keep open until they count as read."""
+
+POLL_S = 0.1
+"""Between two looks at a process where the kernel has no descriptor for its end (before Linux 5.3)."""
+
+CHUNK = 1 << 16
+LONGEST_S = 3600.0
+
+
+def end_descriptor(pid: int) -> int | None:
+    """A descriptor that is readable when the child `pid` has ended; None where the kernel has none."""
+    with contextlib.suppress(OSError):
+        return os.pidfd_open(pid)
+    return None
+
+
+def converse(
+    pid: int,
+    pipes: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    stdin: bytes,
+    has_ended: Callable[[], bool],
+    timeout_s: float | None,
+) -> tuple[bytes, bytes]:
+    """Write `stdin` and read stdout and stderr until the process `pid` has ended. Raises TimeoutError."""
+    until = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    with _Conversation(pipes, stdin) as conversation:
+        with conversation.hearing_the_end(pid) as longest_s:
+            while not has_ended():
+                left_s = until - time.monotonic()
+                if left_s <= 0:
+                    raise TimeoutError
+                conversation.turn(min(left_s, longest_s))
+        while conversation.is_reading and conversation.turn(QUIET_S):
+            pass
+        return conversation.received
+
+
+class _Conversation:
+    def __init__(self, pipes: tuple[IO[bytes], IO[bytes], IO[bytes]], stdin: bytes) -> None:
+        self._to_it, *from_it = pipes
+        self._waiting = memoryview(stdin)
+        self._received = {each.fileno(): bytearray() for each in from_it}
+        self._selector = selectors.DefaultSelector()
+        for pipe in pipes:
+            os.set_blocking(pipe.fileno(), False)
+        for descriptor in self._received:
+            self._selector.register(descriptor, selectors.EVENT_READ)
+        if self._waiting:
+            self._selector.register(self._to_it.fileno(), selectors.EVENT_WRITE)
+        else:
+            self._to_it.close()
+
+    def __enter__(self) -> _Conversation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    @property
+    def is_reading(self) -> bool:
+        return any(descriptor in self._selector.get_map() for descriptor in self._received)
+
+    @property
+    def received(self) -> tuple[bytes, bytes]:
+        stdout, stderr = self._received.values()
+        return bytes(stdout), bytes(stderr)
+
+    @contextlib.contextmanager
+    def hearing_the_end(self, pid: int) -> Iterator[float]:
+        """Let `turn` return when `pid` has ended; how many seconds a turn may take at most."""
+        descriptor = end_descriptor(pid)
+        if descriptor is None:
+            yield POLL_S
+            return
+        self._selector.register(descriptor, selectors.EVENT_READ)
+        try:
+            yield LONGEST_S
+        finally:
+            self._selector.unregister(descriptor)
+            os.close(descriptor)
+
+    def turn(self, within_s: float) -> bool:
+        """Read and write what can be; False when nothing could within so many seconds."""
+        ready = self._selector.select(within_s)
+        for key, _ in ready:
+            if key.fd in self._received:
+                self._read(key.fd)
+            elif not self._to_it.closed and key.fd == self._to_it.fileno():
+                self._write()
+        return bool(ready)
+
+    def _read(self, descriptor: int) -> None:
+        chunk = os.read(descriptor, CHUNK)
+        self._received[descriptor] += chunk
+        if not chunk:
+            self._selector.unregister(descriptor)
+
+    def _write(self) -> None:
+        try:
+            self._waiting = self._waiting[os.write(self._to_it.fileno(), self._waiting[:CHUNK]) :]
+        except BrokenPipeError:
+            self._waiting = self._waiting[:0]
+        if not self._waiting:
+            self._selector.unregister(self._to_it.fileno())
+            self._to_it.close()
+
+
+class _Writing(asyncio.BaseProtocol):
+    """The pipe to a process: `room` waits while it is full."""
+
+    def __init__(self) -> None:
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self.is_lost = False
+
+    def pause_writing(self) -> None:
+        self._has_room.clear()
+
+    def resume_writing(self) -> None:
+        self._has_room.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_lost = True
+        self._has_room.set()
+
+    async def room(self) -> None:
+        await self._has_room.wait()
+
+
+@dataclass(frozen=True)
+class Talk:
+    """The three pipes of a process, on the event loop."""
+
+    stdin: asyncio.WriteTransport
+    writing: _Writing
+    stdout: asyncio.StreamReader
+    stderr: asyncio.StreamReader
+    readings: tuple[asyncio.ReadTransport, asyncio.ReadTransport]
+
+    async def send(self, line: bytes) -> None:
+        """Write `line`; returns when the pipe has room again. Raises ConnectionError when nobody reads any more."""
+        if not self.stdin.is_closing():
+            self.stdin.write(line)
+            await self.writing.room()
+        if self.stdin.is_closing():
+            raise ConnectionError("it no longer listens")
+
+    def close_stdin(self) -> None:
+        """Nothing more will come."""
+        self.stdin.close()
+
+    def close(self) -> None:
+        """Let go of all pipes, whoever else keeps them open."""
+        if not self.writing.is_lost:
+            self.writing.is_lost = True
+            self.stdin.abort()
+        for transport in self.readings:
+            transport.close()
+
+
+async def talk(stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes], *, longest: int) -> Talk:
+    """Put the pipes of a process on the event loop; lines may be `longest` bytes."""
+    to_it, writing = await asyncio.get_running_loop().connect_write_pipe(_Writing, stdin)
+    said, hearing = await _reader(stdout, longest)
+    complained, listening = await _reader(stderr, longest)
+    return Talk(to_it, writing, said, complained, (hearing, listening))
+
+
+async def _reader(pipe: IO[bytes], longest: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader(limit=longest)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    return reader, transport
+
+
+async def end_of(pid: int, has_ended: Callable[[], bool]) -> None:
+    """Wait until the child `pid` has ended, whatever becomes of its pipes."""
+    descriptor = end_descriptor(pid)
+    if descriptor is None:
+        while not has_ended():
+            await asyncio.sleep(POLL_S)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ended.set)
+    try:
+        while not has_ended():
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+
+
+async def rest_of(reader: asyncio.StreamReader, ended: asyncio.Future[None]) -> bytes:
+    """All that comes from `reader` until it is closed, or until its process has `ended` and nothing more comes."""
+    rest = bytearray()
+    while True:
+        reading = asyncio.ensure_future(reader.read(CHUNK))
+        try:
+            either: tuple[asyncio.Future[Any], ...] = (reading, ended)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading}, timeout=QUIET_S)
+        finally:
+            is_read = not reading.cancel()
+        if not is_read or not (chunk := reading.result()):
+            return bytes(rest)
+        rest += chunk

@@ -1,0 +1,126 @@
+"""Every verb ends on the second Ctrl-C, whatever hangs: nodes whose processes are stopped and whose pipes stay open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster, appears, ended, made_of_directories, no_process_stays, says
+
+ENDS_S = 10.0
+"""After the second Ctrl-C, on a busy machine; nothing here would end in a minute by itself."""
+
+
+def interrupt_twice(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(1)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    return ended(process, ENDS_S)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectoryCluster]:
+    """A cluster with a run that is live, on which whatever is started from now on is stopped at once."""
+    cluster = made_of_directories(tmp_path_factory.mktemp("stopped"), ["n1"])
+    with no_process_stays(cluster):
+        started = cluster.start("--detach", "--no-check", "--", "sleep", "600")
+        assert ended(started).returncode == ExitCode.DONE
+        cluster.nodes["n1"].stops()
+        yield cluster
+        cluster.nodes["n1"].goes_on()
+        assert cluster.run("stop").returncode == ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stop",),
+        ("stop", "--all"),
+        ("attach",),
+        ("logs", "-f"),
+        ("status",),
+        ("ps",),
+        ("ps", "-i", "INVENTORY"),
+        ("check", "-i", "INVENTORY"),
+        ("gpus", "-i", "INVENTORY"),
+        ("clean", "-i", "INVENTORY"),
+        ("drift", "-i", "INVENTORY"),
+        ("start", "-i", "INVENTORY", "--workdir", "/", "--", "true"),
+        ("start", "-i", "INVENTORY", "--workdir", "/", "--detach", "--", "true"),
+        ("start", "-i", "INVENTORY", "--workdir", "/", "--queue", "--", "true"),
+    ],
+    ids=" ".join,
+)
+def test_a_verb_ends_on_the_second_interrupt_whatever_hangs(stopped: DirectoryCluster, words: tuple[str, ...]) -> None:
+    hangs = stopped.nodes["n1"].path / "hanging"
+    hangs.unlink(missing_ok=True)
+    verb = stopped.begin(*(str(stopped.inventory) if word == "INVENTORY" else word for word in words))
+    appears(hangs)
+    done = interrupt_twice(verb)
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_start_that_waits_for_stopped_agents_ends_on_the_second_interrupt(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    start = cluster.start("--no-check", "--", "sleep", "600")
+    says(start, "started in")
+    (agent,) = cluster.nodes["n1"].agents()
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        done = interrupt_twice(start)
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert "n1: not known to be clean" in done.stderr
+    (outcome,) = cluster.outcomes().values()
+    assert (outcome["status"], outcome["unproven"]) == ("stopped", ["n1"])
+
+
+DEAF = """
+import time
+from pylaunch.transport import interrupts
+
+def deaf():
+    while True:
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            print("no", flush=True)
+
+interrupts.install("enough", 130)
+print("up", flush=True)
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["deaf()", "with interrupts.received_by(lambda: print('no', flush=True), 0.5): deaf()"],
+    ids=["deaf", "received"],
+)
+def test_who_does_not_listen_is_ended_soon_after_the_second_signal_and_at_once_by_the_third(body: str) -> None:
+    for signals in (2, 3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", DEAF.format(body=body)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for number in range(signals):
+            process.stdout.readline()
+            process.send_signal(signal.SIGTERM if number else signal.SIGINT)
+        begun = time.monotonic()
+        done = ended(process, ENDS_S)
+        assert (done.returncode, done.stderr) == (130, "enough\n")
+        assert signals == 2 or time.monotonic() - begun < 1
