@@ -1,0 +1,155 @@
+"""What a terminal is given while runs go on, and afterwards: nothing that it obeys, and no board that stays."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import shlex
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.starts.cluster import DirectoryCluster
+
+OURS = re.compile(r"\r(?=\x1b\[2K)|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
+"""What pylaunch itself sends to a terminal: the cursor, the lines of the board, colours."""
+
+CTRL_Z = b"\x1a"
+SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
+
+HOSTILE = r"A\033]0;owned\007B\033[2J\302\2332JC\016\000\342\200\256D\033]8;;http://x\033\\E\033[31mred\n\033]0;unterminated\nlast\n"
+
+
+@dataclass
+class OnTerminal:
+    """`pylaunch` with stdin, stdout and stderr on a terminal."""
+
+    pid: int
+    terminal: int
+    _text: bytes = b""
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def __post_init__(self) -> None:
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError):  # EIO: the last one that had the terminal open is gone.
+            while chunk := os.read(self.terminal, 1 << 16):
+                with self._changed:
+                    self._text += chunk
+                    self._changed.notify_all()
+
+    def written(self) -> str:
+        """All of it until now."""
+        with self._changed:
+            return self._text.decode(errors="surrogateescape").replace("\r\n", "\n")
+
+    def shows(self, pattern: str, since: int = 0) -> int:
+        """Wait until `pattern` is found after the first `since` characters; where it ends."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: re.compile(pattern, re.S).search(self.written(), since), 30.0)
+            assert found, f"{pattern!r} not in {self.written()[since:]!r}"
+            return found.end()
+
+    def resize(self, columns: int) -> None:
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+    def press(self, key: bytes) -> None:
+        os.write(self.terminal, key)
+
+    def types(self, line: str) -> None:
+        self.press(line.encode() + b"\n")
+
+    def ends(self) -> str:
+        """All that was written, at the end."""
+        os.waitpid(self.pid, 0)
+        self._reader.join(10.0)
+        os.close(self.terminal)
+        return self.written()
+
+
+def on_terminal(cluster: DirectoryCluster, *words: str) -> OnTerminal:
+    """`pylaunch` with these words, in a session of its own."""
+    return _on_terminal(cluster, sys.executable, "-m", "pylaunch", *words)
+
+
+def _on_terminal(cluster: DirectoryCluster, *argv: str) -> OnTerminal:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+            given = {**os.environ, "XDG_STATE_HOME": str(cluster.state), "TERM": "xterm-256color", "PS1": "$ "}
+            os.execve(argv[0], argv, given)
+        finally:
+            os._exit(127)
+    return OnTerminal(pid, terminal)
+
+
+def started(cluster: DirectoryCluster, *words: str) -> tuple[str, ...]:
+    return ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", *words)
+
+
+def obeyed(text: str) -> str:
+    """What a terminal obeys in `text`, apart from what is ours."""
+    return "".join(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\udc80-\udcff]", OURS.sub("", text)))
+
+
+def test_no_view_passes_on_what_a_rank_wrote_to_own_the_terminal(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    hostile = ("--", "sh", "-c", f"printf '{HOSTILE}'; printf '{HOSTILE}' >&2; exit 3", "arg\x1b]0;owned\x07")
+    live = on_terminal(cluster, *started(cluster, *hostile)).ends()
+    views = {
+        "start": live,
+        "status": on_terminal(cluster, "status").ends(),
+        "ps": on_terminal(cluster, "ps", "--all").ends(),
+        "attach": on_terminal(cluster, "attach").ends(),
+        "logs": on_terminal(cluster, "logs").ends(),
+    }
+    assert {name: obeyed(text) for name, text in views.items()} == dict.fromkeys(views, "")
+    assert "n1:0 | ABC" in live.replace("\x1b[0m", "")
+    for name in ("start", "logs"):
+        assert "\x1b[31mred\x1b[0m\n" in views[name], f"{name} keeps colours, and ends them with their line"
+        assert "last\n" in views[name]
+    for name in ("start", "status", "attach"):
+        assert "  last\n" in views[name], f"{name} shows the rank's last lines"
+    for name in ("status", "ps"):
+        assert "arg\\x1b]0;owned\\x07" in views[name].replace("\n", "")
+
+
+def test_a_pipe_gets_what_a_rank_wrote_as_it_is(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    cluster.run(*started(cluster, "--", "sh", "-c", f"printf '{HOSTILE}'"))
+    logs = cluster.run("logs").stdout
+    assert "n1:0 | A\x1b]0;owned\x07B\x1b[2J\x9b2JC\x0e\x00\u202eD\x1b]8;;http://x\x1b\\E\x1b[31mred\n" in logs
+
+
+def test_the_board_survives_ctrl_z_and_a_narrower_terminal(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    gate = cluster.inventory.with_name("gate")
+    script = cluster.inventory.with_name("job")
+    script.write_text(f"echo one; while [ ! -e {gate} ]; do sleep 0.05; done; echo two\n")
+    shell = _on_terminal(cluster, "/bin/bash", "--norc", "--noprofile", "-i")
+    words = started(cluster, "--node-timeout", "3", "--", "sh", str(script))
+    shell.types(shlex.join([sys.executable, "-m", "pylaunch", *words]))
+    at = shell.shows(r"running for \d+ s: 1 of 1 ranks")
+    shell.resize(40)
+    at = shell.shows(r"run \w+ running for \d+ s[^\n]*…", at)
+    shell.press(CTRL_Z)
+    stopped = shell.shows(r"Stopped.*\$ ", at)
+    assert shell.written()[at:stopped].rindex(SHOW_CURSOR) > 0
+    shell.types("sleep 4; fg")  # Longer than a silent node is waited for.
+    at = shell.shows(r"run \w+ running for \d+ s[^\n]*…", stopped)
+    gate.touch()
+    at = shell.shows(r"\| two.*is left\).*\$ ", at)
+    assert shell.written().count(SHOW_CURSOR) >= shell.written().count(HIDE_CURSOR)
+    shell.types("exit")
+    shell.ends()
