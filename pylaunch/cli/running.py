@@ -117,7 +117,7 @@ def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: For
         if isinstance(error, InterruptedBeforeReleaseError) or (plan.restart == 0 and not _may_be_mended(plan, error)):
             raise
         console.say(error.render())
-        refused = tuple(error.reasons) if isinstance(error, NodesRefusedError) else ()
+        refused = error.reasons if isinstance(error, NodesRefusedError) else {}
         return Attempt(hosts, _refusal(error), 0.0, refused)
     recorder.finish(ended)
     show_outcome(plan, ended)

@@ -1,16 +1,18 @@
 """What comes after an attempt that failed: another one, on which hosts, or the end. Pure; times are seconds.
 
-A host that was lost, refused, or brought two attempts in a row down is left out for a while, twice as long each time.
-A spare takes its place, in its place of the rank order. What makes no progress is not tried for ever.
+A host that was lost, refused, or whose hardware failed is left out for a while, twice as long each time. A failure of
+the program is no reason: it fails wherever it runs. A spare takes the host's place, in its place of the rank order.
+What makes no progress is not tried for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.outcome import Outcome, RankEnd, Status
 
 FRUITLESS = 3
 """So many attempts in a row without progress are a crash loop."""
@@ -20,6 +22,13 @@ PROGRESS_S = 120.0
 
 COOL_DOWN_S = 600.0
 """How long a host is left out the first time."""
+
+
+HARDWARE = re.compile(
+    "uncorrectable ECC error encountered|uncorrectable NVLink error detected|GPU is lost|has fallen off the bus",
+    re.IGNORECASE,
+)
+"""What CUDA and NVML say of a device that is broken (driver_types.h, cudaErrorECCUncorrectable and others)."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +54,26 @@ class Attempt:
     ran_s: float
     """From the release to the end; 0 when nothing was released."""
 
-    refused: tuple[str, ...] = ()
-    """Hosts that could not take part, when no rank was started."""
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Hosts that could not take part and why, when no rank was started."""
 
     progress: int | None = None
     """The furthest step that a rank has marked."""
 
     @property
-    def culprits(self) -> tuple[str, ...]:
-        """Hosts that brought it down: those that were lost or refused, else the host of the first failure."""
-        gone = tuple(host for host in self.hosts if host in self.outcome.unproven or host in self.refused)
-        if gone or self.outcome.first_failure is None:
-            return gone
-        return (self.outcome.first_failure.host,)
+    def unfit(self) -> Mapping[str, str]:
+        """Hosts that another attempt is better made without: why, by host."""
+        reason, failure = self.outcome.reason, self.outcome.first_failure
+        found: dict[str, str] = {}
+        for host in self.hosts:
+            if host in self.outcome.unproven:
+                named = reason.startswith(f"{host} lost: ")
+                found[host] = reason.removeprefix(f"{host} ") if named else "lost"
+            elif host in self.refused:
+                found[host] = f"refused: {self.refused[host][0]}" if self.refused[host] else "refused"
+            elif failure is not None and failure.host == host and (fault := hardware_fault(failure)):
+                found[host] = f"hardware: {fault}"
+        return found
 
 
 @dataclass(frozen=True)
@@ -94,22 +110,29 @@ def next_attempt(
     out = excluded(attempts, now)
     chosen = _chosen(last.hosts, [host for host in hosts if host not in out], policy.nodes)
     if len(chosen) < policy.min_nodes:
-        return Over(f"{len(chosen)} of {len(hosts)} hosts are left, and the run needs {policy.min_nodes}")
-    return Again(chosen, _changes(last.hosts, chosen))
+        return Over(
+            f"{len(chosen)} of {len(hosts)} hosts are left, and the run needs {policy.min_nodes}; left out: "
+            + "; ".join(f"{fold(same)} ({why})" for why, same in _by_reason(out).items())
+        )
+    return Again(chosen, _changes(last.hosts, chosen, out))
 
 
-def excluded(attempts: Iterable[tuple[float, Attempt]], now: float) -> frozenset[str]:
-    """Hosts that are left out now."""
+def excluded(attempts: Iterable[tuple[float, Attempt]], now: float) -> Mapping[str, str]:
+    """Hosts that are left out now, and why."""
     strikes: dict[str, int] = {}
-    until: dict[str, float] = {}
-    before: tuple[str, ...] = ()
+    until: dict[str, tuple[float, str]] = {}
     for ended_at, attempt in attempts:
-        for host in attempt.culprits:
-            if host in before or host in attempt.outcome.unproven or host in attempt.refused:
-                until[host] = ended_at + COOL_DOWN_S * 2 ** strikes.get(host, 0)
-                strikes[host] = strikes.get(host, 0) + 1
-        before = attempt.culprits
-    return frozenset(host for host, end in until.items() if now < end)
+        for host, why in attempt.unfit.items():
+            until[host] = (ended_at + COOL_DOWN_S * 2 ** strikes.get(host, 0), why)
+            strikes[host] = strikes.get(host, 0) + 1
+    return {host: why for host, (end, why) in until.items() if now < end}
+
+
+def _by_reason(out: Mapping[str, str]) -> Mapping[str, list[str]]:
+    hosts: dict[str, list[str]] = {}
+    for host, why in out.items():
+        hosts.setdefault(why, []).append(host)
+    return hosts
 
 
 def _fruitless(attempts: Sequence[Attempt]) -> int:
@@ -137,11 +160,19 @@ def _chosen(before: Sequence[str], available: Sequence[str], nodes: int) -> tupl
     return tuple([*kept, *others][:nodes])
 
 
-def _changes(before: Sequence[str], after: Sequence[str]) -> str:
+def _changes(before: Sequence[str], after: Sequence[str], out: Mapping[str, str]) -> str:
     gone = [host for host in before if host not in after]
     new = [host for host in after if host not in before]
+    why = _by_reason({host: out[host] for host in gone if host in out})
+    told = "; ".join(why) if len(why) == 1 else "; ".join(f"{fold(same)} {text}" for text, same in why.items())
     if gone and new:
-        return f"{fold(new)} in place of {fold(gone)}"
+        return f"{fold(new)} in place of {fold(gone)}{f': {told}' if told else ''}"
     if gone:
-        return f"without {fold(gone)}"
+        return f"without {fold(gone)}{f': {told}' if told else ''}"
     return f"with {fold(new)}" if new else ""
+
+
+def hardware_fault(end: RankEnd) -> str:
+    """The broken device that a rank's last words tell of; "" where they tell of none."""
+    found = HARDWARE.search("\n".join((end.error, *end.last_lines)))
+    return found.group(0) if found else ""

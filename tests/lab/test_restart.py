@@ -30,7 +30,7 @@ def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path:
         started.says("at attempt 0", times=3)
         with inject(four["n1"], Kill()):
             assert started.ends() == ExitCode.DONE, started.stderr
-            assert "restart 1 of 2 (n4 in place of n1): run " in started.stderr
+            assert "restart 1 of 2 (n4 in place of n1: lost: " in started.stderr
             again = [line.partition(" | ")[2] for line in started.stdout.splitlines() if "attempt 1" in line]
             address = four["n4"].address
             assert sorted(again) == [f"at attempt 1: {rank} of 3 via {address}" for rank in range(3)]
@@ -56,7 +56,7 @@ def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> N
         started.says("at attempt 0", times=3)
         with inject(four["n2"], Kill()):
             assert started.ends() == ExitCode.DONE, started.stderr
-            assert "restart 1 of 1 (without n2)" in started.stderr
+            assert "restart 1 of 1 (without n2: lost: " in started.stderr
             assert started.stdout.count("attempt 1: ") == started.stdout.count(" of 2 via ") == 2
     must_be_clean(four)
 

@@ -32,7 +32,7 @@ def test_a_node_on_which_a_check_fails_is_replaced_by_a_spare(directories: Calla
     start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job))
     assert start.returncode == ExitCode.DONE, start.stderr
     assert "checks failed on 1 of 2 hosts" in start.stderr
-    assert "restart 2 of 2 (n3 in place of n2): run " in start.stderr
+    assert "restart 2 of 2 (n3 in place of n2: refused: " in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused", "done"]
 
 
@@ -44,7 +44,7 @@ def test_a_check_that_fails_everywhere_ends_the_restarts_with_an_outcome(
     job = f"touch {few_files}; exit 1"
     start = ended(cluster.start("--max-restarts", "3", "--", "sh", "-c", job))
     assert start.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "no restart: 0 of 1 hosts are left, and the run needs 1" in start.stderr
+    assert "no restart: 0 of 1 hosts are left, and the run needs 1; left out: n1 (refused: " in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused"]
 
 
@@ -98,3 +98,13 @@ def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_
     assert f"run {run}.1 is over: every rank exited with code 0" in stop.stderr
     assert f"run {run} stopped on n1" in stop.stderr
     assert cluster.outcomes()[run] == {**lost, "unproven": []}
+
+
+def test_a_rank_that_always_fails_is_a_crash_loop_and_no_fault_of_its_host(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    start = ended(cluster.start("--max-restarts", "5", "--", "sh", "-c", "[ $RANK = 1 ] && exit 3; exec sleep 60"))
+    assert start.returncode == ExitCode.JOB_FAILED
+    assert "no restart: 3 attempts in a row made no progress: a crash loop" in start.stderr
+    assert start.stderr.count("3 ranks on n[1-3]") == 3

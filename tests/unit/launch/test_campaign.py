@@ -41,13 +41,13 @@ def test_a_lost_node_is_replaced_and_the_run_goes_on() -> None:
     story = Story(lost("n1"), DONE)
     assert story.play().outcome is DONE
     assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
-    assert story.said == ["restart 1 of 3 (s1 in place of n1): run 7f3a9c01.1"]
+    assert story.said == ["restart 1 of 3 (s1 in place of n1: lost): run 7f3a9c01.1"]
 
 
 def test_when_hosts_run_out_the_last_attempt_is_the_end() -> None:
     story = Story(lost("n1"), lost("n2"))
     assert story.play().outcome.unproven == ("n2",)
-    assert story.said[-1] == "no restart: 1 of 3 hosts are left, and the run needs 2"
+    assert story.said[-1] == "no restart: 1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)"
 
 
 def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:

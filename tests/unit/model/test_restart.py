@@ -58,32 +58,50 @@ def test_restarts_are_counted() -> None:
 
 
 def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
-    assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1")
+    assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1: lost")
 
 
 def test_a_node_that_refuses_is_replaced() -> None:
-    refusal = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused=("n3",))
-    assert after(refusal) == Again(("n1", "n2", "s1"), "s1 in place of n3")
+    refusal = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused={"n3": ("no disk",)})
+    assert after(refusal) == Again(("n1", "n2", "s1"), "s1 in place of n3: refused: no disk")
 
 
 def test_without_a_spare_the_world_shrinks_as_far_as_allowed() -> None:
     policy = Policy(max_restarts=5, nodes=3, min_nodes=2)
-    assert after(lost("n2"), policy=policy, hosts=THREE) == Again(("n1", "n3"), "without n2")
-    assert after(lost("n2"), hosts=THREE) == Over("2 of 3 hosts are left, and the run needs 3")
+    assert after(lost("n2"), policy=policy, hosts=THREE) == Again(("n1", "n3"), "without n2: lost")
+    assert after(lost("n2"), hosts=THREE) == Over("2 of 3 hosts are left, and the run needs 3; left out: n2 (lost)")
 
 
-def test_a_host_that_brings_two_attempts_down_in_a_row_is_left_out() -> None:
-    assert after(failed("n2", progress=5), failed("n2", progress=9)) == Again(("n1", "s1", "n3"), "s1 in place of n2")
-    assert after(failed("n2", progress=5), failed("n3", progress=9)) == Again(THREE, "")
+def test_a_program_that_fails_is_no_reason_to_leave_its_host_out() -> None:
+    assert after(failed("n2", progress=5), failed("n2", progress=9), failed("n2", progress=12)) == Again(THREE, "")
+    assert after(failed("n2"), failed("n2"), failed("n2")) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def test_a_host_whose_device_is_broken_is_left_out_with_the_reason() -> None:
+    error = "RuntimeError: CUDA error: uncorrectable ECC error encountered (train.py:7)"
+    end = RankEnd(0, "n2", 1, None, 0.0, stopped=False, error=error)
+    broken = Attempt(THREE, Outcome(Status.FAILED, "", 0.0, (end,), {}, (), end), 9.0)
+    told = "s1 in place of n2: hardware: uncorrectable ECC error encountered"
+    assert after(broken) == Again(("n1", "s1", "n3"), told)
+
+
+def test_hosts_that_are_left_out_are_named_with_why() -> None:
+    gone = Outcome(Status.FAILED, "n1 lost: no word for 10 s", 0.0, (), {}, ("n1", "n2"))
+    assert after(Attempt(THREE, gone, 50.0), hosts=THREE) == Over(
+        "1 of 3 hosts are left, and the run needs 3; left out: n1 (lost: no word for 10 s); n2 (lost)"
+    )
+    policy = Policy(max_restarts=5, nodes=3, min_nodes=1)
+    smaller = after(Attempt(THREE, gone, 50.0), hosts=THREE, policy=policy)
+    assert smaller == Again(("n3",), "without n[1-2]: n1 lost: no word for 10 s; n2 lost")
 
 
 def test_a_host_that_was_left_out_comes_back_after_a_while_that_doubles() -> None:
     attempts = [(0.0, lost("n1"))]
-    assert excluded(attempts, COOL_DOWN_S - 1) == {"n1"}
-    assert excluded(attempts, COOL_DOWN_S) == frozenset()
+    assert excluded(attempts, COOL_DOWN_S - 1) == {"n1": "lost"}
+    assert excluded(attempts, COOL_DOWN_S) == {}
     again = [*attempts, (1000.0, lost("n1"))]
-    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S - 1) == {"n1"}
-    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S) == frozenset()
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S - 1) == {"n1": "lost"}
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S) == {}
 
 
 def test_a_world_that_shrank_grows_again_when_a_host_is_back() -> None:
