@@ -97,6 +97,10 @@ def show_outcome(plan: RunPlan, outcome: Outcome) -> None:
         console.say(f"error: run {plan.run}: {outcome.reason}")
     else:
         console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
+        for line in outcome.evidence:
+            console.say(f"  {line}")
+        if outcome.hint:
+            hints.append(outcome.hint)
     show_proof(plan, outcome)
     if outcome.unproven:
         hints.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")

@@ -131,7 +131,12 @@ def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:
 
 def _refusal(error: BaseException) -> Outcome:
     reason = error.message if isinstance(error, PylaunchError) else f"{type(error).__name__}: {error}".rstrip(": ")
-    return Outcome(Status.REFUSED, reason, time.time(), ends=(), leftovers={})
+    return Outcome(
+        Status.REFUSED, reason, time.time(), ends=(), leftovers={},
+        refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
+        evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
+        hint=(error.hint or "") if isinstance(error, PylaunchError) else "",
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

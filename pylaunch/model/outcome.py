@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from signal import Signals
 
@@ -98,6 +98,15 @@ class Outcome:
     first_failure: RankEnd | None = None
     by_hand: bool = False
     """A person asked for the end, whatever else happened."""
+
+    refusals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Where no rank was started: why each host could not take part."""
+
+    evidence: tuple[str, ...] = ()
+    """What stood below the reason when it was first reported, a line each."""
+
+    hint: str = ""
+    """What to type next, as it was first reported."""
 
     @property
     def furthest_step(self) -> int | None:

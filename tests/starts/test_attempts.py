@@ -108,3 +108,16 @@ def test_a_rank_that_always_fails_is_a_crash_loop_and_no_fault_of_its_host(
     assert start.returncode == ExitCode.JOB_FAILED
     assert "no restart: 3 attempts in a row made no progress: a crash loop" in start.stderr
     assert start.stderr.count("3 ranks on n[1-3]") == 3
+
+
+def test_the_status_of_a_refused_run_says_why_for_each_host(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/nowhere", "--", "true")
+    start = ended(cluster.begin(*words))
+    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    (reason,) = [line.strip() for line in start.stderr.splitlines() if line.startswith("  n[1-2]: ")]
+    shown = cluster.run("status")
+    assert f"  {reason}\n" in shown.stderr
+    assert start.stderr.rpartition("hint: ")[2] in shown.stderr
+    told = json.loads(cluster.run("status", "--json").stdout)["outcome"]["refusals"]
+    assert told == {host: [reason.removeprefix("n[1-2]: ")] for host in ("n1", "n2")}

@@ -116,6 +116,7 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
             "time": failure.time,
             "last_lines": failure.last_lines,
         },
+        "refusals": outcome.refusals,
         "leftovers": outcome.leftovers,
         "unproven": outcome.unproven,
     }
