@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import shutil
 import signal
 import sys
 from dataclasses import dataclass
@@ -170,7 +171,13 @@ class Crew:
 
     def _launcher_words(self) -> list[str]:
         entry = [sys.executable, "-I", "-S", archive(), "rank"]
-        return [word for given in self.task.launcher for word in (entry if given == wire.RANK_ENTRY else [given])]
+        files = self._directory.file(LAUNCHER)
+        given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
+        return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
+
+    def remove_launcher_files(self) -> None:
+        """torchrun makes directories for every rank, and never removes them."""
+        shutil.rmtree(self._directory.file(LAUNCHER), ignore_errors=True)
 
     def _rank_env(self, rank: wire.RankTask) -> dict[str, str]:
         marks = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}

@@ -16,6 +16,7 @@
     ranks/<rank>.error.json  the exception a rank left behind, as torch's `record` and pylaunch.runtime write it
     ranks/<rank>.step        the last step a rank has marked
     hostfile                 the nodes of the run, `address slots=ranks` a line
+    launcher/                what the launcher keeps while the run lasts
   blobs/<ab>/<sha256>        content of code that runs brought with them
   trees/<run>/               that code laid out for one run: the working directory of all its attempts
   trees/<run>.json           the manifest of that tree

@@ -41,7 +41,8 @@ class NodeTask:
 
     launcher: List[str]
     """Program that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
-    The word RANK_ENTRY in it becomes the command with which a launcher starts one rank through the agent."""
+    RANK_ENTRY in it becomes the command with which a launcher starts one rank through the agent, and LAUNCHER_FILES
+    in a word becomes a directory of the run for files of the launcher itself, removed when the run ends."""
 
     hold_port: Optional[int]
     """TCP port to take now and keep for the run's rendezvous; None on nodes that host none."""
@@ -95,5 +96,6 @@ class NodeTask:
 
 
 RANK_ENTRY = "@rank"
+LAUNCHER_FILES = "@launcher-files"
 TREE = "@tree"
 """The first part of a working directory that lies in the code that was shipped for the run."""

@@ -245,6 +245,7 @@ class Run:
         for lease in self._holdings.leases:
             self._loop.forget(lease)
         self._holdings.drop()
+        self._crew.remove_launcher_files()
         left += self._holdings.still_taken()
         self._times.note()
         self._scrub()

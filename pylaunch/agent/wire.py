@@ -29,6 +29,7 @@ from typing import Any, Dict, List, Optional, Type, TypeVar
 from pylaunch.agent import fields
 from pylaunch.agent.fields import WireError as WireError
 from pylaunch.agent.fields import excerpt
+from pylaunch.agent.node_task import LAUNCHER_FILES as LAUNCHER_FILES
 from pylaunch.agent.node_task import RANK_ENTRY as RANK_ENTRY
 from pylaunch.agent.node_task import TREE as TREE
 from pylaunch.agent.node_task import Need as Need

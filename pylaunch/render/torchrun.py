@@ -13,10 +13,13 @@ from pylaunch.render.environment import (
 )
 
 RANK_ENTRY = "@rank"
+LAUNCHER_FILES = "@launcher-files"
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     """`node`'s torchrun. It starts pylaunch's rank entry, which starts the script, so that every end is seen exactly.
+
+    Without --log-dir, torchrun leaves a directory in TMPDIR after every run.
 
     Static rendezvous because c10d ignores node ranks, and a foreign listener on its port hangs it in silence.
     """
@@ -31,6 +34,7 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
         f"--master-port={plan.port}",
         f"--rdzv-id={plan.run}",
         "--max-restarts=0",
+        f"--log-dir={LAUNCHER_FILES}",
         "--no-python",
         RANK_ENTRY,
     )  # fmt: skip

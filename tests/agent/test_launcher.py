@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -210,3 +211,14 @@ def test_a_stop_because_of_a_failure_lets_the_next_attempt_through(node: Node, t
     controller.say(wire.Stop(5.0, "rank 1 on n2 exited with code 1"))
     controller.until(wire.Finished)
     node.prepared(task(tmp_path, PATIENT, run="r1.1"))
+
+
+def test_a_launcher_keeps_its_files_in_a_directory_of_the_run_which_goes_at_the_end(node: Node, tmp_path: Path) -> None:
+    """Ranks keep the TMPDIR that they were given."""
+    files = node.root / "runs/r1/launcher"
+    asked = launched(tmp_path, f"echo $TMPDIR; [ -d {files} ] && echo there", TMPDIR="/dev/shm")
+    words = ["/bin/sh", "-c", 'mkdir "$1" && shift && exec "$@"', "sh", wire.LAUNCHER_FILES, *asked.launcher]
+    controller = node.started(dataclasses.replace(asked, launcher=words))
+    controller.until(wire.Finished)
+    assert controller.text("0.out") == "/dev/shm\nthere\n"
+    assert not files.exists()

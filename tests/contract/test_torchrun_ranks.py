@@ -31,13 +31,17 @@ def test_the_rank_that_failed_is_told_from_those_that_torchrun_and_the_agent_sto
     words = [str(torch_python), "-c", SCRIPT]
     launcher = [
         str(torch_python), "-m", "torch.distributed.run", "--nnodes=1", "--node-rank=0", "--nproc-per-node=3",
-        "--master-addr=127.0.0.1", f"--master-port={port}", "--no-python", wire.RANK_ENTRY,
+        "--master-addr=127.0.0.1", f"--master-port={port}", "--no-python",
+        f"--log-dir={wire.LAUNCHER_FILES}", wire.RANK_ENTRY,
     ]  # fmt: skip
-    asked = task(tmp_path, words, words, words, launcher=launcher, hold_port=port, env=dict(os.environ))
+    (tmp_path / "tmp").mkdir()
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    asked = task(tmp_path, words, words, words, launcher=launcher, hold_port=port, env=env)
     os.mkfifo(tmp_path / "go")
     controller = node.started(asked)
     while not all(controller.text(f"{rank}.out") for rank in range(3)):
         controller.until(wire.Output)
+    assert next((node.root / "runs/r1/launcher").iterdir()).name.startswith("none_")
     (tmp_path / "go").write_text("now")
     finished = controller.until(wire.Finished)
     node.close()
@@ -45,3 +49,5 @@ def test_the_rank_that_failed_is_told_from_those_that_torchrun_and_the_agent_sto
     assert [controller.ended(rank).stopped for rank in range(3)] == [True, False, True]
     assert controller.ended(1).exit_code == 9
     assert finished.leftovers == []
+    assert not (node.root / "runs/r1/launcher").exists()
+    assert list((tmp_path / "tmp").glob("torchelastic_*")) == []

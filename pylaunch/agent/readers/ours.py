@@ -97,7 +97,7 @@ def in_use(prefix: str) -> Set[str]:
 
 
 def launchers(question: Any) -> List[Dict[str, Any]]:
-    """Directories that torchrun made for its log files and did not remove: path and age. None while a torchrun runs."""
+    """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
     directory, mine = tempfile.gettempdir(), os.getuid()
     if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
         return []

@@ -51,7 +51,7 @@ def _launchers(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured("ours.launchers").items():
         old = [each["path"] for each in found if each["age_s"] > OLD_S]
         if old:
-            text = f"{_counted(len(old), 'directory', 'directories')} of a torchrun that was killed"
+            text = f"{_counted(len(old), 'directory', 'directories')} that torchrun outside of pylaunch has left"
             fix = quoted(("rm", "-r", *old[:SHOWN])) + (" …" if len(old) > SHOWN else "")
             yield Finding("ours.launcher_directories", Severity.NOTE, (host,), text, fix)
 
@@ -103,8 +103,8 @@ CHECKS = (
     ),
     Check(
         "ours.launcher_directories",
-        "directories that dead launchers left",
-        "Each killed torchrun leaves one with its log files; thousands of them fill /tmp.",
+        "directories that torchrun left",
+        "torchrun without --log-dir leaves one after every run, whether it ended well or not; thousands of them fill /tmp.",
         "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
         Severity.NOTE,
         lambda host, wanted: {"ours.launchers": None},

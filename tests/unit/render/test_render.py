@@ -1,5 +1,5 @@
 from pylaunch.agent import spawn
-from pylaunch.agent.wire import RANK_ENTRY
+from pylaunch.agent.wire import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.launch.task import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -21,7 +21,7 @@ def test_torchrun_gets_this_node_and_where_to_meet() -> None:
     assert first.launcher == (
         "/opt/pylaunch/current/bin/python", "-m", "torch.distributed.run", "--nnodes=2", "--node-rank=0",
         "--nproc-per-node=2", "--master-addr=10.0.0.1", "--master-port=@port@", "--rdzv-id=7f3a9c01",
-        "--max-restarts=0", "--no-python", "@rank",
+        "--max-restarts=0", "--log-dir=@launcher-files", "--no-python", "@rank",
     )  # fmt: skip
     assert "--node-rank=1" in second.launcher
     assert "--nproc-per-node=1" in second.launcher
@@ -84,8 +84,9 @@ def test_a_command_is_exec_d_as_it_is() -> None:
     assert [need.path for need in by_path.needs] == ["./run.sh"]
 
 
-def test_the_word_for_a_rank_is_the_one_the_agent_knows() -> None:
+def test_the_words_that_the_agent_replaces_are_those_it_knows() -> None:
     assert torchrun.RANK_ENTRY == RANK_ENTRY
+    assert torchrun.LAUNCHER_FILES == LAUNCHER_FILES
 
 
 def test_the_word_for_the_port_is_the_one_the_agent_knows() -> None:
