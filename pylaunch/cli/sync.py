@@ -10,9 +10,11 @@ from typing import TypeVar
 import click
 
 from pylaunch.cli import console
+from pylaunch.cli.live import counted
 from pylaunch.cli.options import size
 from pylaunch.errors import UsageError
-from pylaunch.launch.tree import DEFAULT_LIMIT, Tree, read_tree
+from pylaunch.launch.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
+from pylaunch.model.argv import quoted
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.size import shown_size
 
@@ -25,6 +27,12 @@ _OPTIONS = (
     ),
     click.option(
         "--sync-exclude", multiple=True, metavar="PATTERN", help="Leave these out, as in .gitignore. Repeatable."
+    ),
+    click.option(
+        "--sync-include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Ship these although .gitignore names them. Repeatable.",
     ),
     click.option("--sync-limit", default="2GiB", show_default=True, metavar="SIZE", help="Largest tree to ship."),
 )
@@ -39,30 +47,44 @@ def options(command: F) -> F:
 
 def given(asked: Mapping[str, object]) -> Tree | None:
     """The tree that the flags in `asked` name, read; None without --sync. Raises UsageError for one not to be had."""
-    excludes = asked["sync_exclude"]
-    patterns = tuple(map(str, excludes)) if isinstance(excludes, Sequence) else ()
+    excludes, includes = (_patterns(asked[name]) for name in ("sync_exclude", "sync_include"))
     limit = size("--sync-limit", str(asked["sync_limit"]))
     if asked["sync"] is None:
-        if patterns or limit != DEFAULT_LIMIT:
-            raise UsageError("--sync-exclude and --sync-limit go with --sync", hint="--sync .")
+        if excludes or includes or limit != DEFAULT_LIMIT:
+            raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")
         return None
-    tree = read_tree(Path(str(asked["sync"])).absolute(), patterns, limit)
+    tree = read_tree(Path(str(asked["sync"])).absolute(), excludes, limit, includes)
+    _report_ignored(tree.ignored)
     for path in tree.left_out:
         console.say(f"warning: {path} is neither a file nor a link and is not shipped")
     return tree
 
 
-def as_asked(tree: Tree, excludes: tuple[str, ...]) -> Sync:
-    """What a job says of `tree`, which was read without `excludes`."""
-    manifest = tree.manifest
-    return Sync(
-        str(tree.directory), manifest.digest, len(manifest.files) + len(manifest.links), manifest.size, excludes
+def _patterns(asked: object) -> tuple[str, ...]:
+    return tuple(map(str, asked)) if isinstance(asked, Sequence) else ()
+
+
+def _report_ignored(ignored: Ignored) -> None:
+    if not ignored.files:
+        return
+    more = "" if ignored.is_complete else "more than "
+    console.say(
+        f"note: .gitignore leaves out {more}{counted(ignored.files, 'file')} ({shown_size(ignored.size)}), the largest "
+        f"{ignored.largest} ({shown_size(ignored.largest_size)}); "
+        f"{quoted(('--sync-include', ignored.largest))} ships it"
     )
+
+
+def as_asked(tree: Tree, excludes: tuple[str, ...], includes: tuple[str, ...]) -> Sync:
+    """`tree` as a job records it, which was read without `excludes` and with `includes`."""
+    manifest = tree.manifest
+    files = len(manifest.files) + len(manifest.links)
+    return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes, includes)
 
 
 def again(asked: Sync) -> Tree:
     """The tree of an earlier run, read as it is now. Raises UsageError for one not to be had."""
-    tree = read_tree(Path(asked.directory), asked.excludes, max(DEFAULT_LIMIT, asked.size))
+    tree = read_tree(Path(asked.directory), asked.excludes, max(DEFAULT_LIMIT, asked.size), asked.includes)
     if tree.manifest.digest != asked.tree:
         console.say(f"note: {asked.directory} has changed since that run")
     return tree
@@ -90,7 +112,9 @@ def check_script(tree: Tree, workdir: str, script: str) -> None:
     raise UsageError(
         f"{path} is not among the files to ship from {tree.directory}",
         evidence=[".gitignore, .pylaunchignore or --sync-exclude leaves it out"] if is_there else [],
-        hint=f"git check-ignore -v {path}" if is_there else "--sync names the directory that contains it",
+        hint=quoted(("--sync-include", path)) + " ships it"
+        if is_there
+        else "--sync names the directory that contains it",
     )
 
 

@@ -1,16 +1,17 @@
 """The working tree that a run takes with it: read once, every file hashed, what is ignored left out.
 
 Patterns are those of gitignore(5). The later of these wins: what nobody ships (`.git`, `__pycache__`), `.gitignore` and
-then `.pylaunchignore` of each directory from the top down, `--sync-exclude`.
+then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +23,36 @@ if TYPE_CHECKING:
 
 NEVER = (".git", ".pylaunch/", "__pycache__/", "*.pyc")
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
+GIT = IGNORE_FILES[0]
+BUILT_IN = "built in"
 MOST_FILES = 100_000
+MOST_COUNTED = 20_000
+"""Ignored files that are looked at, to say how large they are."""
+
 DEFAULT_LIMIT = 2 << 30
 """Bytes of a tree that is shipped without asking for more."""
 
 CHUNK = 1 << 20
 Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Files that .gitignore leaves out. What .pylaunchignore and --sync-exclude leave out was meant for pylaunch."""
+
+    files: int = 0
+    size: int = 0
+    """Bytes of all of them."""
+
+    largest: str = ""
+    largest_size: int = 0
+    is_complete: bool = True
+    """Not so when there are more than MOST_COUNTED."""
+
+    def with_file(self, path: str, size: int) -> Ignored:
+        """And one more."""
+        largest = (path, size) if not self.files or size > self.largest_size else (self.largest, self.largest_size)
+        return Ignored(self.files + 1, self.size + size, *largest, self.is_complete)
 
 
 @dataclass(frozen=True)
@@ -42,6 +67,8 @@ class Tree:
     left_out: tuple[str, ...]
     """What is neither file nor link: sockets, devices."""
 
+    ignored: Ignored
+
     def changed(self) -> list[str]:
         """Files that are not what they were."""
         return [path for path, before in self.stamps if _stamp_of(self.directory / path) != before]
@@ -53,16 +80,22 @@ class _Rules:
 
     directory: str
     spec: GitIgnoreSpec
+    source: str
+    """Name of the file that has them."""
 
 
-def read_tree(directory: Path, excludes: Sequence[str] = (), limit: int = DEFAULT_LIMIT) -> Tree:
+def read_tree(
+    directory: Path, excludes: Sequence[str] = (), limit: int = DEFAULT_LIMIT, includes: Sequence[str] = ()
+) -> Tree:
     """Read and hash what is to be shipped.
 
     Raises UsageError when it is no directory, cannot be read, or is larger than `limit` bytes or MOST_FILES.
     """
     if not directory.is_dir():
         raise UsageError(f"--sync {directory}: not a directory")
-    found = [*_walk(directory, "", (_Rules("", _spec(NEVER, "built in")),), _spec(excludes, "--sync-exclude"))]
+    walk = _Walk(directory, _spec(includes, "--sync-include"), _spec(excludes, "--sync-exclude"), bool(includes))
+    walk.read("", (_Rules("", _spec(NEVER, BUILT_IN), BUILT_IN),))
+    found = walk.found
     files = [entry for entry in found if stat.S_ISREG(entry[1].st_mode)]
     size = sum(status.st_size for _, status in files)
     if size > limit or len(found) > MOST_FILES:
@@ -75,36 +108,76 @@ def read_tree(directory: Path, excludes: Sequence[str] = (), limit: int = DEFAUL
         read.append(_read(directory, path, status))
         stamps.append((path, _stamp(status)))
     special = [path for path, status in found if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))]
-    return Tree(directory, Manifest(tuple(read), links), tuple(stamps), tuple(special))
+    return Tree(directory, Manifest(tuple(read), links), tuple(stamps), tuple(special), walk.ignored)
 
 
-def _walk(
-    directory: Path, inside: str, above: tuple[_Rules, ...], last: GitIgnoreSpec
-) -> Iterator[tuple[str, os.stat_result]]:
-    rules = (*above, *_rules(directory, inside))
-    try:
-        with os.scandir(directory / inside) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
-    except OSError as error:
-        raise UsageError(f"--sync: {directory / inside} cannot be read: {error.strerror}") from None
-    for entry in listed:
-        path = f"{inside}/{entry.name}" if inside else entry.name
-        is_directory = entry.is_dir(follow_symlinks=False)
-        if _is_ignored(path + "/" * is_directory, rules, last):
-            continue
-        if is_directory:
-            yield from _walk(directory, path, rules, last)
-        else:
-            yield path, entry.stat(follow_symlinks=False)
+class _Walk:
+    """Collects what is shipped, and counts what .gitignore leaves out."""
+
+    def __init__(self, directory: Path, includes: GitIgnoreSpec, excludes: GitIgnoreSpec, has_includes: bool) -> None:
+        self.found: list[tuple[str, os.stat_result]] = []
+        self.ignored = Ignored()
+        self._directory = directory
+        self._includes = includes
+        self._excludes = excludes
+        self._has_includes = has_includes
+        self._looked_at = 0
+
+    def read(self, inside: str, above: tuple[_Rules, ...], ignored_by: str = "") -> None:
+        """Read the directory `inside`; `ignored_by` is the file that names it, for a directory that is not shipped."""
+        rules = above if ignored_by else (*above, *_rules(self._directory, inside))
+        try:
+            with os.scandir(self._directory / inside) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            if ignored_by:
+                return
+            raise UsageError(f"--sync: {self._directory / inside} cannot be read: {error.strerror}") from None
+        for entry in listed:
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            is_directory = entry.is_dir(follow_symlinks=False)
+            source = self._ignored_by(path + "/" * is_directory, rules, ignored_by)
+            if is_directory:
+                if not source or self._is_worth_a_look(path, source):
+                    self.read(path, rules, source)
+            elif not source:
+                self.found.append((path, entry.stat(follow_symlinks=False)))
+            elif source == GIT and not entry.is_symlink():
+                self._count(path, entry)
+
+    def _ignored_by(self, path: str, rules: Sequence[_Rules], above: str) -> str:
+        """Name of what leaves `path` out, "" where it is shipped."""
+        source = above
+        for rule in () if above else rules:
+            answer = rule.spec.check_file(path.removeprefix(rule.directory)).include
+            if answer is not None:
+                source = rule.source if answer else ""
+        if source and self._includes.check_file(path).include:
+            source = ""
+        answer = self._excludes.check_file(path).include
+        return source if answer is None else "--sync-exclude" * answer
+
+    def _is_worth_a_look(self, path: str, source: str) -> bool:
+        """An ignored directory may contain files to ship or to count; a Python environment is never shipped."""
+        if source in (BUILT_IN, "--sync-exclude") or (self._directory / path / "pyvenv.cfg").exists():
+            return False
+        return self._has_includes or (source == GIT and self.ignored.is_complete)
+
+    def _count(self, path: str, entry: os.DirEntry[str]) -> None:
+        self._looked_at += 1
+        if self._looked_at > MOST_COUNTED:
+            self.ignored = replace(self.ignored, is_complete=False)
+            return
+        with contextlib.suppress(OSError):
+            self.ignored = self.ignored.with_file(path, entry.stat(follow_symlinks=False).st_size)
 
 
 def _rules(directory: Path, inside: str) -> Iterator[_Rules]:
     for name in IGNORE_FILES:
         path = directory / inside / name
         if path.is_file():
-            yield _Rules(
-                f"{inside}/" if inside else "", _spec(path.read_text(errors="replace").splitlines(), str(path))
-            )
+            spec = _spec(path.read_text(errors="replace").splitlines(), str(path))
+            yield _Rules(f"{inside}/" if inside else "", spec, name)
 
 
 def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
@@ -114,13 +187,6 @@ def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", hint="the patterns are those of .gitignore") from None
-
-
-def _is_ignored(path: str, rules: Sequence[_Rules], last: GitIgnoreSpec) -> bool:
-    answers = [rule.spec.check_file(path.removeprefix(rule.directory)).include for rule in rules]
-    answers.append(last.check_file(path).include)
-    decided = [answer for answer in answers if answer is not None]
-    return bool(decided and decided[-1])
 
 
 def _read(directory: Path, path: str, status: os.stat_result) -> File:

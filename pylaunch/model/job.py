@@ -55,6 +55,9 @@ class Sync:
     excludes: tuple[str, ...] = ()
     """What was left out besides what its ignore files say."""
 
+    includes: tuple[str, ...] = ()
+    """What was shipped although its ignore files leave it out."""
+
 
 STOP_GRACE = timedelta(seconds=10)
 FAILURE_GRACE = timedelta(seconds=1)

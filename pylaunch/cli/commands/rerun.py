@@ -36,7 +36,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool) -> int:
     job = before.job
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:
-        job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
+        job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
     cargo = Cargo(environment.again(job.secrets, os.environ), tree)
     everybody = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
     plan = plan_run(everybody, job, runs.new_run_id())

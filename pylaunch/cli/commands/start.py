@@ -183,7 +183,11 @@ def _job(asked: Mapping[str, object], env: environment.Environment, tree: Tree |
         nodes=asked["nodes"] if isinstance(asked["nodes"], int) else None,
         env=env.plain,
         secrets=tuple(env.secrets),
-        sync=None if tree is None else sync.as_asked(tree, tuple(map(str, _sequence(asked["sync_exclude"])))),
+        sync=None
+        if tree is None
+        else sync.as_asked(
+            tree, *(tuple(map(str, _sequence(asked[name]))) for name in ("sync_exclude", "sync_include"))
+        ),
         python=str(asked["python"]) if asked["python"] else None,
         rendezvous_port=asked["port"] if isinstance(asked["port"], int) else None,
         interface=str(asked["interface"]) if asked["interface"] else None,

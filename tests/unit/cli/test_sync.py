@@ -9,7 +9,7 @@ from pylaunch.model.job import TREE
 
 
 def asked(directory: Path | None, **flags: object) -> dict[str, object]:
-    return {"sync": directory, "sync_exclude": (), "sync_limit": "2GiB", **flags}
+    return {"sync": directory, "sync_exclude": (), "sync_include": (), "sync_limit": "2GiB", **flags}
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_without_the_flag_there_is_no_tree() -> None:
     assert sync.given(asked(None)) is None
 
 
-@pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_limit": "1GiB"}])
+@pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_include": ("*.bin",)}, {"sync_limit": "1GiB"}])
 def test_flags_that_mean_nothing_without_sync_are_refused(flags: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="go with --sync"):
         sync.given(asked(None, **flags))
@@ -59,6 +59,22 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
     assert "--sync-exclude leaves it out" in left_out.value.evidence[0]
     with pytest.raises(UsageError, match=r"train\.py is not among the files to ship"):
         sync.check_script(tree, TREE, "train.py")
+
+
+def test_what_gitignore_leaves_out_is_reported_with_the_flag_that_ships_the_largest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
+        (tmp_path / name).write_text(content)
+    sync.given(asked(tmp_path))
+    assert capsys.readouterr().err == (
+        "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
+        "--sync-include 'my data.bin' ships it\n"
+    )
+    shipped = sync.given(asked(tmp_path, sync_include=("*.bin",)))
+    assert shipped is not None
+    assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
+    assert capsys.readouterr().err == ""
 
 
 def test_what_changed_is_told_with_a_few_names(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.tree import Tree, read_tree
+from pylaunch.launch import tree as tree_module
+from pylaunch.launch.tree import Ignored, Tree, read_tree
 from pylaunch.model.manifest import Link
 
 
@@ -47,6 +48,34 @@ def test_pylaunchignore_wins_over_gitignore_and_the_flag_over_both(tmp_path: Pat
     write(tmp_path, {"a_bin": "1", "b_bin": "2", "c.py": "3", ".gitignore": "*_bin\n", ".pylaunchignore": "!a_bin\n"})
     assert names(read_tree(tmp_path)) == [".gitignore", ".pylaunchignore", "a_bin", "c.py"]
     assert names(read_tree(tmp_path, (".*", "a_bin"))) == ["c.py"]
+
+
+def test_ignored_files_are_counted_wherever_they_are_except_environments_and_what_was_left_out_for_pylaunch(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {
+        ".gitignore": "*.bin\ndata/\n.venv/\n", ".pylaunchignore": "big.pt\n", "train.py": "1",
+        "w.bin": "12", "data/a/part": "123", "data/b": "1", "sub/w.bin": "1",
+        ".venv/pyvenv.cfg": "", ".venv/lib/torch.so": "1" * 99, "big.pt": "1" * 99, "out.log": "1" * 99,
+        "lib/__pycache__/a.pyc": "1" * 99,
+    })  # fmt: skip
+    assert read_tree(tmp_path, ("*.log",)).ignored == Ignored(4, 7, "data/a/part", 3)
+
+
+def test_a_pattern_to_include_reaches_into_ignored_directories_and_takes_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path, {
+        ".gitignore": "*.bin\ndata/\n", "w.bin": "1", "data/a/part": "1", "data/b": "1", ".git/w.bin": "1",
+    })  # fmt: skip
+    tree = read_tree(tmp_path, includes=("data/a/", "*.bin"))
+    assert names(tree) == [".gitignore", "data/a/part", "w.bin"]
+    assert tree.ignored.largest == "data/b"
+    assert names(read_tree(tmp_path, ("w.bin",), includes=("*",))) == [".gitignore", "data/a/part", "data/b"]
+
+
+def test_counting_ignored_files_ends_somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_module, "MOST_COUNTED", 3)
+    write(tmp_path, {".gitignore": "data/\n", **{f"data/{number}": "1" for number in range(9)}})
+    assert read_tree(tmp_path).ignored == Ignored(3, 3, "data/0", 1, is_complete=False)
 
 
 def test_what_nobody_ships_is_left_out(tmp_path: Path) -> None:
