@@ -104,7 +104,7 @@ CHECKS = (
     Check(
         "ours.launcher_directories",
         "directories that torchrun left",
-        "torchrun without --log-dir leaves one after every run, also a good one; thousands of them fill /tmp.",
+        "Without --log-dir, torchrun leaves one after every run, also a good one; thousands of them fill /tmp.",
         "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
         Severity.NOTE,
         lambda host, wanted: {"ours.launchers": None},
