@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
+from typing import IO
 
 from pylaunch.cli import console
 from pylaunch.errors import UsageError
-from pylaunch.launch.attach import LAUNCHER_STREAMS, Reading, read_logs
+from pylaunch.launch.attach import Reading, read_logs
+from pylaunch.launch.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow import rank_streams
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.size import shown_size
@@ -31,8 +36,7 @@ class Collector:
         path = self._directory / host / stream
         content = text.encode("utf-8", "surrogateescape")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab" if path in self.files else "wb") as file:
+            with _opened(self._directory, host, stream, is_new=path not in self.files) as file:
                 file.write(content)
         except OSError as error:
             raise UsageError(f"--collect {self._directory}: {path} cannot be written: {error.strerror}") from None
@@ -45,6 +49,31 @@ class Collector:
     def phase(self, text: str) -> None:
         """Say it: a node that cannot be reached, bytes that are gone."""
         console.say(text)
+
+
+def _opened(directory: Path, host: str, stream: str, *, is_new: bool) -> IO[bytes]:
+    """Open `directory`/`host`/`stream` for appending, empty if it `is_new`.
+
+    Raises OSError where either name is not a plain one, or what is there is a link or no regular file: what is written
+    comes from nodes and stays in `directory`.
+    """
+    for name in (host, stream):
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise OSError(errno.EINVAL, f"{name!r} is not a file name")
+    (directory / host).mkdir(parents=True, exist_ok=True)
+    within = os.open(directory / host, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(stream, flags, 0o666, dir_fd=within)
+    finally:
+        os.close(within)
+    file = os.fdopen(descriptor, "ab")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "not a regular file")
+    if is_new:
+        os.ftruncate(descriptor, 0)
+    return file
 
 
 def collect(record: RunRecord, directory: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.attach import LAUNCHER_STREAMS
+from pylaunch.launch.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow import rank_streams
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.hostset import expand, fold
@@ -49,7 +49,7 @@ def chosen(
     if launcher:
         if ranks is not None:
             raise UsageError("--launcher shows what nodes say, --rank what ranks say", hint="leave one of them away")
-        return asked, LAUNCHER_STREAMS
+        return asked, [*LAUNCHER_STREAMS]
     wanted = range(plan.world_size) if ranks is None else ranks_of(ranks, plan)
     there = tuple(node for node in asked if any(rank.rank in wanted for rank in node.ranks))
     if not there:

@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.confine import Foreign, overstepped
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.follow import LAST_S, Follower, rank_streams
 from pylaunch.launch.link import Agent, AgentAbsentError, Link, RunUnknownError
@@ -75,9 +76,6 @@ def _by_whom() -> str:
     return f"by {user} on {socket.gethostname()}"
 
 
-LAUNCHER_STREAMS = ["launcher.out", "launcher.err"]
-
-
 @dataclass(frozen=True)
 class Reading:
     """What to read of a run's logs."""
@@ -116,6 +114,8 @@ def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
                     watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
                 case wire.Skipped():
                     watcher.phase(told(host, message))
+                case Foreign():
+                    watcher.phase(overstepped(host, message))
                 case wire.Finished() | wire.Failed() | ConnectionEnded():
                     waiting.discard(host)
                 case wire.CaughtUp() if not reading.stay:

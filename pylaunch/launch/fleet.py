@@ -7,9 +7,10 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pylaunch.agent import wire
+from pylaunch.launch.confine import Foreign, Scope
 from pylaunch.launch.link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
@@ -23,7 +24,7 @@ from pylaunch.launch.link import (
     open_link,
 )
 from pylaunch.launch.silence import Silence
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.plan import RunPlan
 from pylaunch.transport import ssh
 from pylaunch.transport.process import Child, spawn
 
@@ -80,13 +81,15 @@ class Interrupted:
 class Fleet:
     """Links by host name. `hear` gives (host, message), the messages of `agent.wire` and those above."""
 
-    def __init__(self, cluster: Cluster, agent: Agent, run: str) -> None:
+    def __init__(self, plan: RunPlan, agent: Agent) -> None:
         self._inbox: asyncio.Queue[tuple[str, object]] = asyncio.Queue(INBOX)
         self._put_back: deque[tuple[str, object]] = deque()
         self.links: dict[str, Link] = {}
-        self._cluster = cluster
+        self._cluster = plan.cluster
         self._agent = agent
-        self._run = run
+        self._run = plan.run
+        self._scopes = {node.host.name: Scope(plan, node) for node in plan.nodes}
+        self._has_overstepped: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self._interrupts = 0
@@ -203,6 +206,7 @@ class Fleet:
             began = time.monotonic()
             link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
             link.seconds = time.monotonic() - began
+            link.hello = cast(wire.Hello, self._scopes[name].confined(link.hello, frozenset()))
             return link
 
     def _listen(self, name: str, link: Link) -> None:
@@ -213,14 +217,21 @@ class Fleet:
         try:
             async for message in link.messages():
                 if self.links.get(name) is link:
-                    await self._inbox.put((name, message))
+                    await self._take(name, link, message)
             reason = await link.why_it_ended()
         except LinkError as error:
             reason = error.reason
-        except ValueError:
-            reason = "it sent a line without end"
         if not self._closing and self.links.get(name) is link:
             await self._inbox.put((name, ConnectionEnded(reason)))
+
+    async def _take(self, name: str, link: Link, message: object) -> None:
+        """Pass on what is `name`'s to say; the first time that it is not, pass that on instead."""
+        confined = self._scopes[name].confined(message, link.requested)
+        if not isinstance(confined, Foreign):
+            await self._inbox.put((name, confined))
+        elif name not in self._has_overstepped:
+            self._has_overstepped.add(name)
+            await self._inbox.put((name, confined))
 
     async def _watch(self) -> None:
         while True:

@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 
 from pylaunch.agent import wire
+from pylaunch.launch.confine import Foreign, overstepped
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, Reconnected, Silent
 from pylaunch.launch.flight import Flight, StopAll
 from pylaunch.launch.reading import node_usage
@@ -124,6 +125,8 @@ class Follower:
                     await self._fleet.broadcast(_order(stop), [host])
             case Lost():
                 self.given_up(host, message.reason)
+            case Foreign():
+                self._watcher.phase(overstepped(host, message))
             case _:
                 pass  # Pong, Released on a re-attach: nothing follows from them.
 

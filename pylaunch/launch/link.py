@@ -75,6 +75,9 @@ class Link:
         self.hello = hello
         self.clock = clock
         self._child = child
+        self.requested: frozenset[str] = frozenset()
+        """Streams that the agent was asked for."""
+
         self.heard_at = time.monotonic()
         """When its last word came."""
 
@@ -83,6 +86,8 @@ class Link:
 
     async def send(self, message: object) -> None:
         """Say `message`. Raises LinkError when nobody listens any more."""
+        if isinstance(message, wire.Follow):
+            self.requested = frozenset(message.streams or ())
         try:
             await self._child.send(wire.encode(message))
         except ConnectionError:
@@ -144,6 +149,8 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
                 raise LinkError(f"expected Hello, got {type(hello).__name__}")
             if hello.protocol != wire.PROTOCOL:
                 raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {wire.PROTOCOL}")
+            if hello.phase not in wire.PHASES:
+                raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
             return Link(host, child, hello, await _measure_clock(host, child))
     except LinkError:
         await child.end()

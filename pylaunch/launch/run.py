@@ -99,7 +99,7 @@ def on_fleet(
 
 async def with_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
     """Do `work` with connections to the nodes of `plan`; they are closed whatever happens."""
-    fleet = Fleet(plan.cluster, agent, plan.run)
+    fleet = Fleet(plan, agent)
     try:
         return await work(fleet)
     finally:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.confine import Foreign, overstepped
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.link import Agent, AgentAbsentError, RunUnknownError
 from pylaunch.launch.reading import node_usage
@@ -159,6 +160,8 @@ class _Watch:
                 self._sight = self._sight.with_over(host)
             case ConnectionEnded() if host in self._sight.heard:
                 self._lose(host, message.reason)
+            case Foreign():
+                self._onlooker.phase(overstepped(host, message))
             case _:
                 pass  # What a watcher has no use for: CaughtUp, Pong, PeersUnheard.
 

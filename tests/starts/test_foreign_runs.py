@@ -1,4 +1,4 @@
-"""Runs that only their nodes know, told by nodes that lie."""
+"""Nodes that lie to the controller: about runs that it does not know, and about those that it does."""
 
 from __future__ import annotations
 
@@ -87,3 +87,23 @@ def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_aga
     stopped = cluster.run("stop", run)  # Reached as the inventory said that `rerun` has read.
     assert stopped.returncode == 0, stopped.stderr
     assert "n[1-2]: clean" in stopped.stderr
+
+
+def test_a_rank_cannot_make_the_controller_write_elsewhere(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    pwned, logs = tmp_path / "pwned", tmp_path / "logs"
+    lies = [wire.Output(str(pwned), 9, "pwned\n", 1.0), wire.RankEnded(1, 3, None, 0.5, [], stopped=False)]
+    (tmp_path / "lies").write_bytes(b"".join(map(wire.encode, lies)))
+    events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
+    rank = f"echo mine; [ $RANK = 1 ] || for file in {events}; do cat {tmp_path}/lies >> $file; done"
+    started = ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank))
+    assert started.returncode == 0, started.stderr
+    (run,) = cluster.outcomes()
+    assert "warning: n1 spoke of output of" in started.stderr
+    again = cluster.run("logs", run, "--collect", str(logs))
+    assert again.returncode == 0, again.stderr
+    assert not pwned.exists()
+    written = {str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()}
+    assert written == {"n1/0.out": "mine\n", "n2/1.out": "mine\n"}

@@ -4,12 +4,16 @@ import asyncio
 
 from pylaunch.launch.fleet import INBOX, Fleet, Interrupted
 from pylaunch.launch.link import Agent
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+
+PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
 
 
 def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
     async def story() -> list[tuple[str, object]]:
-        fleet = Fleet(Cluster(()), Agent("0123"), "7f3a9c01")
+        fleet = Fleet(PLAN, Agent("0123"))
         fleet.interrupt()
         early = [(f"n{number}", number) for number in range(2 * INBOX)]
         fleet.put_back(early[:1])

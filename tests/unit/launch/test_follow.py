@@ -44,7 +44,7 @@ def test_agents_that_cannot_reach_each_other_are_told_once_and_recorded_each_tim
     listener = Listener()
 
     async def hear() -> None:
-        follower = Follower(PLAN, Fleet(CLUSTER, Agent("0123"), PLAN.run), listener, streams=[])
+        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
         await follower._take("n1", wire.PeersUnheard(["n2", "n3"]))
         await follower._take("n2", wire.PeersUnheard(["n1"]))
 
@@ -61,7 +61,7 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     listener = Listener()
 
     async def hear() -> None:
-        follower = Follower(PLAN, Fleet(CLUSTER, Agent("0123"), PLAN.run), listener, streams=[])
+        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
         await follower._take("n1", wire.RankStarted(0, 7, 1.0))
         await follower._take("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
 

@@ -36,7 +36,7 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
     """The skew of a release after which nodes say this and no more, and what is left for the follower to hear."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
-        fleet = Fleet(CLUSTER, Agent("0123"), PLAN.run)
+        fleet = Fleet(PLAN, Agent("0123"))
         for host in CLUSTER.hosts:
             fleet.links[host.name] = Link(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
         fleet.put_back(said)

@@ -1,0 +1,75 @@
+"""Limit what a node can say to its own part of the run. Pure.
+
+Streams become files under `--collect`, ranks decide how a run ended, and ports are sent to other nodes. So a node may
+speak of its own ranks only, of streams only that the controller requested, and of ports that exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+
+from pylaunch.agent import wire
+from pylaunch.model.plan import NodePlan, RunPlan
+
+LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
+_PORTS = range(1, 1 << 16)
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A message about something that is not the node's part of the run, and is ignored."""
+
+    subject: str
+    """In words: "output of '../x'"."""
+
+
+def overstepped(host: str, message: Foreign) -> str:
+    """Return the warning for a person."""
+    return f"warning: {host} spoke of {message.subject}, which is not its part of the run; ignored"
+
+
+def streams_of(node: NodePlan) -> list[str]:
+    """Every stream that `node` has."""
+    return [*(f"{rank.rank}.{channel}" for rank in node.ranks for channel in ("out", "err")), *LAUNCHER_STREAMS]
+
+
+class Scope:
+    """The part of a run that one node may speak about."""
+
+    def __init__(self, plan: RunPlan, node: NodePlan) -> None:
+        self._hosts = frozenset(each.host.name for each in plan.nodes)
+        self._ranks = frozenset(rank.rank for rank in node.ranks)
+        self._streams = frozenset(streams_of(node))
+        self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
+
+    def confined(self, message: object, requested: Set[str]) -> object:
+        """Return `message` without what is not the node's to say, or Foreign where nothing is left of it.
+
+        `requested` are the streams that the controller has asked this node for.
+        """
+        match message:
+            case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
+                return Foreign(f"output of {message.stream[:80]!r}")
+            case wire.RankStarted() | wire.RankEnded() if message.rank not in self._ranks:
+                return Foreign(f"rank {message.rank}")
+            case wire.Hello():
+                return replace(message, running=[rank for rank in message.running if rank in self._ranks])
+            case wire.Usage():
+                return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
+            case wire.PeersUnheard():
+                return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
+            case wire.Ready():
+                return self._ready(message)
+        return message
+
+    def _ready(self, message: wire.Ready) -> object:
+        if message.port != 0 and message.port not in _PORTS:
+            return wire.Failed(f"its agent says that it listens on port {message.port}")
+        if message.rendezvous_port is None:
+            return message
+        if not self._chooses_port:
+            return wire.Failed("its agent has chosen a rendezvous port, which was not its to choose")
+        if message.rendezvous_port not in _PORTS:
+            return wire.Failed(f"its agent has chosen the rendezvous port {message.rendezvous_port}")
+        return message
