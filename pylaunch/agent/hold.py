@@ -25,12 +25,15 @@ def serve(root: NodeRoot, run: str) -> int:
     order = sys.stdin.buffer.readline()
     if not order:
         return 0
-    devices = sorted(json.loads(order)["devices"])
+    devices = sorted(set(json.loads(order)["devices"]))
     since = time.time()
     held: List[socket.socket] = []
     taken: List[str] = []
-    for index in devices:
-        lease = leases.take(leases.device_name(index, root.path, default_root()))
+    names = {index: leases.device_name(index, root.path, default_root()) for index in devices}
+    bound = {index: leases.bind(name) for index, name in names.items()}
+    found = leases.holders(names[index] for index, lease in bound.items() if lease is None)
+    for index, name in names.items():
+        lease = bound[index] or found[name] or leases.take(name)
         if isinstance(lease, leases.Holder):
             taken.append("device %d is leased to %s" % (index, lease))
         else:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Iterable, Iterator
 
 from pylaunch.agent import leases, processes
+from pylaunch.agent.layout import RUN_ID
 
 LISTEN = "0A"
 
@@ -30,7 +31,7 @@ class Listener:
     command: str
     since: float | None
     run: str | None
-    """The run it belongs to, if it carries a mark."""
+    """The run of ours that it belongs to, if it carries a mark."""
 
     def __str__(self) -> str:
         if self.pid is None:
@@ -161,8 +162,8 @@ def _describe(uid: int, link: str) -> Listener:
         process = processes.read(pid)
     except (FileNotFoundError, ProcessLookupError):
         return Listener(None, user, "", None, None)
-    run = processes.environment(pid).get(processes.RUN_MARK)
-    return Listener(pid, user, process.command, processes.start_time(process), run)
+    run = processes.environment(pid).get(processes.RUN_MARK, "") if uid == os.getuid() else ""
+    return Listener(pid, user, process.command, processes.start_time(process), run if RUN_ID.match(run) else None)
 
 
 def _owner(link: str) -> int | None:

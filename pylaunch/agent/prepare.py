@@ -34,10 +34,12 @@ class Holdings:
         return [*self._take_devices(), *self._take_port()]
 
     def _take_devices(self) -> Iterator[wire.Reason]:
-        for index, name in self._names.items():
-            holder = self._lease(name)
+        taken = [index for index, name in self._names.items() if not self._bind(name)]
+        found = leases.holders(self._names[index] for index in taken)
+        for index in taken:
+            holder = found[self._names[index]] or self._lease(self._names[index])
             if holder is not None:
-                yield wire.Reason("device-leased", f"device {index} is leased to {holder}", _stop_hint(holder.run))
+                yield wire.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
 
     def _take_port(self) -> Iterator[wire.Reason]:
         if self._task.choose_port:
@@ -49,34 +51,46 @@ class Holdings:
 
     def _choose_port(self) -> Iterator[wire.Reason]:
         candidates = ports.candidates()
-        problem = None
+        leased, used = [], []
         for port in candidates:
-            problem = self._hold(port)
-            if problem is None:
-                self.port = port
+            if not self._bind(leases.port_name(port)):
+                leased.append(port)
+                continue
+            try:
+                self._port, self.port = ports.hold(port), port
                 return
+            except OSError as error:
+                self.leases.pop().close()
+                used.append((port, error))
         opened = ports.opened()
         hint = OTHER_PORT if opened is None else OPEN_MORE
-        if problem is None:
+        if not candidates:
             reason = "all are reserved" if opened is None else f"the firewall opens {ports.spans(opened) or 'none'}"
             yield wire.Reason("port-closed", f"no port can be chosen for the rendezvous: {reason}", hint)
             return
         where = "" if opened is None else ", of those that the firewall opens to the members,"
         text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
-        yield wire.Reason("port-busy", f"{text}; the last: {problem.message}", hint)
+        by = [*_held_by(leased), *(_port_problem(*each).message for each in used[-1:])]
+        yield wire.Reason("port-busy", "; ".join([text, *by]), hint)
 
     def _hold(self, port: int) -> wire.Reason | None:
         """Take `port`, lease and all, or say why it cannot be had."""
         holder = self._lease(leases.port_name(port))
         if holder is not None:
             text = f"port {port} is held for {holder}"
-            return wire.Reason("port-leased", text, _stop_hint(holder.run) or OTHER_PORT)
+            return wire.Reason("port-leased", text, _hint_for(holder) or OTHER_PORT)
         try:
             self._port = ports.hold(port)
         except OSError as error:
             self.leases.pop().close()
             return _port_problem(port, error)
         return None
+
+    def _bind(self, name: str) -> bool:
+        lease = leases.bind(name)
+        if lease is not None:
+            self.leases.append(lease)
+        return lease is not None
 
     def _lease(self, name: str) -> leases.Holder | None:
         taken = leases.take(name)
@@ -98,22 +112,44 @@ class Holdings:
 
     def still_taken(self) -> Iterator[str]:
         """After the run and after `drop`: what somebody has all the same, one phrase each."""
+        found = leases.holders(self._names.values())
         for index, name in self._names.items():
-            holder = leases.holder(name)
-            if holder is not None and holder.run == self._task.run:
+            holder = found[name]
+            if holder is not None and holder.is_ours and holder.run == self._task.run:
                 yield f"device {index} is still leased to {holder}"
         if self.port is not None:
-            found = ports.listener(self.port)
-            if found is not None and found.run == self._task.run:
-                yield f"port {self.port} is still held by {found}"
+            listener = ports.listener(self.port)
+            if listener is not None and listener.run == self._task.run:
+                yield f"port {self.port} is still held by {listener}"
 
 
 OTHER_PORT = "choose another port with --port"
 OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"
 
 
+MOST_HOLDERS = 3
+"""How many different holders of ports are named."""
+
+
+def _held_by(leased: list[int]) -> Iterator[str]:
+    """The holders of the leases of ports, each with its ports."""
+    found = leases.holders(map(leases.port_name, leased))
+    by_holder: dict[str, list[int]] = {}
+    for port in leased:
+        by_holder.setdefault(str(found[leases.port_name(port)] or "one that is gone now"), []).append(port)
+    for holder, held in list(by_holder.items())[:MOST_HOLDERS]:
+        yield f"{ports.spans(held)}: held for {holder}"
+    if len(by_holder) > MOST_HOLDERS:
+        yield f"others: held for {len(by_holder) - MOST_HOLDERS} more"
+
+
+def _hint_for(holder: leases.Holder) -> str:
+    """How to end the run of `holder`; "" for one of another user, whose words lead nowhere."""
+    return _stop_hint(holder.run) if holder.is_ours and holder.run != leases.PROBE else ""
+
+
 def _stop_hint(run: str | None) -> str:
-    return f"pylaunch stop {run}" if run not in ("", leases.PROBE, None) else ""
+    return f"pylaunch stop {run}" if run else ""
 
 
 def _port_problem(port: int, error: OSError) -> wire.Reason:

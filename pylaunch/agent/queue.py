@@ -16,11 +16,11 @@ import re
 import select
 import socket
 import sys
-from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from pylaunch.agent import leases
-from pylaunch.agent.layout import default_root, open_root
+from pylaunch.agent import leases, unix_sockets
+from pylaunch.agent.layout import RUN_ID, default_root, open_root
 
 POLL_S = 0.5
 """Between two looks into one file of the kernel; holders are asked who they are only when they are new."""
@@ -48,6 +48,9 @@ class Place:
     port: int
     """0 for none."""
 
+    user: str = field(default="", compare=False)
+    """Of the process that keeps it; "" when it was not looked up."""
+
     @property
     def name(self) -> str:
         """As the kernel keeps it: at most 107 bytes after the first."""
@@ -66,7 +69,7 @@ def places(table: str) -> List[Place]:
     found = []
     for line in table.splitlines():
         match = PLACE.search(line)
-        if match:
+        if match and RUN_ID.match(match["run"]):
             devices, port = int(match["devices"], 16), int(match["port"])
             found.append(Place(int(match["since"], 16), match["run"], match["scope"], devices, port))
     return found
@@ -82,8 +85,27 @@ def blocked(mine: Place, others: List[Place], holders: Mapping[str, str]) -> Lis
     """What is in the way of `mine`: what is held ("device 3") and by whom (`holders`), else who came first."""
     if holders:
         return sorted(holders.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1])))
-    first = min(((other.since, other.run) for other in others if other.is_before(mine)), default=None)
-    return [] if first is None else [("", "run %s, which came first and waits too" % first[1])]
+    before = [other for other in others if other.is_before(mine)]
+    if not before:
+        return []
+    first = min(before, key=lambda other: (other.since, other.run))
+    return [("", "run %s%s, which came first and waits too" % (first.run, first.user and " of " + first.user))]
+
+
+class Owners:
+    """The users behind places, by the kernel: a line that looks like a place and belongs to nobody is none."""
+
+    def __init__(self) -> None:
+        self._uids: Optional[Dict[str, int]] = {}
+
+    def of(self, others: List[Place]) -> List[Place]:
+        """Return `others` with their users."""
+        if self._uids is not None and any(other.name not in self._uids for other in others):
+            self._uids = unix_sockets.owners()
+        uids = self._uids
+        if uids is None:
+            return others
+        return [replace(other, user=leases.user_name(uids[other.name])) for other in others if other.name in uids]
 
 
 def main() -> None:
@@ -95,6 +117,7 @@ def main() -> None:
     bits = sum(1 << index for index in order["devices"])
     scope = leases.device_name(0, root, default_root()).split("/", 2)[2][:-1].rstrip("/")
     mine = Place(order["since"], order["run"], scope, bits, (order["ports"] or [0])[0])
+    owners = Owners()
     said: Any = None
     known: Dict[Tuple[str, str], str] = {}
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
@@ -104,10 +127,12 @@ def main() -> None:
                 table = source.read()
             there = listeners(table)
             taken = {(word, there[name]) for word, name in names.items() if name in there}
-            known = {each: known.get(each) or str(leases.holder(names[each[0]]) or "") for each in taken}
+            asked = {each: names[each[0]] for each in taken if not known.get(each)}
+            found = leases.holders(asked.values())
+            known = {each: str(found[asked[each]] or "") if each in asked else known[each] for each in taken}
             now = blocked(
                 mine,
-                [other for other in places(table) if other != mine],
+                owners.of([other for other in places(table) if other.is_before(mine)]),
                 {word: by for (word, _), by in known.items() if by},
             )
             if now != said:

@@ -12,20 +12,17 @@ def held(question: Mapping[str, Any]) -> Dict[str, Any]:
     """Question: {"root", "devices": [indexes], "ports": […]}. Holders by index or port (as text); free ones absent."""
     root = open_root(question["root"], make=False).path
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
-    return {
-        "devices": {str(index): found for index, found in ((i, _holder(name)) for i, name in names.items()) if found},
-        "ports": {
-            str(port): found
-            for port, found in ((each, _holder(leases.port_name(each))) for each in question["ports"])
-            if found
-        },
-    }
+    ports = {port: leases.port_name(port) for port in question["ports"]}
+    found = leases.holders([*names.values(), *ports.values()])
+    return {"devices": _told(names, found), "ports": _told(ports, found)}
 
 
-def _holder(name: str) -> Optional[Dict[str, Any]]:
-    found = leases.holder(name)
-    if found is None:
-        return None
+def _told(names: Mapping[int, str], found: Mapping[str, Optional[leases.Holder]]) -> Dict[str, Dict[str, Any]]:
+    holders = {index: found[name] for index, name in names.items()}
+    return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
+
+
+def _words(found: leases.Holder) -> Dict[str, Any]:
     return {"run": found.run, "user": found.user, "since": found.since, "pid": found.pid, "words": str(found)}
 
 

@@ -66,7 +66,7 @@ class Node:
         """Who has `port`; None once it is ours. A run that only bound it so far is known by its lease."""
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
-            return {"by": str(lease), "run": lease.run}
+            return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
         self._kept.append(lease)
         asyncio.get_running_loop().add_reader(lease, leases.answer, lease, leases.PROBE, [], time.time())
         try:

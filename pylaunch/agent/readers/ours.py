@@ -46,12 +46,14 @@ def node_root(template: str) -> NodeRoot:
 def device_leases(question: Dict[str, Any]) -> List[Dict[str, Any]]:
     """Who holds the leases of `devices` of the node root `root`."""
     root = node_root(question["root"])
-    found = []
-    for index in question["devices"]:
-        holder = leases.holder(leases.device_name(index, root.path, default_root()))
-        if holder is not None:
-            found.append({"device": index, "holder": str(holder), "run": holder.run})
-    return found
+    names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
+    found = leases.holders(names.values())
+    holders = ((index, found[name]) for index, name in names.items())
+    return [
+        {"device": index, "holder": str(holder), "run": holder.run if holder.is_ours else ""}
+        for index, holder in holders
+        if holder is not None
+    ]
 
 
 def shared_memory(question: Any) -> Dict[str, Any]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.queue import Place, blocked, listeners, places
+import os
+import socket
+
+from pylaunch.agent import leases
+from pylaunch.agent.queue import Owners, Place, blocked, listeners, places
 
 FIRST = Place(1_000_000, "aaaa", "", 0b1111, 29500)
 SECOND = Place(2_000_000, "bbbb", "", 0b0011, 0)
@@ -45,3 +49,19 @@ def test_at_the_same_moment_the_run_decides_and_never_both_wait() -> None:
 def test_what_is_held_is_told_in_order_of_the_device() -> None:
     holders = {"port 29500": "run 7f3a", "device 10": "run 7f3a", "device 2": "run 7f3a"}
     assert [what for what, _ in blocked(FIRST, [], holders)] == ["device 2", "device 10", "port 29500"]
+
+
+def test_a_name_with_a_run_id_that_none_has_is_no_place() -> None:
+    name = Place(1, "x\x1b[2J", "", 1, 0).name.replace("\0", "@")
+    assert places(f"0000000000000000: 00000002 00000000 00000000 0002 01 4244 {name}\n") == []
+
+
+def test_a_place_is_shown_with_its_user_and_a_line_that_only_looks_like_one_is_none() -> None:
+    mine = Place(4_000_000, "dddd", "a scope of its own", 1, 0)
+    real = Place(1_000_000, f"r{os.getpid()}", mine.scope, 1, 0)
+    forged = Place(0, "ffff", mine.scope, 1, 0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
+        place.bind(real.name)
+        found = Owners().of([forged, real])
+    user = leases.user_name(os.getuid())
+    assert blocked(mine, found, {}) == [("", f"run {real.run} of {user}, which came first and waits too")]
