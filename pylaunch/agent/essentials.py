@@ -22,6 +22,7 @@ def essentials(python: str) -> Dict[str, str]:
     """
     found = {"kernel series": kernel_series(os.uname().release), "gpu driver": told(_driver)}
     if python:
+        found["python"] = told(lambda: python_version(python))
         found["environment digest"] = told(lambda: installed_digest(environment_of(python)))
         found.update(libraries(python))
     return found
@@ -36,6 +37,20 @@ def driver_version(text: str) -> Optional[str]:
     """The version in /proc/driver/nvidia/version, whichever of NVIDIA's two kernel modules wrote it."""
     found = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     return found.group(1) if found else None
+
+
+def python_version(python: str) -> str:
+    """The version that the environment of `python` was made with, "3.11.7"; else that in the name of its executable.
+
+    "" where neither says. The interpreter is not run, which would take longer than all the rest.
+    """
+    try:
+        written = text_of(os.path.join(environment_of(python), "pyvenv.cfg"))
+    except OSError:
+        named = re.search(r"python(\d+\.\d+)$", os.path.realpath(python))
+        return named.group(1) if named else ""
+    found = re.search(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", written, re.MULTILINE)
+    return found.group(1) if found else ""
 
 
 def environment_of(python: str) -> str:
@@ -71,6 +86,14 @@ def libraries(python: str) -> Dict[str, str]:
     except OSError as error:
         return dict.fromkeys(LIBRARIES, "unreadable: %s" % error)
     return {name: version_of(pattern, installed) for name, pattern in LIBRARIES.items()}
+
+
+def installed_libraries(python: str) -> Dict[str, str]:
+    """Every distribution beside `python`: name -> version; {} where there is none, or none can be read."""
+    try:
+        return distributions(python) if python else {}
+    except OSError:
+        return {}
 
 
 def _driver() -> str:

@@ -10,6 +10,7 @@ longer between its tries. A node that was never heard is no lost node: something
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from dataclasses import dataclass, field
@@ -71,6 +72,7 @@ class Peers:
         self._neighbours = neighbours.neighbours(me, self._names)
         self._on_stop = on_stop
         self._listener = neighbours.listen() if len(addresses) > 1 else None
+        self._is_listening = False
         self._key = b""
         self._peers: Dict[str, Peer] = {}
         self._incoming: List[Lines] = []
@@ -92,6 +94,31 @@ class Peers:
         """Where we listen; 0 when there is nobody else."""
         return self._listener.getsockname()[1] if self._listener is not None else 0
 
+    def try_all(self, ports: Dict[str, int]) -> Dict[str, str]:
+        """How a connection to each of these hosts ends; {} once the run is released.
+
+        Others try us at the same time: until the release, a connection of theirs is accepted and closed.
+        """
+        if self._listener is None or self._key:
+            return {}
+        self._watch_listener(self._turn_away)
+        targets = {name: (*self._places[name], port) for name, port in ports.items() if name in self._places}
+        ends = neighbours.try_connections(targets, self._turn_away, self._listener)
+        return {name: ends.get(name, neighbours.NAMELESS) for name in ports if name != self._me}
+
+    def _watch_listener(self, act: Callable[[], None]) -> None:
+        assert self._listener is not None
+        self._listener.setblocking(False)
+        if self._is_listening:
+            self._loop.forget(self._listener)
+        self._is_listening = True
+        self._loop.watch(self._listener, act)
+
+    def _turn_away(self) -> None:
+        assert self._listener is not None
+        with contextlib.suppress(OSError):
+            self._listener.accept()[0].close()
+
     def meet(self, ports: Dict[str, int], key: str) -> None:
         """The run is being released: these are the others' ports, and this is what makes us believe them."""
         if self._listener is None or self._key or not key:
@@ -104,8 +131,7 @@ class Peers:
         self._vigil = Vigil([], now)
         self._greet_until = now + GREETING_S
         self._next = now
-        self._listener.setblocking(False)
-        self._loop.watch(self._listener, self._accept)
+        self._watch_listener(self._accept)
 
     def say_stop(self, reason: str, kill_at: float, *, by_hand: bool) -> None:
         """This node stops: everybody is told until everybody has answered. Only the first reason is told."""

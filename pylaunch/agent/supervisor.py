@@ -14,7 +14,7 @@ import time
 
 from pylaunch.agent import seal, spawn, stop_request, testimony, usage, wire
 from pylaunch.agent.connection import Controller
-from pylaunch.agent.essentials import essentials
+from pylaunch.agent.essentials import essentials, installed_libraries
 from pylaunch.agent.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.loop import Loop
 from pylaunch.agent.peers import Peers
@@ -214,6 +214,9 @@ class Supervisor:
             controller.flush()
         elif isinstance(message, wire.Prepare):
             self._prepare(controller, message)
+        elif isinstance(message, wire.TryPeers):
+            ends = self._peers.try_all(message.ports) if self._peers is not None else {}
+            controller.say(wire.PeersTried(ends))
         elif isinstance(message, wire.Release):
             if controller is not self._owner or self._run is None:
                 raise wire.WireError("Release from a connection that has not prepared the run")
@@ -255,7 +258,7 @@ class Supervisor:
         controller.is_told = True
         ready = wire.Ready(
             time.monotonic() - began, removed, essentials(task.python), self._peers.port, self._notes,
-            self._run.chosen_port,
+            self._run.chosen_port, installed_libraries(task.python),
         )  # fmt: skip
         controller.say(ready)
 

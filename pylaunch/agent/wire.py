@@ -6,6 +6,8 @@
                        ◄── Pong         the clock of the node, to correct times with
     Prepare(NodeTask)  ──►
                        ◄── Ready | Refused
+    TryPeers(ports)    ──►
+                       ◄── PeersTried   which of those ports it can connect to
     Release(at)        ──►
                        ◄── Released, then RankStarted for each rank
     Follow(offsets)    ──►
@@ -36,6 +38,8 @@ from pylaunch.agent.node_task import Need as Need
 from pylaunch.agent.node_task import NodeTask as NodeTask
 from pylaunch.agent.node_task import RankTask as RankTask
 from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.agent.usage_report import StepMark as StepMark
+from pylaunch.agent.usage_report import Usage as Usage
 
 PROTOCOL = 1
 """Raised when a message changes its meaning. The two sides refuse to talk across different numbers."""
@@ -74,6 +78,13 @@ class Prepare:
     task: NodeTask
     secrets: Dict[str, str] = field(default_factory=dict, repr=False)
     """Further variables of the ranks and the launcher. The agent keeps their values in its memory alone."""
+
+
+@dataclass(frozen=True)
+class TryPeers:
+    """Try to connect to the agents of these hosts: ephemeral ports, as those that ranks listen on."""
+
+    ports: Dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -181,6 +192,17 @@ class Ready:
     rendezvous_port: Optional[int] = None
     """The rendezvous port, where this node was to choose it."""
 
+    libraries: Dict[str, str] = field(default_factory=dict)
+    """Version of each distribution in the environment of the ranks, by name; {} where there is none."""
+
+
+@dataclass(frozen=True)
+class PeersTried:
+    """The answer to TryPeers."""
+
+    ends: Dict[str, str]
+    """Host → how the connection ended: one of `neighbours.ENDS`."""
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -225,33 +247,6 @@ class Skipped:
 
     path: str
     """The log file on the node."""
-
-
-@dataclass(frozen=True)
-class StepMark:
-    """The last step that a rank has marked with `pylaunch.runtime.step`, and when."""
-
-    rank: int
-    step: int
-    time: float
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What the node is busy with. Shares are 0 … 1, sizes bytes, rates bytes a second since the last time."""
-
-    cpu: float
-    memory_used: int
-    memory: int
-    received: float
-    sent: float
-    gpu: Optional[float]
-    """Mean utilization of all devices; None where there is none, or where none answers."""
-
-    gpu_memory_used: int
-    gpu_memory: int
-    steps: List[StepMark] = field(default_factory=list)
-    """How far its ranks are; those that mark no steps are missing."""
 
 
 @dataclass(frozen=True)
@@ -330,10 +325,10 @@ class Failed:
 NO_RUN = "no-run"
 
 
-TO_AGENT = (Ping, Prepare, Release, Follow, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded, LauncherEnded,
-    Stopping, PeersUnheard, Finished, Failed,
+    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
+    LauncherEnded, Stopping, PeersUnheard, Finished, Failed,
 )  # fmt: skip
 _PARTS: Dict[str, Type[Any]] = {cls.__name__: cls for cls in (NodeTask, RankTask, Need, Reason, StepMark)}
 _BY_NAME: Dict[str, Type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}

@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 from pylaunch.cli import console, findings
-from pylaunch.launch.session import NodesRefusedError
+from pylaunch.launch.session import NodesRefusedError, PreparedNodes
+from pylaunch.model.cluster import Agreement
 from pylaunch.model.finding import Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
-from pylaunch.preflight import suite
+from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.result import REACH, Result, result
+from pylaunch.preflight.result import REACH, result
 from pylaunch.preflight.selection import select
+from pylaunch.preflight.start_table import AtStart, at_start
+from pylaunch.preflight.survey import Look, Survey, Unmeasured
 from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.transport.process import Together
 
+JUDGED = {"world.libraries": ("environment digest", "torch", "nccl"), "world.python": ("python",)}
+"""Check → names of the essentials that it judges at a start."""
+
 
 def at_start_checks(*, skip: Sequence[str] = (), none: bool = False) -> tuple[Check, ...]:
     """The checks of a start without those of `skip`. Raises UsageError for names that there are not."""
-    chosen = tuple(check for check in select(suite.CHECKS, skip=skip) if check.at_start)
+    chosen = tuple(
+        check for check in select(suite.CHECKS, skip=skip) if at_start(check) in (AtStart.ASKED, AtStart.REPORTED)
+    )
     return () if none else chosen
 
 
-class AtStart:
+class ChecksAtStart:
     """One preflight beside a start: begun on entering; what it still asks on leaving is no longer wanted."""
 
     def __init__(self, plan: RunPlan, checks: Sequence[Check]) -> None:
         self._plan = plan
         self._checks = tuple(checks)
-        self._asked: Future[Result] | None = None
+        self._wanted = wanted_by(plan)
+        self._asked: Future[Survey] | None = None
+        self._begun = 0.0
         self._together = Together()
 
-    def __enter__(self) -> AtStart:
+    def __enter__(self) -> ChecksAtStart:
         if self._checks:
+            self._begun = monotonic()
             thread = ThreadPoolExecutor(1, thread_name_prefix="checks")
             self._asked = thread.submit(self._ask)
             thread.shutdown(wait=False)
@@ -47,11 +60,19 @@ class AtStart:
         # This program does not end before the thread does, and that may wait for a host that never answers.
         self._together.end()
 
-    async def conclude(self) -> None:
-        """Wait for the answers and say what was found. Raises NodesRefusedError when a run would not work."""
+    @property
+    def judged(self) -> Collection[str]:
+        """Names of the essentials that these checks judge."""
+        if not self._wanted.pythons:
+            return ()
+        return [name for check in self._checks for name in JUDGED.get(check.id, ())]
+
+    async def conclude(self, prepared: PreparedNodes) -> None:
+        """Wait for the answers and print what was found. Raises NodesRefusedError when a run would not work."""
         if self._asked is None:
             return
-        found = await asyncio.wrap_future(self._asked)
+        survey = with_reports(await asyncio.wrap_future(self._asked), prepared)
+        found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
         failed = [each for each in found.findings if each.severity is Severity.FAIL and each.check != REACH]
         for finding in found.findings:
             if finding.check == REACH:
@@ -71,11 +92,53 @@ class AtStart:
                 hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in failed))}",
             )
 
-    def _ask(self) -> Result:
-        begun = monotonic()
+    def _ask(self) -> Survey:
         # A host that does not answer must not keep a start waiting longer than it would wait for the agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
-        survey = suite.take(
-            self._plan.cluster, wanted_by(self._plan), self._checks, timeout_s=timeout_s, together=self._together
-        )
-        return result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - begun)
+        asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
+        return suite.take(self._plan.cluster, self._wanted, asked, timeout_s=timeout_s, together=self._together)
+
+
+def with_reports(survey: Survey, prepared: PreparedNodes) -> Survey:
+    """`survey` with what the agents reported, as the readings that the checks judge."""
+    looks = {
+        name: Look({**survey.looks[name].readings, **reported}, survey.looks[name].seconds)
+        if name in survey.looks
+        else Look(reported)
+        for name, reported in ((name, _reported(survey, name, prepared)) for name in survey.cluster.names)
+    }
+    return replace(survey, looks=looks)
+
+
+def _reported(survey: Survey, host: str, prepared: PreparedNodes) -> dict[str, Any]:
+    readings: dict[str, Any] = {mesh.MATRIX: _connections(survey, host, prepared)}
+    clock = prepared.clocks.get(host)
+    if clock is not None:
+        readings[mesh.OFFSET] = {"seconds": clock.seconds, "uncertainty": clock.uncertainty}
+    if host in survey.wanted.pythons and survey.cluster[host].attestation is not Agreement.OFF:
+        readings |= _environment(prepared.essentials.get(host, {}), prepared.libraries.get(host, {}))
+    return readings
+
+
+def _connections(survey: Survey, host: str, prepared: PreparedNodes) -> object:
+    """The reading of `network.ports`: each end as the conversation of `pylaunch check` writes it."""
+    ends = prepared.connections.get(host)
+    if len(survey.cluster.hosts) < 2:
+        ends = {}
+    if ends is None:
+        return Unmeasured("its agent did not try to connect to the others")
+    row = {}
+    for peer, end in ends.items():
+        way, _, reason = end.partition(": ")
+        row[peer] = {"ephemeral": {"end": way, "text": reason}}
+    return {"ports": {}, "taken": None, "ephemeral_range": None, "row": row}
+
+
+def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) -> dict[str, Any]:
+    digest, version = essentials.get("environment digest", ""), essentials.get("python", "")
+    readings: dict[str, Any] = {"world.python": {"version": version}} if version else {}
+    if digest.startswith("unreadable"):
+        readings["world.libraries"] = Unmeasured(digest)
+    elif digest or libraries:
+        readings["world.libraries"] = {"digest": digest, "distributions": libraries}
+    return readings

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pylaunch import __version__
 from pylaunch.cli import console, sync
-from pylaunch.cli.at_start import AtStart
+from pylaunch.cli.at_start import ChecksAtStart
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.collecting import collect
 from pylaunch.cli.live import Live, counted, show_outcome
@@ -23,7 +23,7 @@ from pylaunch.launch.campaign import Means, campaign
 from pylaunch.launch.cargo import Cargo
 from pylaunch.launch.queue import Turn
 from pylaunch.launch.run import Launch, OnReady, launch, vet
-from pylaunch.launch.session import InterruptedBeforeReleaseError, NodesRefusedError, TakenError
+from pylaunch.launch.session import InterruptedBeforeReleaseError, NodesRefusedError, PreparedNodes, TakenError
 from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
@@ -111,7 +111,7 @@ def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: For
                 plan, render(plan), archive, runs.read(plan.run).created_at,
                 relays_output=terminal is None, turn=manner.turn if plan.restart == 0 else None, cargo=manner.cargo,
             )  # fmt: skip
-            with AtStart(plan, manner.checks) as checks, watching(plan, recorder) as watcher:
+            with ChecksAtStart(plan, manner.checks) as checks, watching(plan, recorder) as watcher:
                 ended = launch(what, watcher, on_ready=_judging(plan, recorder, checks, manner.cargo), on_start=started)
     except ClusterNotReadyError as error:
         if isinstance(error, InterruptedBeforeReleaseError) or (plan.restart == 0 and not _may_be_mended(plan, error)):
@@ -157,16 +157,16 @@ def _collect(run: str, directory: Path) -> None:
             return
 
 
-def _judging(plan: RunPlan, recorder: runs.Recorder, checks: AtStart, cargo: Cargo) -> OnReady:
+def _judging(plan: RunPlan, recorder: runs.Recorder, checks: ChecksAtStart, cargo: Cargo) -> OnReady:
     """Keeps what the nodes are with the run, and judges whether they may run together, and at all."""
 
-    async def on_ready(essentials: Mapping[str, Mapping[str, str]]) -> None:
+    async def on_ready(prepared: PreparedNodes) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        found = {host: HostRecord({"essentials": facts}) for host, facts in essentials.items()}
+        found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
         recorder.attest(Attestation(now, __version__, found))
-        for line in judge(plan.cluster, essentials):
+        for line in judge(plan.cluster, prepared.essentials, judged_elsewhere=checks.judged):
             console.say(line)
-        await checks.conclude()
+        await checks.conclude(prepared)
         if cargo.tree is not None:
             sync.warn_of_changes(cargo.tree)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster
@@ -19,15 +19,20 @@ _HINTS = {
 _DRIFT = "everything that differs: pylaunch drift"
 
 
-def judge(cluster: Cluster, essentials: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+def judge(
+    cluster: Cluster, essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
+) -> tuple[str, ...]:
     """What to warn of: nodes that differ in `essentials` (host → name → value), and what to type.
 
-    Hosts whose policy is off are not compared. Raises ClusterNotReadyError where one that is compared says refuse.
+    Names of `judged_elsewhere` are only refused, where a host says refuse, and not warned of. Hosts whose policy is off
+    are not compared. Raises ClusterNotReadyError where one that is compared says refuse.
     """
     policies = {host: cluster[host].attestation for host in essentials}
     compared = {host: facts for host, facts in essentials.items() if policies[host] is not Agreement.OFF}
+    refuses = any(policies[host] is Agreement.REFUSE for host in compared)
+    left_out = () if refuses else judged_elsewhere
     lines, hints = [], []
-    for name in dict.fromkeys(name for facts in compared.values() for name in facts):
+    for name in dict.fromkeys(name for facts in compared.values() for name in facts if name not in left_out):
         division = majority({host: facts.get(name, "") for host, facts in compared.items()})
         if division.odd:
             answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
@@ -38,7 +43,7 @@ def judge(cluster: Cluster, essentials: Mapping[str, Mapping[str, str]]) -> tupl
     if not lines:
         return ()
     hints = list(dict.fromkeys(hints))
-    if any(policies[host] is Agreement.REFUSE for host in compared):
+    if refuses:
         raise ClusterNotReadyError(
             "hosts differ in what their ranks must share, so no rank was started",
             evidence=lines,

@@ -15,7 +15,7 @@ from pylaunch.launch.follow import LAST_S, Follower, rank_streams
 from pylaunch.launch.install import installer
 from pylaunch.launch.link import Agent
 from pylaunch.launch.queue import Turn, in_turn
-from pylaunch.launch.session import NodesRefusedError, Session
+from pylaunch.launch.session import NodesRefusedError, PreparedNodes, Session
 from pylaunch.launch.standby import standing_by
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.outcome import Outcome
@@ -29,8 +29,8 @@ OnStart = Callable[[Mapping[str, float], float, float], None]
 """Told the seconds of each phase, the release skew and its uncertainty."""
 
 
-OnReady = Callable[[Mapping[str, Mapping[str, str]]], Coroutine[None, None, None]]
-"""Told what every node is (host → name → value) before any rank exists; if it raises, none ever does."""
+OnReady = Callable[[PreparedNodes], Coroutine[None, None, None]]
+"""Called when every node is ready and no rank exists; if it raises, none ever does."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
         cargo = replace(what.cargo, record=pack(what.plan, what.archive.version, what.created_at))
         session = Session(what.plan, what.commands, cargo, fleet, watcher)
         async with in_turn(what.turn, what.plan, fleet, watcher):
-            await session.prepare(installer(what.plan, what.archive))
-        await session.unless_interrupted(on_ready(session.essentials))
+            prepared = await session.prepare(installer(what.plan, what.archive))
+        await session.unless_interrupted(on_ready(prepared))
         async with standing_by(what.plan, agent, watcher):
             start = await session.release()
             on_start(start.phases, start.skew, start.skew_uncertainty)

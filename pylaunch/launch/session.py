@@ -13,6 +13,7 @@ from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.launch.barrier import Barrier, Decision
 from pylaunch.launch.cargo import Cargo
+from pylaunch.launch.connections import try_connections
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.link import AgentAbsentError, LinkError
 from pylaunch.launch.ship import NotShippedError, ship, told
@@ -20,6 +21,7 @@ from pylaunch.launch.slowness import slow_nodes
 from pylaunch.launch.task import node_task
 from pylaunch.launch.tree import Tree
 from pylaunch.launch.watcher import Watcher
+from pylaunch.model.clock import ClockOffset
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
@@ -54,6 +56,21 @@ STOP_REQUESTED = "stop-requested"
 
 TAKEN = ("device-leased", "port-leased")
 """Codes of the reasons that end by themselves when another run ends."""
+
+
+@dataclass(frozen=True)
+class PreparedNodes:
+    """What the nodes of a run reported until all were ready, by host."""
+
+    essentials: Mapping[str, Mapping[str, str]]
+    """Name → value of what must be the same on every node."""
+
+    libraries: Mapping[str, Mapping[str, str]]
+    """Version of each distribution in the environment of the ranks."""
+
+    clocks: Mapping[str, ClockOffset]
+    connections: Mapping[str, Mapping[str, str]]
+    """How the connections to its peers ended; missing for a host that did not answer, or could not be tried."""
 
 
 class InterruptedBeforeReleaseError(ClusterNotReadyError):
@@ -102,11 +119,14 @@ class Session:
         self._port = plan.job.rendezvous_port
         """Where the ranks meet; None until the first node has chosen."""
 
-        self.essentials: dict[str, Mapping[str, str]] = {}
-        """What every node that is ready says it is: host → name → value."""
+        self._essentials: dict[str, Mapping[str, str]] = {}
+        self._libraries: dict[str, Mapping[str, str]] = {}
 
-    async def prepare(self, install: Install) -> None:
-        """Until every node is ready. Raises ClusterNotReadyError with every reason of every host; no rank exists."""
+    async def prepare(self, install: Install) -> PreparedNodes:
+        """Until every node is ready, and has tried to connect to its peers.
+
+        Raises ClusterNotReadyError with every reason of every host; no rank exists.
+        """
         begun = time.monotonic()
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
@@ -118,7 +138,10 @@ class Session:
         await self._prepare()
         for note, hosts in self._notes.items():
             self._watcher.phase(f"note: {fold(hosts)}: {note}")
+        connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         self._phases["prepare"] = time.monotonic() - shipped
+        clocks = {name: link.clock for name, link in self._fleet.links.items()}
+        return PreparedNodes(self._essentials, self._libraries, clocks, connections)
 
     async def release(self) -> Start:
         """Let all prepared nodes go at one instant."""
@@ -199,7 +222,8 @@ class Session:
     def _heard(self, barrier: Barrier, host: str, message: object) -> Barrier:
         match message:
             case wire.Ready():
-                self.essentials[host] = message.essentials
+                self._essentials[host] = message.essentials
+                self._libraries[host] = message.libraries
                 self._ports[host] = message.port
                 self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
                 for note in message.notes:

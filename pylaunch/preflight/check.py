@@ -36,8 +36,5 @@ class Check:
     deep: bool = False
     """Only under --deep: it loads the hosts or takes more than a moment."""
 
-    at_start: bool = False
-    """`start` asks it too: it decides whether ranks can work, and is answered within some hundredths of a second."""
-
     silence: Severity = Severity.UNKNOWN
     """What it means when a host gives no answer in time: a run that touches the same thing would hang too."""

@@ -35,6 +35,12 @@ class Wanted:
     infiniband: bool = False
     """Hosts without a working InfiniBand or RoCE device cannot take part."""
 
+    connected: bool = True
+    """Ranks connect to each other; not those of programs that start on their own (--framework command)."""
+
+    listen_by_name: frozenset[str] = frozenset()
+    """Hosts whose ranks listen where the host's own name leads: JAX on CPUs, which no variable tells an interface."""
+
     any_port: bool = False
     """A start would take another port if this one is not free."""
 

@@ -24,4 +24,10 @@ def wanted_by(
         files=tuple(files),
         checkpoint_dir=checkpoint_dir,
         infiniband=infiniband,
+        connected=scripted,
+        listen_by_name=frozenset(
+            node.host.name
+            for node in plan.nodes
+            if job.framework is Framework.JAX and not node.devices and plan.world_size > len(node.ranks)
+        ),
     )

@@ -47,6 +47,39 @@ def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
         node.close()
 
 
+def test_prepared_agents_tell_which_ports_of_each_other_they_can_connect_to(
+    agent_archive: Path, tmp_path: Path
+) -> None:
+    peers = dict.fromkeys(("n1", "n2", "n3", "n4"), "127.0.0.1")
+    nodes = [Node(tmp_path / name, agent_archive) for name in ("n1", "n2")]
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf, socket.create_server(("127.0.0.1", 0)) as closed:
+        full = deaf.getsockname()
+        callers = [socket.socket() for _ in range(4)]
+        for caller in callers:  # Until the kernel drops further ones.
+            caller.setblocking(False)
+            caller.connect_ex(full)
+        nobody = closed.getsockname()[1]
+        closed.close()
+        first, second = (
+            node.prepared(task(tmp_path, PATIENT, host=f"n{number}", peers=peers))
+            for number, node in enumerate(nodes, start=1)
+        )
+        ports = {f"n{number}": each.all(wire.Ready)[0].port for number, each in enumerate((first, second), start=1)}
+        first.say(wire.TryPeers({"n2": ports["n2"], "n3": nobody, "n4": full[1], "n9": 1}))
+        second.say(wire.TryPeers({"n1": ports["n1"]}))
+        assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused", "n4": "silent", "n9": "nameless"}
+        assert second.until(wire.PeersTried).ends == {"n1": "ok"}
+        for caller in callers:
+            caller.close()
+    for each in (first, second):
+        each.say(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
+        each.pid(0)
+    second.say(wire.Stop(0.1, "by hand"))
+    assert first.until(wire.Stopping).reason == "n2: by hand", "agents that tried each other still talk to each other"
+    for node in nodes:
+        node.close()
+
+
 def supervisor(controller: Controller) -> int:
     return controller.all(wire.Hello)[0].pid
 

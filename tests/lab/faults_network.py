@@ -79,6 +79,25 @@ def ephemeral_filtered(lab: Lab, node: Node) -> Iterator[None]:
         network.nft([f"delete chain {chain}"])
 
 
+@contextlib.contextmanager
+def one_way_filtered(lab: Lab, source: Node, target: Node) -> Iterator[None]:
+    """No connection from `source` to an ephemeral port of `target` gets through; all others do, the way back too."""
+    table, chain = network.nft_table(lab.spec.name), f"{source.name}-to-{target.name}"
+    comes, goes = (network.cable(lab.spec.name, node.name) for node in (source, target))
+    new = f"tcp dport {EPHEMERAL} tcp flags & (syn | ack) == syn"
+    network.nft(
+        [
+            f"add table bridge {table}",
+            f"add chain bridge {table} {chain} {{ type filter hook forward priority 0; }}",
+            f"add rule bridge {table} {chain} iifname {comes} oifname {goes} {new} drop",
+        ]
+    )
+    try:
+        yield
+    finally:
+        network.nft([f"delete chain bridge {table} {chain}"])
+
+
 _LISTEN = """\
 import os, signal, socket, sys
 listener = socket.create_server(("", int(sys.argv[1])))
@@ -156,6 +175,8 @@ FAULTS: tuple[Case, ...] = (
     Case("rendezvous port filtered on its way out", lambda lab: silently(lab["n3"].filter(PORT, Direction.OUT)),
          "network.ports", ("n3",)),
     Case("ephemeral ports filtered", lambda lab: ephemeral_filtered(lab, lab["n2"]), "network.ports", ("n2",)),
+    Case("ephemeral ports filtered from one host to another", lambda lab: one_way_filtered(lab, lab["n1"], lab["n2"]),
+         "network.ports", ("n1",)),
     Case("rendezvous port taken by a stranger", lambda lab: silently(lab["n1"].occupy(PORT)),
          "network.port_free", ("n1",), FIXED),
     Case("rendezvous port left by a dead run", lambda lab: stale_listener(lab["n1"]), "network.port_free", ("n1",),

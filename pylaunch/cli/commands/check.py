@@ -21,6 +21,7 @@ from pylaunch.preflight import suite
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.result import Result, junit, result
 from pylaunch.preflight.selection import select
+from pylaunch.preflight.start_table import START_TABLE
 from pylaunch.preflight.survey import Wanted
 from pylaunch.preflight.wanted import wanted_by
 
@@ -140,6 +141,8 @@ def _wanted(plan: RunPlan, words: tuple[str, ...], asked: dict[str, Any]) -> Wan
         files=wanted.files,
         checkpoint_dir=wanted.checkpoint_dir,
         infiniband=wanted.infiniband,
+        connected=wanted.connected,
+        listen_by_name=wanted.listen_by_name,
     )
 
 
@@ -182,7 +185,8 @@ def _show_list(words: tuple[str, ...], only: str | None) -> None:
 
 def explained(check: Check) -> str:
     """All that is known of a check."""
-    when = "only with --deep" if check.deep else "also before every start" if check.at_start else "by pylaunch check"
+    when = "only with --deep" if check.deep else "by pylaunch check"
+    row = START_TABLE[check.id]
     return inspect.cleandoc(
         f"""
         {check.id}: {check.title}
@@ -190,5 +194,6 @@ def explained(check: Check) -> str:
           compares  {check.compares}
           severity  at worst {check.severity.value}
           asked     {when}
+          at start  {row.at_start.value}: {row.why}
         """
     )

@@ -133,7 +133,6 @@ CHECKS = (
         Severity.FAIL,
         _ask_files,
         _files,
-        at_start=True,
     ),
     Check(
         "code.tree",
@@ -144,6 +143,5 @@ CHECKS = (
         Severity.WARN,
         _ask_tree,
         _tree,
-        at_start=True,
     ),
 )

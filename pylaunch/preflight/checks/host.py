@@ -114,7 +114,6 @@ CHECKS = (
         Severity.FAIL,
         _ask_memory,
         _memory,
-        at_start=True,
     ),
     Check(
         "host.memory_uniform",

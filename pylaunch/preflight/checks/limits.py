@@ -71,6 +71,9 @@ def _processes(survey: Survey) -> Iterable[Finding]:
             text = f"our user may have {soft} processes and threads, expected at least {PROCESSES_LEFT}"
             fix = "raise nproc in /etc/security/limits.d, and log in anew"
             yield Finding("limits.processes", Severity.FAIL, (host,), text, fix)
+
+
+def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured("kernel.cgroups").items():
         limit = found["processes"]
         if limit is not None and limit["limit"] - (limit["used"] or 0) < PROCESSES_LEFT:
@@ -79,7 +82,7 @@ def _processes(survey: Survey) -> Iterable[Finding]:
                 f" {limit['used'] or 0}, expected room for {PROCESSES_LEFT}"
             )
             fix = "raise TasksMax= of the slice that logins run in (systemctl set-property)"
-            yield Finding("limits.processes", Severity.FAIL, (host,), text, fix)
+            yield Finding("limits.cgroup_processes", Severity.FAIL, (host,), text, fix)
 
 
 def _limited(survey: Survey, what: str, reader: str) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
@@ -140,7 +143,6 @@ CHECKS = (
         Severity.FAIL,
         _ask_limits,
         _files,
-        at_start=True,
     ),
     Check(
         "limits.locked_memory",
@@ -150,7 +152,6 @@ CHECKS = (
         Severity.FAIL,
         _ask_limits,
         _locked,
-        at_start=True,
     ),
     Check(
         "limits.stack",
@@ -160,16 +161,24 @@ CHECKS = (
         Severity.WARN,
         _ask_limits,
         _stack,
-        at_start=True,
     ),
     Check(
         "limits.processes",
         "processes and threads of our user",
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
-        f"threshold: room for {PROCESSES_LEFT}, in the process's limit and in every cgroup above it",
+        f"threshold: {PROCESSES_LEFT}",
         Severity.FAIL,
-        lambda host, wanted: {"host.limits": None, "kernel.cgroups": None},
+        _ask_limits,
         _processes,
+    ),
+    Check(
+        "limits.cgroup_processes",
+        "processes and threads that the cgroups leave",
+        "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
+        f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
+        Severity.FAIL,
+        lambda host, wanted: {"kernel.cgroups": None},
+        _cgroup_processes,
     ),
     Check(
         "limits.cgroup_memory",

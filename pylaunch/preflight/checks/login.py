@@ -81,7 +81,6 @@ CHECKS = (
         Severity.WARN,
         lambda host, wanted: {"login.variables": None},
         _variables,
-        at_start=True,
     ),
     Check(
         "login.identity",
@@ -91,7 +90,6 @@ CHECKS = (
         Severity.FAIL,
         _ask_identity,
         _identity,
-        at_start=True,
     ),
     Check(
         "login.locale",
@@ -101,6 +99,5 @@ CHECKS = (
         Severity.WARN,
         _ask_identity,
         _locale,
-        at_start=True,
     ),
 )

@@ -85,7 +85,8 @@ def _variables(
         elif taken and not chosen & set(taken.values()):
             way = ", ".join(sorted(set(taken.values())))
             text = f"{name}={value}, and peers are reached over {way}"
-            yield _finding(host, Severity.WARN, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
+            severity = Severity.FAIL if chosen == {LOOPBACK} else Severity.WARN
+            yield _finding(host, severity, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
 
 
 def matching(variable: str, value: str, present: Iterable[str]) -> set[str]:

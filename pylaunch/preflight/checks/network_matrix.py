@@ -73,7 +73,7 @@ def _closed(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool, w
         host, text = blame.incoming, f"connections from the other hosts to its {ports} {how}"
     else:
         host, text = blame.outgoing, f"connections from it to {ports} of {blame.incoming} {how}"
-    severity = Severity.FAIL if is_needed else Severity.WARN
+    severity = Severity.FAIL if is_needed and survey.wanted.connected else Severity.WARN
     if not is_needed:
         text += f"; ranks meet there only when it is the first host, now {first}"
     role = "firewall" if way in ("silent", "refused") or way.startswith("fail") else ""

@@ -89,7 +89,9 @@ def _names(survey: Survey) -> Iterable[Finding]:
         for host in survey.cluster.hosts
     }
     for observer, found in survey.measured("reach.names").items():
-        yield from _own_name(observer, found["own"], found["addresses"].get(found["own"]), has[observer])
+        own = found["addresses"].get(found["own"])
+        is_needed = observer in survey.wanted.listen_by_name
+        yield from _own_name(observer, found["own"], own, has[observer], is_needed=is_needed)
         for peer in survey.cluster.hosts:
             if peer.name != observer and peer.name in identities:
                 for name in dict.fromkeys((peer.name, peer.rank_address)):
@@ -97,7 +99,9 @@ def _names(survey: Survey) -> Iterable[Finding]:
                         yield from _peer_name(observer, peer, name, found["addresses"][name], has[peer.name])
 
 
-def _own_name(host: str, name: str, addresses: list[str] | None, has: set[str]) -> Iterable[Finding]:
+def _own_name(
+    host: str, name: str, addresses: list[str] | None, has: set[str], *, is_needed: bool
+) -> Iterable[Finding]:  # fmt: skip
     if addresses is None:
         text, severity = f"its own name {name} does not resolve on it", Severity.NOTE
     elif all(_is_loopback(address) for address in addresses):
@@ -107,7 +111,9 @@ def _own_name(host: str, name: str, addresses: list[str] | None, has: set[str]) 
         severity = Severity.WARN
     else:
         return
-    if severity is Severity.NOTE:
+    if is_needed:
+        severity, text = Severity.FAIL, f"{text}: ranks of JAX on CPUs listen there"
+    elif severity is Severity.NOTE:
         text += ": start tells torch and NCCL their interface, but JAX on CPU and MPI ask for the name"
     yield Finding("reach.names", severity, (host,), text, fix=HOST_BASELINE, role="host_baseline")
 

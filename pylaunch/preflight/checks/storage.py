@@ -156,7 +156,6 @@ CHECKS = (
         Severity.FAIL,
         _ask,
         _writable,
-        at_start=True,
         silence=Severity.FAIL,
     ),
     Check(
@@ -168,7 +167,6 @@ CHECKS = (
         Severity.FAIL,
         _ask,
         _room,
-        at_start=True,
         silence=Severity.FAIL,
     ),
     Check(
@@ -180,6 +178,5 @@ CHECKS = (
         Severity.FAIL,
         lambda host, wanted: {"host.shm": None},
         _shm,
-        at_start=True,
     ),
 )

@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.preflight import mesh
 from pylaunch.preflight.checks import clock, reach
+from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import Unreachable
 from tests.unit.preflight.network_surveys import CLUSTER, TRACKING, found, readings, survey
 
@@ -129,6 +132,26 @@ def test_an_own_name_on_the_loopback_is_a_note_and_one_of_another_host_a_warning
     assert (finding.severity, finding.role) == (Severity.NOTE, "host_baseline")
     (finding,) = found(survey(n2=names("n2", n2=["10.0.0.1"])), CHECKS)
     assert finding.severity is Severity.WARN
+
+
+def test_an_own_name_on_the_loopback_fails_where_ranks_listen_at_it_as_a_start_refuses_it() -> None:
+    before = survey(n2=names("n2", n2=["127.0.1.1"]))
+    wanted = replace(before.wanted, listen_by_name=frozenset(("n1", "n2")))
+    (finding,) = found(replace(before, wanted=wanted), CHECKS)
+    assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "host_baseline")
+    assert "ranks of JAX on CPUs listen there" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("framework", "devices", "hosts"),
+    [(Framework.JAX, (), {"n1", "n2"}), (Framework.JAX, (0,), set()), (Framework.TORCHRUN, (), set())],
+)
+def test_only_ranks_of_jax_on_cpus_listen_at_the_name_of_their_host(
+    framework: Framework, devices: tuple[int, ...], hosts: set[str]
+) -> None:
+    cluster = Cluster(tuple(Host(name, f"10.0.0.{name[1]}", devices=devices) for name in ("n1", "n2")))
+    plan = plan_run(cluster, JobSpec(("train.py",), framework, "/w"), "check")
+    assert wanted_by(plan).listen_by_name == hosts
 
 
 def test_a_python_that_is_too_old_and_a_user_without_sudo_are_told() -> None:

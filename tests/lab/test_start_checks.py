@@ -1,0 +1,52 @@
+"""A start finds what `pylaunch check` finds, before any rank exists: a one-way block of ports, a clock."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from tests.lab.faults_network import one_way_filtered
+
+pytestmark = pytest.mark.lab
+
+JOB = ("--framework", "direct", "--workdir", "/tmp", "--python", "/usr/bin/python3")
+SCRIPT = "/tmp/start_checks.py"
+
+
+@pytest.fixture
+def job(lab: Lab) -> tuple[str, ...]:
+    for node in lab:
+        node.write(SCRIPT, "print('a rank ran')\n")
+    return ("start", "-i", str(lab.inventory), *JOB)
+
+
+def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(lab: Lab, job: tuple[str, ...]) -> None:
+    with one_way_filtered(lab, lab["n1"], lab["n2"]):
+        begun = time.monotonic()
+        started = lab.pylaunch(*job, "--", SCRIPT)
+        seconds = time.monotonic() - begun
+        assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
+        assert "FAIL  n1: connections from it to ephemeral ports of n2 get no answer" in started.stderr
+        assert (
+            "fix: open TCP ephemeral ports between the members: pylaunch provision --roles firewall" in started.stderr
+        )
+        assert seconds < 20, "75 s were needed when only the ranks found out"
+        # Programs that do not talk to each other are warned of it.
+        alone = lab.pylaunch(
+            "start", "-i", str(lab.inventory), "--framework", "command", "--workdir", "/", "--", "true"
+        )
+        assert alone.ok, alone.stderr
+        assert "warn  n1: connections from it to ephemeral ports of n2" in alone.stderr
+    assert lab.pylaunch(*job, "--", SCRIPT).stdout.count("a rank ran") == 3
+
+
+def test_a_clock_that_is_20_s_off_refuses_a_start(lab: Lab, job: tuple[str, ...]) -> None:
+    with lab["n2"].shift_clock(20):
+        started = lab.pylaunch(*job, "--", SCRIPT)
+        assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
+        assert "FAIL  n2: its clock is 20.0 s ahead of the others" in started.stderr
+        in_spite = lab.pylaunch(*job, "--skip", "time.offset", "--", SCRIPT)
+        assert in_spite.stdout.count("a rank ran") == 3, in_spite.stderr

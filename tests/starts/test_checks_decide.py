@@ -1,0 +1,43 @@
+"""What `pylaunch check` calls FAIL, `pylaunch start` does not pass over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster
+
+
+def environment(cluster: DirectoryCluster, node: str, numpy: str) -> None:
+    """An environment of `node` with this numpy, as its distributions' records say."""
+    current = cluster.nodes[node].path / "env" / "current"
+    packages = current / "lib" / "python3.11" / "site-packages" / f"numpy-{numpy}.dist-info"
+    packages.mkdir(parents=True)
+    (packages / "RECORD").write_text("")
+    (current / "bin").mkdir()
+    (current / "bin" / "python").symlink_to("/usr/bin/python3")
+    inventory = cluster.inventory.read_text()
+    cluster.inventory.write_text(inventory.replace(f"{node} ", f"{node} pylaunch_env_root={current.parent} ", 1))
+
+
+def test_a_start_refuses_the_libraries_that_check_calls_fail(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    for node, numpy in (("n1", "2.1.0"), ("n2", "1.26.4"), ("n3", "2.1.0")):
+        environment(cluster, node, numpy)
+    script = tmp_path / "train.py"
+    script.write_text("print('ran')\n")
+    job = ("-i", str(cluster.inventory), "--framework", "direct", "--workdir", str(tmp_path))
+    said = "FAIL  n2: numpy: 1.26.4, expected 2.1.0 as on n[1,3]  [world.libraries]"
+    checked = cluster.run("check", *job, "--only", "world.libraries", "--", "train.py")
+    assert checked.returncode == ExitCode.CLUSTER_NOT_READY
+    assert said in checked.stdout
+    started = cluster.run("start", *job, "--", "train.py")
+    assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, "")
+    assert said in started.stderr
+    assert "--skip world.libraries" in started.stderr
+    in_spite = cluster.run("start", *job, "--skip", "world.libraries", "--", "train.py")
+    assert in_spite.returncode == ExitCode.DONE, in_spite.stderr
+    assert "warning: hosts differ: environment digest: " in in_spite.stderr
