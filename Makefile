@@ -1,9 +1,12 @@
 # Each target does all its own set-up.
-.PHONY: help setup demo test test-releases check lab lab-down bench faults clean
+export PYTHON
+
+.PHONY: help setup demo test test-pythons test-releases check lab lab-down bench faults clean
 
 help:
 	@echo "make demo   three nodes on this machine, provisioned, train a model together"
 	@echo "make test   every test this machine can run"
+	@echo "make test-pythons  what needs no lab, on the distribution's own Python and the newest one here"
 	@echo "make test-releases  one story on nodes of each release the roles are for (minutes)"
 	@echo "make check  linters, types, import floors"
 	@echo "make lab    three nodes to play with (make lab-down removes them)"
@@ -19,6 +22,9 @@ demo: setup
 test:
 	@scripts/setup --for-tests
 	@.venv/bin/python -m pytest
+
+test-pythons:
+	@scripts/test-pythons
 
 test-releases:
 	@scripts/setup --for-tests
@@ -39,6 +45,8 @@ bench: setup
 faults:
 	@scripts/setup --for-tests
 	@scripts/faults
+
+# Every target takes PYTHON=/path/to/python3: the interpreter that .venv is made with.
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .ansible

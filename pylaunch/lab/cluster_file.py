@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from pylaunch.errors import UsageError
 from pylaunch.lab.machine import Machine
 from pylaunch.lab.spec import LabSpec
 from pylaunch.store.paths import project_known_hosts
@@ -52,6 +54,18 @@ def local_inventory(spec: LabSpec) -> str:
     return _LOCAL.format(
         name=spec.name, count=len(hosts), hosts="\n".join(hosts), environment=spec.paths.environment
     )  # fmt: skip
+
+
+def check_place(path: Path) -> None:
+    """Make the directory of the inventory at `path`. Raises UsageError where no file can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            return
+    except OSError as error:
+        raise UsageError(
+            f"--inventory-out {path}: cannot be written: {error.strerror}", hint="name a file in a directory of yours"
+        ) from None
 
 
 def write_inventory(spec: LabSpec, text: str) -> None:

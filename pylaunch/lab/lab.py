@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from pylaunch.errors import LabError, UsageError
+from pylaunch.errors import LabError, PylaunchError, UsageError
 from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, spec, tools
 from pylaunch.lab.cgroup import Cgroup
 from pylaunch.lab.node import Node
@@ -125,13 +126,23 @@ def start(request: Request, report: Report) -> Lab:
         tools.ensure(report)
         base = image.ready_image(report, request.release)
         resolver = image.resolver_settings(report)
-        lab = _decide(request, base)
-        try:
+        with removed_on_failure(request.name, report):
+            lab = _decide(request, base)
             _build(lab, resolver, report)
-        except BaseException:
-            _remove(request.name)
-            raise
     return lab
+
+
+@contextlib.contextmanager
+def removed_on_failure(name: str, report: Report) -> Iterator[None]:
+    """Remove lab `name`, however far it came, when this block raises. Raises the error of the block in any case."""
+    try:
+        yield
+    except BaseException:
+        try:
+            _remove(name)
+        except PylaunchError as error:
+            report(f"lab {name} was not removed: {error}; type: pylaunch lab down --name {name}")
+        raise
 
 
 def check(request: Request) -> None:
@@ -142,6 +153,8 @@ def check(request: Request) -> None:
     for path in request.share:
         if not path.is_dir():
             raise UsageError(f"--share {path}: not a directory")
+    if request.inventory is not None:
+        cluster_file.check_place(request.inventory)
 
 
 def _decide(request: Request, base: Path) -> Lab:
@@ -178,9 +191,9 @@ def _build(lab: Lab, resolver: str, report: Report) -> None:
 
 def clear_remains(name: str, report: Report) -> None:
     """Remove what a killed `up` or `down` left of lab `name`. Raises LabError when the lab is up and whole."""
-    if name not in spec.names():
+    if not spec.lab_paths(name).directory.exists():
         return
-    if spec.lab_paths(name).complete.exists() and is_alive(spec.load(name)):
+    if name in spec.names() and spec.lab_paths(name).complete.exists() and is_alive(spec.load(name)):
         raise LabError(f"lab {name} is up already", hint=f"pylaunch lab down --name {name}")
     report(f"removing what is left of an earlier lab {name}")
     _remove(name)
@@ -193,14 +206,21 @@ def is_alive(kept: LabSpec) -> bool:
 
 def down(name: str) -> None:
     """Remove lab `name` and everything it did to the machine. Raises LabError when there is no such lab."""
-    spec.load(name)
+    spec.check_name(name)
+    if not spec.lab_paths(name).directory.exists():
+        raise spec.unknown(name)
     with locks.changing_lab(name):
         _remove(name)
 
 
 def _remove(name: str) -> None:
+    paths = spec.lab_paths(name)
+    if not paths.spec.exists():
+        # Nothing but the directory is made before the spec is written.
+        if paths.directory.exists():
+            process.run(("rm", "-rf", "--one-file-system", "--", str(paths.directory))).checked(error=LabError)
+        return
     kept = spec.load(name)
-    paths = kept.paths
     paths.complete.unlink(missing_ok=True)
     if kept.machines is not None:
         lab = Lab(kept, kept.machines)

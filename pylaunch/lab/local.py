@@ -14,10 +14,11 @@ def up(request: Request, report: Report) -> LabSpec:
     with locks.changing_lab(request.name):
         lab.clear_remains(request.name, report)
         decided = request.spec(None)
-        with locks.changing_machine():
-            spec.save(decided)
-        for name in decided.nodes:
-            decided.paths.node(name).directory.mkdir(mode=0o700, parents=True)
-        cluster_file.write_inventory(decided, cluster_file.local_inventory(decided))
-        decided.paths.complete.touch()
+        with lab.removed_on_failure(request.name, report):
+            with locks.changing_machine():
+                spec.save(decided)
+            for name in decided.nodes:
+                decided.paths.node(name).directory.mkdir(mode=0o700, parents=True)
+            cluster_file.write_inventory(decided, cluster_file.local_inventory(decided))
+            decided.paths.complete.touch()
     return decided

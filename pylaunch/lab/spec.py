@@ -26,12 +26,17 @@ def labs_directory() -> Path:
     return SYSTEM_LABS if os.geteuid() == 0 else state_directory() / "lab"
 
 
-def check_request(name: str, nodes: int) -> None:
-    """Raises UsageError for a name or a number of nodes that no lab can have."""
+def check_name(name: str) -> None:
+    """Raises UsageError for a name that no lab can have. Paths and interfaces are made of it."""
     if _NAME.fullmatch(name) is None:
         raise UsageError(
             f"lab name {name!r}: expected 1 to 30 of a-z, 0-9 and -, starting and ending with a letter or digit"
         )
+
+
+def check_request(name: str, nodes: int) -> None:
+    """Raises UsageError for a name or a number of nodes that no lab can have."""
+    check_name(name)
     if not 1 <= nodes <= MOST_NODES:
         raise UsageError(f"number of nodes {nodes}: expected 1 to {MOST_NODES}")
 
@@ -187,14 +192,12 @@ def save(spec: LabSpec) -> None:
 
 
 def load(name: str) -> LabSpec:
-    """The spec of lab `name`. Raises LabError when there is no such lab."""
-    path = lab_paths(name).spec
+    """The spec of lab `name`. Raises LabError when there is no such lab, UsageError when there can be none."""
+    check_name(name)
     try:
-        kept = json.loads(path.read_text())
+        kept = json.loads(lab_paths(name).spec.read_text())
     except FileNotFoundError:
-        there = names()
-        evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
-        raise LabError(f"no lab named {name}", evidence=evidence, hint=f"pylaunch lab up --name {name}") from None
+        raise unknown(name) from None
     machines = kept["machines"]
     return LabSpec(
         name=kept["name"],
@@ -203,6 +206,13 @@ def load(name: str) -> LabSpec:
         share=tuple(kept["share"]),
         machines=Machines(**machines) if machines is not None else None,
     )
+
+
+def unknown(name: str) -> LabError:
+    """The error for a lab that does not exist."""
+    there = names()
+    evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
+    return LabError(f"no lab named {name}", evidence=evidence, hint=f"pylaunch lab up --name {name}")
 
 
 def names() -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from pylaunch.model.hostset import fold
 from tests.lab import faults_core, faults_devices, faults_network
 from tests.lab.fault_case import Case
 
-NOTED_ANYWAY = ("reach.names", "time.keeping", "network.link")
-"""What these say as a note is true of every lab, or of one whose cable was pulled by an earlier story."""
+NOTED_ANYWAY = ("reach.names", "time.keeping", "network.link", "kernel.memory_kills")
+"""Checks whose notes are true of every lab, of one whose cable was pulled by an earlier story, or of a machine whose
+kernel has killed a process for memory at any time since it was booted: nodes share the kernel of this machine."""
 
 FAULTS: tuple[Case, ...] = (*faults_core.FAULTS, *faults_network.FAULTS, *faults_devices.FAULTS)
 
@@ -56,8 +57,7 @@ class Seen:
 def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]:
     """The findings of `pylaunch check` for the job of the matrix: every check, always.
 
-    Without what is noted in any lab: its nodes are containers whose clock nobody keeps, and Debian puts a host's own
-    name on the loopback.
+    Without what is noted in any lab (`NOTED_ANYWAY`).
     """
     out = io.StringIO()
     words = [
@@ -85,8 +85,8 @@ HEAD = """\
 
 Each fault is made on one node of a three-node lab that is healthy otherwise; then all checks run. The fault is found by
 its check on that node and nothing else is found anywhere; before the first and after the last, nothing at all is.
-Three notes are left out: nobody keeps the clock of a container, Debian puts a host's own name on the loopback, and a
-cable that was pulled before has cost packets.
+Four notes are left out: nobody keeps the clock of a container, Debian puts a host's own name on the loopback, a cable
+that was pulled before has cost packets, and the kernel may have killed a process for memory long ago.
 What a lab cannot have is told by stand-ins for `nvidia-smi`, `dmesg` and `journalctl`: faults of GPUs, the Xid, what
 the kernel says.
 `make faults` runs the matrix and writes this page; the test suite runs the same. Seconds are those of the whole check

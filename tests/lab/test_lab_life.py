@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import LabError
+from pylaunch.errors import LabError, UsageError
 from pylaunch.lab import cgroup, network, spec
-from pylaunch.lab.lab import Lab
+from pylaunch.lab.lab import Lab, down
 from pylaunch.lab.waiting import reached
 from pylaunch.transport import process
 
@@ -112,6 +112,36 @@ def test_up_recovers_from_an_up_that_was_killed(lab_name: str, reaches: str) -> 
     assert [node.run("hostname").stdout for node in lab] == ["n1\n", "n2\n"]
     lab.down()
     assert not any(traces(lab_name).values())
+
+
+def test_up_that_fails_half_way_leaves_nothing(lab_name: str) -> None:
+    bridge = spec.identity(lab_name)
+    process.run(("ip", "link", "add", bridge, "type", "bridge")).checked()
+    with pytest.raises(LabError, match="ip link add"):
+        Lab.up(lab_name, nodes=1)
+    assert not any(traces(lab_name).values())
+
+
+def test_an_inventory_that_cannot_be_written_leaves_no_lab_and_is_named(lab_name: str) -> None:
+    with pytest.raises(UsageError, match=r"--inventory-out /proc/nowhere/cluster\.ini: cannot be written"):
+        Lab.up(lab_name, nodes=1, inventory=Path("/proc/nowhere/cluster.ini"))
+    assert not any(traces(lab_name).values())
+
+
+def test_a_directory_without_a_spec_is_no_obstacle_to_up_or_down(lab_name: str) -> None:
+    directory = spec.lab_paths(lab_name).directory
+    (directory / "nodes").mkdir(parents=True)
+    down(lab_name)
+    assert not directory.exists()
+    (directory / "nodes").mkdir(parents=True)
+    Lab.up(lab_name, nodes=1).down()
+    assert not any(traces(lab_name).values())
+
+
+@pytest.mark.parametrize("name", ["../../../tmp/elsewhere", "/tmp/elsewhere", ".."])
+def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="expected 1 to 30 of"):
+        down(name)
 
 
 def test_down_finishes_what_a_killed_down_began(lab_name: str) -> None:
