@@ -1,4 +1,4 @@
-# Each target does all its own set-up.
+# Each target does all its own set-up, and takes PYTHON=/path/to/python3, the interpreter that .venv is made with.
 export PYTHON
 
 .PHONY: help setup demo test test-pythons test-releases check lab lab-down bench faults clean
@@ -45,8 +45,6 @@ bench: setup
 faults:
 	@scripts/setup --for-tests
 	@scripts/faults
-
-# Every target takes PYTHON=/path/to/python3: the interpreter that .venv is made with.
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .ansible
