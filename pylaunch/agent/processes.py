@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from typing import Callable, Iterable
+from typing import Callable, Iterable, Iterator
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
@@ -38,16 +38,33 @@ class Process:
 def mine() -> list[Process]:
     """The processes of our user, without this one."""
     uid, own = os.getuid(), os.getpid()
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) == own:
-            continue
-        try:
-            if os.stat("/proc/" + name).st_uid == uid:
-                found.append(read(int(name)))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    return [process for process, _ in _of(lambda owner: owner == uid) if process.pid != own]
+
+
+def ancestors_of_others() -> set[int]:
+    """The ids of all processes from which a process of another user descends."""
+    uid = os.getuid()
+    owned = [(process, owner) for process, owner in _of(lambda owner: True) if process.state != "Z"]
+    parents = {process.pid: process.parent for process, _ in owned}
+    found: set[int] = set()
+    for process, owner in owned:
+        pid = process.parent if owner != uid else 0
+        while pid in parents and pid not in found:
+            found.add(pid)
+            pid = parents[pid]
     return found
+
+
+def _of(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
+    """The processes whose user id is wanted, with that."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                owner = os.stat("/proc/" + name).st_uid
+                if is_wanted(owner):
+                    yield read(int(name)), owner
+            except (FileNotFoundError, ProcessLookupError):
+                continue
 
 
 def read(pid: int) -> Process:

@@ -19,7 +19,7 @@ Identity = Tuple[int, int]
 def end(targets: Sequence[Identity]) -> Tuple[List[str], List[str]]:
     """End exactly the processes `targets`, and all that descend from them; what ended and what stays, a phrase each.
 
-    A process id that somebody else has by now is not touched.
+    A process id that somebody else has by now is not touched, nor is an ancestor of another user's process.
     """
     family: Dict[Identity, processes.Process] = {}
 
@@ -32,6 +32,8 @@ def end(targets: Sequence[Identity]) -> Tuple[List[str], List[str]]:
             born = [each for each in alive if each.parent in found and each.pid not in found]
             found.update({process.pid: process for process in born})
             growing = bool(born)
+        for pid in processes.ancestors_of_others():
+            found.pop(pid, None)
         family.update({(process.pid, process.started): process for process in found.values()})
         return list(found.values())
 

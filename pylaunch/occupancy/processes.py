@@ -3,7 +3,8 @@
 A process is judged by its family, never by its name. It is left over when it holds a device or the rendezvous port, or
 carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
 been adopted by the init process. A launcher whose ranks live, a service that systemd keeps, a program in which
-terminals are open, and all of a run whose supervisor lives are at work.
+terminals are open, and all of a run whose supervisor lives are at work. So is an ancestor of another user's process
+(root's runuser): what belongs to that user may end with it.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ def occupancy(reading: Reading, memory: Mapping[int, int] | None = None) -> Occu
     own = {pid for pid, row in rows.items() if row["uid"] == reading["uid"]}
     left = {pid for pid in own if _is_left_over(rows, pid)}
     left |= {pid for pid in own if any(each in left for each in _above(rows, pid)) and not rows[pid]["run_is_live"]}
+    left -= {above for pid in rows if pid not in own for above in _above(rows, pid)}
     stale, at_work, foreign = [], [], []
     for pid, row in rows.items():
         runs = (rows[each]["run"] for each in (pid, *_above(rows, pid)) if each in rows)

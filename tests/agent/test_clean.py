@@ -7,13 +7,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch.agent import processes, sweep, wire
 from pylaunch.agent.clean import KEPT_ARCHIVES, KEPT_RUNS
 from tests.agent.controller import Node, gone, is_alive, task, wait_until
 
@@ -62,6 +63,31 @@ def test_a_process_in_a_container_belongs_to_the_container(node: Node) -> None:
     assert Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text() != ""
     container.kill()
     container.wait()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
+def test_what_another_users_process_descends_from_is_not_ended_on_anybodys_word() -> None:
+    serves = (
+        "import os, time; pid = os.fork(); pid or os.setuid(65534); pid or print(os.getpid(), flush=True); "
+        "time.sleep(60)"
+    )
+    with (
+        subprocess.Popen([sys.executable, "-c", serves], stdout=subprocess.PIPE) as serving,
+        subprocess.Popen(["sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE) as alone,
+    ):
+        try:
+            assert serving.stdout is not None
+            assert alone.stdout is not None
+            theirs = int(serving.stdout.readline())
+            alone.stdout.readline()
+            targets = [(each.pid, processes.read(each.pid).started) for each in (serving, alone)]
+            ended, stays = sweep.end(targets)
+            assert [phrase.split()[1] for phrase in ended] == [str(alone.pid)]
+            assert stays == []
+            assert is_alive(serving.pid)
+        finally:
+            serving.kill()
+            os.kill(theirs, signal.SIGKILL)
 
 
 def test_a_live_run_is_not_touched(node: Node, tmp_path: Path) -> None:

@@ -89,6 +89,17 @@ def test_other_users_are_named_with_what_they_hold_and_never_left_over() -> None
     assert found.unseen == ("bert",)
 
 
+def test_an_ancestor_of_another_users_process_is_never_left_over() -> None:
+    runuser = {"pid": 105, "parent": 1, "rank": True}
+    theirs = {"pid": 106, "parent": 105, "uid": OTHER, "rank": True}
+    assert divided(INIT, runuser, theirs) == ([], [105], [106])
+    assert divided(INIT, {**RANK, "parent": 1}, LOADER, {"pid": 107, "parent": 102, "uid": OTHER}) == (
+        [],
+        [101, 102],
+        [],
+    )
+
+
 def test_a_process_that_hides_its_environment_belongs_to_the_run_of_its_ancestors() -> None:
     supervisor = {"pid": 70, "parent": 1}
     rank = {**RANK, "parent": 70, "run": "7f3a", "run_is_live": True}
