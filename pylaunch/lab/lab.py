@@ -244,5 +244,5 @@ def _close_connections(lab: Lab) -> None:
     """End the SSH connections that pylaunch keeps open; each is a process of this machine."""
     for node in lab.nodes:
         for user in ("root", recipe.USER):
-            path = f"ControlPath={ssh.control_directory()}/%C"
-            process.run(("ssh", "-O", "exit", "-o", path, "-l", user, node.address))
+            for path in ssh.open_connections(node.address, user):
+                process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", node.address))

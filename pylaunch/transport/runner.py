@@ -11,6 +11,7 @@ which Ansible prefers to any file.
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import signal
@@ -30,7 +31,7 @@ from typing import Any
 
 from pylaunch.errors import ProvisionError
 from pylaunch.model.argv import quoted
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.transport import guard, process, ssh
 
 MAX_FORKS = 50
@@ -283,7 +284,7 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
     }
     extra_vars = dict(run.extra_vars)
     if run.cluster.sources:
-        arguments["inventory"] = list(run.cluster.sources)
+        arguments["inventory"] = [*run.cluster.sources, str(_control_paths(run.cluster, private))]
     else:
         arguments["inventory"] = ["".join(f"{name}," for name in run.cluster.names)]
         extra_vars["ansible_connection"] = "local"
@@ -295,6 +296,19 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
     if extra_vars:
         arguments["extravars"] = extra_vars
     return {**arguments, "cmdline": quoted(words)}
+
+
+def _control_paths(cluster: Cluster, private: Path) -> Path:
+    """An inventory that adds to each host where its shared connection is: the path that our own commands use."""
+    hosts = {
+        # Ansible puts the path between quotes and expands `%` once before ssh does.
+        host.name: {"ansible_control_path": ssh.control_path(host, cluster.known_hosts).strip('"').replace("%", "%%")}
+        for host in cluster.hosts
+        if host.connection is Connection.SSH
+    }
+    file = private / "control_paths.json"
+    file.write_text(json.dumps({"all": {"hosts": hosts}}))
+    return file
 
 
 def environment(run: PlaybookRun) -> dict[str, str]:
@@ -315,6 +329,6 @@ def environment(run: PlaybookRun) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
         "ANSIBLE_ROLES_PATH": str(run.playbook.absolute().parent.parent / "roles"),
-        "ANSIBLE_SSH_ARGS": quoted(ssh.options(run.cluster.known_hosts)),
+        "ANSIBLE_SSH_ARGS": quoted((*ssh.SHARING, *ssh.options(run.cluster.known_hosts))),
         "ANSIBLE_STDOUT_CALLBACK": "default",
     }

@@ -1,13 +1,16 @@
 """How a command reaches a host: OpenSSH with the user's own configuration, one shared connection per host.
 
 The connection is multiplexed and kept for a while (ControlMaster), under the same path that Ansible is told to use,
-so that a host is greeted once. Host keys are always checked: against the user's known_hosts and the project's.
+so that a host is greeted once. The path contains who connects to whom, and with what (`connection_identity`). Host keys
+are always checked: against the user's known_hosts and the project's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import socket
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +18,21 @@ from pathlib import Path
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.cluster import Connection, Host
+from pylaunch.transport import connection_identity
 
 FAILED = 255
 """What ssh exits with when it is ssh that fails."""
 
 CONNECT_TIMEOUT_S = 10
 CONTROL_PERSIST_S = 120
+SSH_PORT = 22
+SHARING: Argv = ("-o", "ControlMaster=auto", "-o", f"ControlPersist={CONTROL_PERSIST_S}")
+_UNSHARED: Argv = ("-o", "ControlPath=none")
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket."""
 
-SOCKET_NAME_LENGTH = len("/") + 40 + len(".") + 16
-"""What ssh appends to the directory: the hash `%C`, and a suffix while it makes the socket."""
+SOCKET_NAME_LENGTH = len("/") + connection_identity.LENGTH + 40 + len(".") + 16
+"""What follows the directory: the identity, ssh's hash `%C`, and a suffix while it makes the socket."""
 
 
 def control_directory() -> Path:
@@ -58,17 +65,27 @@ def config_word(path: str) -> str:
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
 
 
-def options(known_hosts: str | None, *, shared: bool = True) -> Argv:
-    """Words for every ssh, ours and Ansible's alike. Not `shared` is a connection of its own, whatever else is open."""
+def control_path(host: Host, known_hosts: str | None) -> str:
+    """The path of the shared connection to `host`, as a word of ssh's configuration."""
+    directory, name = config_word(str(control_directory())), connection_identity.identity(host, known_hosts)
+    return f'{directory[:-1]}/{name}%C"'
+
+
+def open_connections(address: str, user: str) -> list[Path]:
+    """The sockets of all shared connections to `user` on port 22 of `address`, whatever their identity.
+
+    ssh's `%C` is the SHA-1 of this machine's name, the address, the port and the user.
+    """
+    destination = f"{socket.gethostname()}{address}{SSH_PORT}{user}"
+    digest = hashlib.sha1(destination.encode(), usedforsecurity=False).hexdigest()
+    return sorted(control_directory().glob(f"*{digest}"))
+
+
+def options(known_hosts: str | None) -> Argv:
+    """Words for every ssh, ours and Ansible's alike, without those that share a connection."""
     files = [config_word(known_hosts)] if known_hosts is not None else []
     files += ["~/.ssh/known_hosts", "~/.ssh/known_hosts2"]
-    sharing = (
-        "-o", "ControlMaster=auto",
-        "-o", f"ControlPath={config_word(str(control_directory()))}/%C",
-        "-o", f"ControlPersist={CONTROL_PERSIST_S}",
-    )  # fmt: skip
     return (
-        *(sharing if shared else ("-o", "ControlPath=none")),
         "-o", "BatchMode=yes",
         "-o", "StrictHostKeyChecking=yes",
         "-o", "UserKnownHostsFile=" + " ".join(files),
@@ -82,13 +99,15 @@ def options(known_hosts: str | None, *, shared: bool = True) -> Argv:
 def command(host: Host, known_hosts: str | None, remote: Argv, *, shared: bool = True) -> Argv:
     """What to exec on the controller so that `remote` runs on `host`. A local host runs it directly.
 
+    Not `shared` is a connection of its own, whatever else is open.
     Raises ClusterNotReadyError for a host that no inventory describes.
     """
     if host.connection is Connection.NONE:
         raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
     if host.connection is Connection.LOCAL:
         return remote
-    return ("ssh", "-T", *options(known_hosts, shared=shared), *destination(host), "exec " + quoted(remote))
+    sharing = (*SHARING, "-o", f"ControlPath={control_path(host, known_hosts)}") if shared else _UNSHARED
+    return ("ssh", "-T", *sharing, *options(known_hosts), *destination(host), "exec " + quoted(remote))
 
 
 def destination(host: Host) -> Argv:

@@ -203,7 +203,7 @@ def test_host_keys_are_checked_and_connections_are_shared_with_ours() -> None:
     assert settings["ANSIBLE_HOST_KEY_CHECKING"] == "True"
     assert settings["ANSIBLE_ROLES_PATH"] == "/x/roles"
     assert "StrictHostKeyChecking=yes" in settings["ANSIBLE_SSH_ARGS"]
-    assert "ControlPath=" in settings["ANSIBLE_SSH_ARGS"]
+    assert "ControlPersist=120" in settings["ANSIBLE_SSH_ARGS"]
 
 
 def test_a_run_that_another_thread_no_longer_wants_ends_though_nothing_happens_in_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 import os
 import pty
@@ -13,16 +14,17 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
-from pylaunch.model.cluster import Host, SshOptions
+from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.transport import process, ssh
 from pylaunch.transport.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
+from pylaunch.transport.runner import PlaybookRun, run_playbook
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 HOSTILE = ("a b", 'it\'s "quoted"', "two\nlines", ";id", "$HOME", "`id`", "*", "\\", "--", "")
@@ -131,6 +133,67 @@ def test_the_second_command_takes_the_connection_of_the_first(
 
     assert first.stdout == second.stdout
     assert len(list(ssh.control_directory().iterdir())) == 1
+
+
+def test_an_open_connection_serves_nobody_who_could_not_open_it(
+    server: Server, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = trusted(server, known_hosts(project))
+    process.run(ssh.command(server.host, file, ("true",))).checked()
+    settings = server.host.ssh
+    make_key(tmp_path / "other_key")
+
+    def refused(host: Host, known: str | None) -> str:
+        ended = process.run(ssh.command(host, known, ("true",)))
+        assert ended.returncode == 255
+        return ssh.explain_failure(host, ended.stderr).reason
+
+    assert "host key" in refused(server.host, None)
+    assert "host key" in refused(server.host, str(tmp_path / "none"))
+    for key in ("no_such_key", "other_key"):
+        host = replace(server.host, ssh=replace(settings, private_key=str(tmp_path / key)))
+        assert "authentication refused" in refused(host, file) or "private key" in refused(host, file)
+    proxied = replace(server.host, ssh=replace(settings, common_args=("-o", "ProxyCommand=false")))
+    assert refused(proxied, file)
+    Path(file).write_text("")
+    assert "host key" in refused(server.host, file)
+
+
+def test_a_key_that_is_gone_opens_nothing(server: Server, project: Path, tmp_path: Path) -> None:
+    file = trusted(server, known_hosts(project))
+    key = shutil.copy(server.directory / "user_key", tmp_path / "key")
+    host = replace(server.host, ssh=replace(server.host.ssh, private_key=str(key)))
+    process.run(ssh.command(host, file, ("true",))).checked()
+    Path(key).unlink()
+    assert process.run(ssh.command(host, file, ("true",))).returncode == 255
+
+
+def test_ansible_takes_the_connection_of_our_own_commands(server: Server, project: Path) -> None:
+    file = trusted(server, known_hosts(project))
+    settings = server.host.ssh
+    (project / "cluster.ini").write_text(
+        f"[cluster]\nn1 ansible_host=127.0.0.1 ansible_port={settings.port} ansible_user={settings.user} "
+        f"ansible_ssh_private_key_file={settings.private_key}\n"
+    )
+    cluster = Cluster((server.host,), sources=(str(project / "cluster.ini"),), known_hosts=file)
+    asked = process.run(ssh.command(server.host, file, ("printenv", "SSH_CONNECTION"))).checked()
+    (project / "playbooks").mkdir()
+    playbook = project / "playbooks" / "site.yml"
+    playbook.write_text(
+        "- hosts: all\n  gather_facts: false\n  tasks:\n"
+        "    - name: Ask\n      ansible.builtin.raw: printenv SSH_CONNECTION\n"
+    )
+    result = run_playbook(PlaybookRun(playbook, cluster))
+    assert result.ok, result.failures
+    assert result.returned["n1"]["Ask"]["stdout"].strip() == asked.stdout.strip()
+    assert len(list(ssh.control_directory().iterdir())) == 1
+
+
+def test_open_connections_are_found_by_where_they_lead(server: Server, project: Path) -> None:
+    process.run(ssh.command(server.host, trusted(server, known_hosts(project)), ("true",))).checked()
+    (control,) = ssh.control_directory().iterdir()
+    words = f"{socket.gethostname()}127.0.0.1{server.port}{getpass.getuser()}"
+    assert control.name.endswith(hashlib.sha1(words.encode()).hexdigest())
 
 
 def test_an_unknown_host_key_stops_the_connection_and_names_trust(server: Server, project: Path) -> None:

@@ -107,8 +107,8 @@ def new_connections(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def close_connections(lab: Lab) -> None:
     for node in lab:
-        path = f"ControlPath={ssh.control_directory()}/%C"
-        process.run(("ssh", "-O", "exit", "-o", path, "-l", "root", node.address))
+        for path in ssh.open_connections(node.address, "root"):
+            process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", node.address))
 
 
 def test_what_a_login_would_set_does_not_reach_the_ranks(lab: Lab, new_connections: None) -> None:

@@ -11,11 +11,11 @@ import yaml
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection, Host, SshOptions
-from pylaunch.transport import ssh
+from pylaunch.transport import connection_identity, ssh
 from pylaunch.transport.host_keys import Route
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "ssh_failures").glob("*.yaml"))
-LONGEST_SOCKET_NAME = "/" + 40 * "f" + "." + 16 * "x"
+LONGEST_SOCKET_NAME = "/" + (connection_identity.LENGTH + 40) * "f" + "." + 16 * "x"
 
 
 @pytest.fixture(autouse=True)
