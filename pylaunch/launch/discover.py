@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pylaunch.agent import untrusted_json
 from pylaunch.agent.untrusted_json import UntrustedJsonError
 from pylaunch.launch.fleet import CONNECTING
-from pylaunch.launch.link import AGENT_ABSENT, HELLO_TIMEOUT_S, PYTHON_ABSENT
+from pylaunch.launch.link import HELLO_TIMEOUT_S, root_untrusted
+from pylaunch.launch.node_script import AGENT_ABSENT, AGENTS_DAMAGED, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
@@ -22,15 +23,6 @@ from pylaunch.transport.process import describe_exit, spawn
 
 MAX_ANSWER = 64 << 20
 """Bytes of one node's answer: all runs that it knows."""
-
-_RUNS = """\
-root=$1$2
-[ "$3" = user ] && root=$1$(id -u)$2
-[ -x "$4" ] || exit 97
-agent=$(ls -t "$root"/agents/*.pyz 2>/dev/null | head -n 1)
-[ -n "$agent" ] || exit 96
-exec "$4" -I -S "$agent" runs --root "$root"
-"""
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,7 @@ async def _ask(
     host: Host, cluster: Cluster, timeout_s: float, read_record: Callable[[str], RunRecord]
 ) -> tuple[KnownRun, ...] | str:
     before, placeholder, after = host.node_root.partition("{user}")
-    words = ("/bin/sh", "-c", _RUNS, "sh", before, after, "user" if placeholder else "", host.agent_python)
+    words = ("/bin/sh", "-c", RUNS, "sh", before, after, "user" if placeholder else "", host.agent_python)
     child = await spawn(ssh.command(host, cluster.known_hosts, words))
     child.close_stdin()
     try:
@@ -138,6 +130,10 @@ async def _ask(
         return f"no answer within {timeout_s:g} s"
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return ()  # Nothing was ever started there.
+    if ended.returncode == ROOT_UNTRUSTED:
+        return root_untrusted(host)
+    if ended.returncode == AGENTS_DAMAGED:
+        return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
     if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
         return failure.reason
     if not ended.ok:

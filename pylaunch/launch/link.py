@@ -9,28 +9,19 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.launch.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED
 from pylaunch.model.argv import Argv
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.transport import ssh
 from pylaunch.transport.process import Child, Completed, describe_exit, spawn
 
-AGENT_ABSENT = 96
-PYTHON_ABSENT = 97
 PINGS = 3
 HELLO_TIMEOUT_S = 15.0
 """From calling ssh to the agent's Hello: a connection that others opened may be dead without a word."""
 
 LEAVES_S = 3.0
 """From closing a connection to the end of its ssh: across a dead network, or to a stopped process, it has none."""
-
-_ENTER = """\
-root=$1$2
-[ "$3" = user ] && root=$1$(id -u)$2
-[ -x "$4" ] || exit 97
-[ -e "$root/agents/$5.pyz" ] || exit 96
-exec "$4" -I -S "$root/agents/$5.pyz" "$6" --root "$root" --run "$7"
-"""
 
 
 class AgentAbsentError(Exception):
@@ -61,7 +52,7 @@ def enter(host: Host, agent: Agent, verb: str, run: str) -> Argv:
     """The words to run on `host` to reach its agent. `{user}` in the node root becomes the user id there."""
     before, placeholder, after = host.node_root.partition("{user}")
     user = "user" if placeholder else ""
-    return ("/bin/sh", "-c", _ENTER, "sh", before, after, user, host.agent_python, agent.version, verb, run)
+    return ("/bin/sh", "-c", ENTER, "sh", before, after, user, host.agent_python, agent.version, verb, run)
 
 
 class Link:
@@ -201,9 +192,16 @@ def why_ended(host: Host, ended: Completed) -> LinkError:
             f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory",
         )
     if ended.returncode == AGENT_ABSENT:
-        return LinkError("the agent's archive is gone")
+        return LinkError("the agent's archive is gone, or is damaged")
+    if ended.returncode == ROOT_UNTRUSTED:
+        return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
     last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
     return LinkError(f"the agent ended with {describe_exit(ended.returncode)}: {last[0]}")
+
+
+def root_untrusted(host: Host) -> str:
+    """Why nothing under the node root of `host` is executed."""
+    return f"node root {host.node_root} is not a directory of this user that is closed to others: it may be a trap"
 
 
 def _decoded(host: Host, line: bytes) -> object:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,23 @@ def test_what_somebody_else_put_beside_the_archive_is_not_run(node: Node, tmp_pa
     kept_beside(node).write_text("not an archive")
     os.chown(kept_beside(node), 65534, 65534)
     assert node.ask("hello").returncode == 0
+
+
+@pytest.mark.parametrize("damage", ["a byte", "half of it", "a FIFO", "open to others"])
+def test_what_was_compiled_and_is_damaged_is_not_run_and_made_again(damage: str, node: Node, tmp_path: Path) -> None:
+    node = own_copy(node, tmp_path)
+    assert node.ask("hello").returncode == 0
+    kept = kept_beside(node)
+    whole = kept.read_bytes()
+    if damage == "a byte":
+        kept.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    elif damage == "half of it":
+        kept.write_bytes(whole[: len(whole) // 2])
+    elif damage == "a FIFO":
+        kept.unlink()
+        os.mkfifo(kept)
+    else:
+        kept.chmod(0o666)
+    assert node.ask("hello").returncode == 0
+    made = kept.read_bytes()
+    assert (int(made[:8], 16), kept.stat().st_mode & 0o777) == (zlib.crc32(made[8:]), 0o600)
