@@ -21,6 +21,9 @@ class ExitCode(IntEnum):
 
     DONE = 0
     JOB_FAILED = 1
+    DIFFERENT = 1
+    """What --exit-code asked about differs, as with git diff --exit-code."""
+
     USAGE = 2
     CLUSTER_NOT_READY = 3
     PROVISION_FAILED = 4

@@ -23,9 +23,12 @@ from pylaunch.errors import PylaunchError
 SCHEMA_VERSION = 1
 
 
-def show(content: Mapping[str, object]) -> None:
-    """What the verb has to say. The boundary prints it when the verb has ended, with how that went."""
-    current().document = content
+def show(content: Mapping[str, object], *, is_stream: bool = False) -> None:
+    """What the verb has to say. The boundary prints it when the verb has ended, with how that went; the last document
+    of a stream on one line, too."""
+    invocation = current()
+    invocation.document = content
+    invocation.is_stream = invocation.is_stream or is_stream
 
 
 def line(content: Mapping[str, object]) -> None:

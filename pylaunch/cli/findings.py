@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pylaunch.cli import document, hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.result import Result
@@ -17,7 +18,7 @@ def lines(finding: Finding) -> list[str]:
     return [
         f"{MARKS[finding.severity]}  {fold(finding.hosts)}: {finding.text}  [{finding.check}]",
         *(f"{INDENT}| {line}" for text in finding.evidence for line in text.split("\n")),
-        *([f"{INDENT}fix: {finding.fix}"] if finding.fix else []),
+        *([f"{INDENT}fix: {hints.completed(finding.fix)}"] if finding.fix else []),
     ]
 
 
@@ -50,7 +51,7 @@ def _counted(count: int, one: str, many: str) -> str:
 def as_json(found: Result) -> dict[str, object]:
     """The result for `--json`."""
     return {
-        "hosts": list(found.hosts),
+        "hosts": document.hosts(found.hosts, found.unreachable, {}),
         "checks": list(found.checks),
         "seconds": round(found.seconds, 3),
         "failed": found.failed,
@@ -60,8 +61,8 @@ def as_json(found: Result) -> dict[str, object]:
                 "severity": each.severity.name.lower(),
                 "hosts": list(each.hosts),
                 "text": each.text,
-                "fix": each.fix,
-                "role": each.role,
+                "fix": hints.completed(each.fix) or None,
+                "role": each.role or None,
                 "evidence": list(each.evidence),
             }
             for each in found.findings

@@ -70,18 +70,18 @@ def word(answer: Standing) -> str:
     return "unreachable"
 
 
-def row(record: RunRecord, answer: Standing, now: float) -> dict[str, object]:
-    """One run as data, for tables and `--json`."""
+def row(record: RunRecord, answer: Standing, now: float) -> tuple[str, ...]:
+    """One run in a table: id, status, ranks, hosts, when it was started, for how long, command."""
     ended = answer.outcome.ended_at if answer.outcome is not None else None
-    return {
-        "run": record.plan.run,
-        "status": word(answer),
-        "ranks": record.plan.world_size,
-        "hosts": fold(node.host.name for node in record.plan.nodes),
-        "created": moment(record.created_at),
-        "seconds": round((ended or now) - record.created_at, 1),
-        "command": quoted(record.plan.job.command),
-    }
+    return (
+        record.plan.run,
+        word(answer),
+        str(record.plan.world_size),
+        fold(node.host.name for node in record.plan.nodes),
+        moment(record.created_at),
+        duration((ended or now) - record.created_at),
+        quoted(record.plan.job.command),
+    )
 
 
 def moment(time: float) -> str:

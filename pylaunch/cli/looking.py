@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.cli import console
+from pylaunch.cli import console, document
 from pylaunch.errors import UsageError
+from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import Unreachable
@@ -36,12 +37,39 @@ def look(cluster: Cluster, inventory: Path) -> Survey:
     return survey(request, portraits=True)
 
 
+def unasked(found: Survey) -> dict[str, Unreachable]:
+    """Hosts that could not be asked, with why."""
+    without = {
+        host: Unreachable("no Python there", pylaunch("provision", "--limit", fold(found.without_python)))
+        for host in found.without_python
+    }
+    return found.unreachable | without
+
+
+def as_data(found: Survey, report: Report) -> dict[str, object]:
+    """What was asked and what differs, for --json."""
+    reasons = {host: why.reason for host, why in unasked(found).items()}
+    known = {host: {"unread": list(report.unread.get(host, ()))} for host in found.answers if host not in reasons}
+    return {
+        "hosts": document.hosts(found.answers, reasons, known),
+        "oddities": [
+            {
+                "group": oddity.group,
+                "fact": oddity.fact,
+                "usual": oddity.usual,
+                "usual_hosts": oddity.usual_count,
+                "hosts": list(oddity.hosts),
+                "value": oddity.value,
+                "why": [{"cause": why.cause.value, "text": why.text or None} for why in oddity.why],
+            }
+            for oddity in report.oddities
+        ],
+    }
+
+
 def raise_if_unasked(found: Survey) -> None:
     """Raises the error for hosts that could not be asked, if there are any."""
-    missing = dict(found.unreachable)
-    for host in found.without_python:
-        missing[host] = Unreachable("no Python there", f"pylaunch provision --limit {host}")
-    if missing:
+    if missing := unasked(found):
         raise unreachable_error(missing, len(found.answers))
 
 

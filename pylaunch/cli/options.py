@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from pylaunch.cli import console, invocation
-from pylaunch.errors import UsageError
+from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
 from pylaunch.model.argv import quoted
 from pylaunch.model.job import RankOrder
@@ -85,6 +85,9 @@ def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, is_eager=True, callback=_wants_json, help="One JSON document on stdout."
+)
+exit_code = click.option(
+    "--exit-code", is_flag=True, help=f"Exit with {int(ExitCode.DIFFERENT)} when something differs."
 )
 rank_order = click.option(
     "--rank-order",

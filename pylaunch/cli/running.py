@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,10 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pylaunch import __version__
-from pylaunch.cli import console, sync
+from pylaunch.cli import console, document, run_data, sync
 from pylaunch.cli.at_start import ChecksAtStart
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.collecting import collect
+from pylaunch.cli.invocation import current
 from pylaunch.cli.live import Live, counted, show_outcome
 from pylaunch.cli.terminal import watching
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
@@ -66,6 +68,7 @@ def run_plan(plan: RunPlan, manner: Manner) -> int:
         if isinstance(half, Background):
             return wait_until_well(plan.run, half, log)
         terminal = half
+        current().as_json = False  # The half at the terminal prints the document.
     recorder.take_charge()
     runs.prune()
     if plan.spares:
@@ -81,6 +84,19 @@ def run_plan(plan: RunPlan, manner: Manner) -> int:
     if manner.collect_to is not None:
         _collect(plan.run, manner.collect_to)
     return exit_code(ended)
+
+
+def run_with_document(plan: RunPlan, manner: Manner, *, as_json: bool) -> int:
+    """`run_plan`, and for --json how the run stands then. stdout belongs to that document: what ranks write there goes
+    where the talk is."""
+    if not as_json:
+        return run_plan(plan, manner)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            return run_plan(plan, manner)
+    finally:
+        if current().as_json:
+            document.show(run_data.latest(plan.run))
 
 
 def _begin(plan: RunPlan, archive: AgentArchive) -> runs.Recorder:

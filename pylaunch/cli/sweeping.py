@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pylaunch.cli import console
+from pylaunch.cli import console, document
 from pylaunch.cli.listing import duration
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster
@@ -19,6 +19,22 @@ def described(occupant: Occupant) -> str:
     where = f", in {occupant.cwd}" if occupant.cwd else ""
     age = duration(max(0.0, time.time() - occupant.began))
     return f"{occupant}, for {age}{where}{run}: {occupant.uses}"
+
+
+def as_data(occupant: Occupant) -> dict[str, object]:
+    """A process for --json."""
+    return {
+        "pid": occupant.pid,
+        "user": occupant.user,
+        "command": occupant.command,
+        "cwd": occupant.cwd or None,
+        "began": document.moment(occupant.began) if occupant.began else None,
+        "run": occupant.run,
+        "devices": list(occupant.devices),
+        "ports": list(occupant.ports),
+        "memory_mib": occupant.memory_mib,
+        "is_rank": occupant.is_rank,
+    }
 
 
 def end_stale(cluster: Cluster, port: int) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Protocol
 
-from pylaunch.cli import console
+from pylaunch.cli import console, document
 from pylaunch.cli.board import Board
 from pylaunch.cli.live_area import LiveArea
 from pylaunch.cli.terminal import REDRAW_S
 from pylaunch.launch.watch import watch
-from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
@@ -86,7 +85,7 @@ class Spectator:
 @contextlib.contextmanager
 def _view(*, as_json: bool) -> Iterator[View]:
     if as_json:
-        yield JsonView(console.json_line)
+        yield JsonView(document.line)
     elif console.is_terminal(sys.stdout) and console.is_drawable():
         view = ScreenView()
         with LiveArea(view.lines, REDRAW_S):
@@ -131,7 +130,7 @@ class PlainView:
 class JsonView:
     """One object a line, as often as nodes tell what they are busy with."""
 
-    def __init__(self, say: Callable[[object], None]) -> None:
+    def __init__(self, say: Callable[[Mapping[str, object]], None]) -> None:
         self._say = say
         self._next = 0.0
 
@@ -146,7 +145,7 @@ def snapshot(board: Board, now: float) -> dict[str, object]:
     """The board at `now` as data."""
     slowest, furthest = board.extremes() or (None, None)
     return {
-        "time": round(now, 3),
+        "time": document.moment(now),
         "run": board.plan.run,
         "status": board.phase,
         "restart": board.plan.restart,
@@ -155,21 +154,28 @@ def snapshot(board: Board, now: float) -> dict[str, object]:
         "ranks": board.plan.world_size,
         "running": len(board.running),
         "ended": len(board.ended),
-        "hosts": fold(node.host.name for node in board.plan.nodes),
-        "no_contact": sorted(board.lost),
+        "hosts": [node.host.name for node in board.plan.nodes],
         "furthest": _mark(furthest),
         "slowest": _mark(slowest),
-        "nodes": [_node(host, reading) for host, reading in sorted(board.usage.items())],
+        "nodes": [_node(node.host.name, board) for node in board.plan.nodes],
     }
 
 
 def _mark(mark: RankStep | None) -> dict[str, object] | None:
-    return None if mark is None else {"rank": mark.rank, "step": mark.step, "time": round(mark.time, 3)}
+    return None if mark is None else {"rank": mark.rank, "step": mark.step, "time": document.moment(mark.time)}
 
 
-def _node(host: str, reading: NodeUsage) -> dict[str, object]:
+def _node(host: str, board: Board) -> dict[str, object]:
+    reading = board.usage.get(host)
     return {
         "host": host,
+        "unreachable": "no contact" if host in board.lost else None,
+        "usage": None if reading is None else _usage(reading),
+    }
+
+
+def _usage(reading: NodeUsage) -> dict[str, object]:
+    return {
         "cpu": round(reading.cpu, 3),
         "memory_used": reading.memory_used,
         "memory": reading.memory,

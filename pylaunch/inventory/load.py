@@ -46,14 +46,19 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     Without `inventory`: the one that `pylaunch.toml` in the working directory names, else `cluster.ini` there, else
     this machine alone. Raises InventoryError with all complaints at once, UsageError for a `limit` it cannot obey.
     """
-    source = inventory if inventory is not None else _found_here(Path.cwd())
+    source = source_of(inventory)
     if source is None:
         cluster = Cluster((this_machine(),))
         return cluster if limit is None else limited(cluster, limit, {})
-    source = source if is_host_list(source) else source.absolute()
     listing = _ask_ansible(source)
     cluster = _judged(listing, source)
     return cluster if limit is None else limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
+
+
+def source_of(inventory: Path | None) -> Path | None:
+    """The inventory that `load_cluster` would read: a host list, or an absolute path; None for this machine alone."""
+    source = inventory if inventory is not None else _found_here(Path.cwd())
+    return source if source is None or is_host_list(source) else source.absolute()
 
 
 def this_machine(devices: Path = Path("/dev")) -> Host:

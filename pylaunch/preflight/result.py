@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
@@ -26,6 +26,8 @@ class Result:
     """Worst first."""
 
     seconds: float
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that could not be asked, with why."""
 
     @property
     def failed(self) -> bool:
@@ -43,7 +45,8 @@ def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding],
     order = list(Severity)
     asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
     ordered = sorted(found, key=lambda finding: order.index(finding.severity))
-    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds)
+    unreachable = {name: why.reason for name, why in survey.unreachable.items()}
+    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds, unreachable)
 
 
 def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:

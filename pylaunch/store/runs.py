@@ -220,17 +220,12 @@ def readable(complain: Callable[[str], None]) -> Iterator[RunRecord]:
             complain(error.render())
 
 
-def find(text: str | None) -> str:
-    """The id of the run that `text` means (see `meant`), or the newest run for None.
+def find(text: str) -> str:
+    """The id of the run that `text` means (see `meant`).
 
     Raises UnknownRunError for none, UsageError for several.
     """
-    known = ids()
-    if text is None:
-        if not known:
-            raise UnknownRunError("no run is recorded here", hint="pylaunch start -- train.py")
-        return known[0]
-    found = meant(text, known)
+    found = meant(text, ids())
     if not found:
         raise UnknownRunError(f"no {'attempt' if '.' in text else 'run'} {text} is recorded here", hint="pylaunch ps")
     runs = sorted({base_of(run) for run in found})

@@ -216,7 +216,7 @@ def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
 ) -> None:
     assert run(["trust", "--yes", "--json"]) == ExitCode.DONE
 
-    [shown] = json.loads(capsys.readouterr().out)
+    [shown] = json.loads(capsys.readouterr().out)["hosts"]
     by_keygen = process.run(("ssh-keygen", "-lf", f"{server.directory}/host_key.pub")).stdout.split()[1]
     assert (shown["fingerprint"], shown["state"]) == (by_keygen, "new")
     assert process.run(ssh.command(server.host, str(known_hosts(project)), ("true",))).ok

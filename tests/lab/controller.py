@@ -139,6 +139,16 @@ def must_be_clean(lab: Lab) -> None:
     wait_until(lambda: is_clean(lab), "the agents are gone")
 
 
+def listed(lab: Lab, *words: str) -> list[dict[str, Any]]:
+    """The runs that `pylaunch ps` lists, the newest first."""
+    return list(json.loads(lab.pylaunch("ps", "--json", *words).stdout)["runs"])
+
+
+def newest(lab: Lab) -> str:
+    """The id of the newest run, live or over."""
+    return str(listed(lab, "--all")[0]["run"])
+
+
 def events(lab: Lab) -> list[dict[str, Any]]:
     """What the newest run's record says happened."""
     runs = Path(lab.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs"

@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from pylaunch.cli.commands import check as verb
-from pylaunch.cli.main import pylaunch
+from pylaunch.cli.main import run
 from pylaunch.lab.lab import Lab
 from pylaunch.model.finding import Severity
 from pylaunch.model.hostset import fold
@@ -72,7 +72,7 @@ def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]
     ]
     read_once = mock.patch.object(verb, "load_cluster", lambda inventory, limit: faults_core.cluster_of(inventory))
     with contextlib.redirect_stdout(out), read_once:
-        pylaunch.main(words, prog_name="pylaunch", standalone_mode=False)
+        run(words)
     findings = json.loads(out.getvalue())["findings"]
     return tuple(
         each for each in findings if each["severity"] != Severity.NOTE.value or each["check"] not in NOTED_ANYWAY

@@ -75,8 +75,8 @@ class Guarded:
         """What differs on which node."""
         planned = self.provision("--plan", "--json", *words)
         return {
-            host: [each["difference"] for each in body["differences"]]
-            for host, body in json.loads(planned.stdout).items()
+            each["host"]: [change["difference"] for change in each["differences"]]
+            for each in json.loads(planned.stdout)["hosts"]
         }
 
     def verify(self) -> tuple[Completed, set[str]]:

@@ -84,7 +84,7 @@ def test_a_dry_run_says_what_is_chosen_on_the_node(lab: Lab) -> None:
     plan = json.loads(
         lab.pylaunch("start", "-i", str(lab.inventory), "--dry-run", "--json", "--port", "29999", "--", "x.py").stdout
     )
-    assert plan["master"].endswith(":29999")
+    assert plan["plan"]["master"].endswith(":29999")
 
 
 def test_a_check_and_a_start_at_the_same_time_do_not_take_the_port_from_each_other(lab: Lab, tmp_path: Path) -> None:

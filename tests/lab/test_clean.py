@@ -42,11 +42,11 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
         assert "listens on port 29500" in shown.stderr
         asked = clean(lab)
         assert asked.returncode == ExitCode.CLUSTER_NOT_READY
-        assert "hint: pylaunch clean --stale kill --limit n1" in asked.stderr
+        assert f"hint: pylaunch clean -i {lab.inventory} --stale kill --limit n1" in asked.stderr
         assert alive(node, *ranks, holder) == [*ranks, holder]
         ended = clean(lab, "--stale", "kill", "--json")
         assert ended.returncode == ExitCode.DONE, ended.stderr
-        told = json.loads(ended.stdout)
+        told = {each["host"]: each for each in json.loads(ended.stdout)["hosts"]}
         assert sorted(each["pid"] for each in told["n1"]["stale"]) == sorted([*ranks, holder])
         assert told["n1"]["stale_now"] == []
         assert "n[1-3]: clean" in ended.stderr

@@ -13,7 +13,17 @@ from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import Node
 from pylaunch.transport.process import Completed
-from tests.lab.controller import Gate, events, is_clean, must_be_clean, of_runs, starting, wait_until
+from tests.lab.controller import (
+    Gate,
+    events,
+    is_clean,
+    listed,
+    must_be_clean,
+    newest,
+    of_runs,
+    starting,
+    wait_until,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -48,7 +58,7 @@ def test_without_a_controller_a_failure_on_one_node_stops_all_within_two_seconds
     script = f"[ $RANK = 1 ] || {{ {PATIENT}; }}; echo up $RANK; {gate.wait}; exit 9"
     with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
         started.says("| up", times=3)
-        run = str(json.loads(lab.pylaunch("ps", "--json").stdout)[0]["run"])
+        run = newest(lab)
         started.kill()
     gate.open("n2")
     wait_until(lambda: is_clean(lab), "all nodes have stopped, and nobody told them to")
@@ -89,7 +99,7 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
             lost = next(event["time"] for event in happened if event["kind"] == "contact_lost")
             assert next(event["time"] for event in happened if event["kind"] == "ended") - lost <= 6.0
             wait_until(lambda: not of_runs(lab["n2"]), "n2 hears nobody and stops")
-    assert lab.pylaunch("stop", timeout_s=60).returncode == ExitCode.DONE
+    assert lab.pylaunch("stop", newest(lab), timeout_s=60).returncode == ExitCode.DONE
 
 
 def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path: Path) -> None:
@@ -98,7 +108,7 @@ def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path:
         started.says("| up", times=3)
         started.kill()
     wait_until(lambda: is_clean(lab), "the nodes have stopped")
-    status = json.loads(lab.pylaunch("status", "--json").stdout)
+    status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
     assert status["outcome"]["reason"].endswith("no word from the controller for 5 s")
 
 
@@ -108,7 +118,7 @@ def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
     run = detached(lab, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
     assert json.loads(lab.pylaunch("status", run, "--json").stdout)["controller"] is not None
     assert elsewhere(lab, tmp_path, "logs", run, "--rank", "2").stdout == "n3:2 | up 2\n"
-    assert [each["run"] for each in json.loads(elsewhere(lab, tmp_path, "ps", "--json").stdout)] == [run]
+    assert [each["run"] for each in json.loads(elsewhere(lab, tmp_path, "ps", "--json").stdout)["runs"]] == [run]
     gate.open()
     attached = elsewhere(lab, tmp_path, "attach", run)
     assert attached.returncode == ExitCode.DONE, attached.stderr
@@ -155,14 +165,14 @@ def test_all_runs_are_stopped_at_once_from_anywhere(lab: Lab, tmp_path: Path) ->
     assert stopped.returncode == ExitCode.DONE, stopped.stderr
     assert stopped.stderr.count("n[1-3]: clean") == 2
     must_be_clean(lab)
-    assert json.loads(lab.pylaunch("ps", "--json").stdout) == []
+    assert listed(lab) == []
 
 
 def test_a_run_can_be_run_again(lab: Lab) -> None:
     asked = ("--env", "WORD=once more", "--", "sh", "-c", "echo $WORD")
     lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--nodes", "2", *asked, timeout_s=60)
-    first = json.loads(lab.pylaunch("ps", "--all", "--json").stdout)[0]["run"]
+    first = newest(lab)
     again = lab.pylaunch("rerun", first, timeout_s=60)
     assert sorted(again.stdout.splitlines()) == ["n1:0 | once more", "n2:1 | once more"]
     assert f"rerun of {first}: WORD='once more' sh -c" in again.stderr
-    assert json.loads(lab.pylaunch("ps", "--all", "--json").stdout)[0]["run"] != first
+    assert newest(lab) != first

@@ -15,7 +15,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import Node
 from pylaunch.transport import process, ssh
-from tests.lab.controller import Gate, must_be_clean, starting
+from tests.lab.controller import Gate, must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab
 
@@ -60,7 +60,7 @@ def test_a_secret_reaches_every_rank_and_leaves_no_trace(lab: Lab, tmp_path: Pat
         assert "*" * len(SECRET) in started.stderr
     assert sum("/task.json" in place for place in traces(lab, PLAIN, patterns)) == 3
     assert traces(lab, SECRET, patterns) == []
-    assert "token ****" in lab.pylaunch("logs").stderr
+    assert "token ****" in lab.pylaunch("logs", newest(lab)).stderr
     must_be_clean(lab)
 
 

@@ -34,7 +34,7 @@ def test_local_nodes_are_an_inventory_and_directories_and_say_so(lab_name: str, 
     assert hosts["n1"]["pylaunch_node_root"] != hosts["n2"]["pylaunch_node_root"]
     assert Path(hosts["n2"]["pylaunch_node_root"]).is_dir()
     status = pylaunch("lab", "status", "--name", lab_name, "--json").checked()
-    assert [node["state"] for node in json.loads(status.stdout)["nodes"]] == ["local", "local"]
+    assert [node["state"] for node in json.loads(status.stdout)["hosts"]] == ["local", "local"]
     pylaunch("lab", "down", "--name", lab_name).checked()
     assert not Path(hosts["n2"]["pylaunch_node_root"]).exists()
 

@@ -87,7 +87,7 @@ def test_the_exit_status_and_every_word_of_a_command_survive_lab_ssh(lab: Lab) -
 
 def test_status_is_json_for_programs(lab: Lab) -> None:
     answer = lab.pylaunch("lab", "status", "--name", lab.spec.name, "--json").checked()
-    nodes = json.loads(answer.stdout)["nodes"]
-    assert [(node["name"], node["state"], node["link"]) for node in nodes] == [
+    nodes = json.loads(answer.stdout)["hosts"]
+    assert [(node["host"], node["state"], node["link"]) for node in nodes] == [
         (name, "running", "up") for name in ("n1", "n2", "n3")
     ]

@@ -10,7 +10,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from tests.lab.by_hand import launcher, with_devices
-from tests.lab.controller import starting, wait_until
+from tests.lab.controller import listed, starting, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -27,17 +27,17 @@ def test_gpus_shows_who_leases_a_device_and_who_holds_it_without_a_lease(lab: La
             run.says("| up", times=3)
             with launcher(lab, "n2", "/tmp/holders", before=opened) as (above, ranks):
                 shown = lab.pylaunch("gpus", "-i", str(inventory), "--json", timeout_s=60)
-            (live,) = json.loads(lab.pylaunch("ps", "--json").stdout)
+            (live,) = listed(lab)
             run.interrupt()
             run.ends()
     finally:
         lab["n2"].run("rm", "-f", "/dev/nvidia1")
     assert shown.returncode == ExitCode.DONE, shown.stderr
-    rows = json.loads(shown.stdout)
-    assert {(row["host"], row["index"]): (row["lease"] or {}).get("run") for row in rows} == {
+    rows = [(each["host"], row) for each in json.loads(shown.stdout)["hosts"] for row in each["devices"]]
+    assert {(host, row["index"]): (row["lease"] or {}).get("run") for host, row in rows} == {
         (name, index): live["run"] if index == 0 else None for name in ("n1", "n2", "n3") for index in (0, 1)
     }
-    held = {(row["host"], row["index"]): [each["pid"] for each in row["unleased"]] for row in rows if row["unleased"]}
+    held = {(host, row["index"]): [each["pid"] for each in row["unleased"]] for host, row in rows if row["unleased"]}
     assert held == {("n2", 1): sorted([above, *ranks])}
 
 
@@ -47,13 +47,13 @@ def test_a_queued_start_says_what_it_waits_for_and_starts_when_its_turn_has_come
     (tmp_path / "second").mkdir()
     with starting(lab, tmp_path, *wants, "--", "sh", "-c", "echo up; exec sleep 300") as first:
         first.says("| up", times=6)
-        (live,) = json.loads(lab.pylaunch("ps", "--json").stdout)
+        (live,) = listed(lab)
         impatient = lab.pylaunch("start", *wants, "--queue", "--queue-timeout", "2", "--", "true", timeout_s=60)
         assert impatient.returncode == ExitCode.CLUSTER_NOT_READY
         assert "still waiting after 2 s" in impatient.stderr
         with starting(lab, tmp_path / "second", *wants, "--queue", "--", "sh", "-c", "echo mine") as second:
             second.says(f"waiting for n1: devices 0-1, port 29500, run {live['run']} of root since ")
-            assert {run["run"]: run["status"] for run in json.loads(lab.pylaunch("ps", "--json").stdout)} == {
+            assert {run["run"]: run["status"] for run in listed(lab)} == {
                 live["run"]: "running",
                 second.run: "starting",
             }

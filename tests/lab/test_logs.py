@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from tests.lab.controller import Gate, must_be_clean, of_runs, starting, wait_until
+from tests.lab.controller import Gate, listed, must_be_clean, newest, of_runs, starting, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -36,7 +35,9 @@ def test_logs_are_chosen_by_rank_node_pattern_and_end_and_can_be_collected(lab: 
     files = {str(path.relative_to(collected)): path.read_text() for path in collected.rglob("*.*")}
     assert files["n2/3.out"] == "rank 3 step 1\nrank 3 step 2\nrank 3 step 3\n"
     assert files["n3/5.err"] == "warn 5\n"
-    chosen = lab.pylaunch("logs", "--rank", "1-4", "--node", "n[1-2]", "--grep", "step [23]", "--tail", "2").stdout
+    chosen = lab.pylaunch(
+        "logs", "--rank", "1-4", "--node", "n[1-2]", "--grep", "step [23]", "--tail", "2", newest(lab)
+    ).stdout
     assert sorted(chosen.splitlines()) == [
         f"{place} | rank {place[-1]} step {step}" for place in ("n1:1", "n2:2", "n2:3") for step in (2, 3)
     ]
@@ -69,7 +70,7 @@ def test_what_was_written_since_a_moment_is_shown_live_and_afterwards(lab: Lab, 
 
 def runs_of(lab: Lab) -> list[str]:
     """The ids of live runs."""
-    return [each["run"] for each in json.loads(lab.pylaunch("ps", "--json").stdout)]
+    return [each["run"] for each in listed(lab)]
 
 
 FLOOD = """

@@ -12,7 +12,17 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.transport.process import Completed
-from tests.lab.controller import Gate, events, is_clean, must_be_clean, of_runs, starting, wait_until
+from tests.lab.controller import (
+    Gate,
+    events,
+    is_clean,
+    listed,
+    must_be_clean,
+    newest,
+    of_runs,
+    starting,
+    wait_until,
+)
 
 pytestmark = pytest.mark.lab
 
@@ -37,16 +47,17 @@ def test_every_rank_knows_its_place_and_the_skew_is_told(lab: Lab) -> None:
 
 def test_a_run_can_be_looked_at_afterwards(lab: Lab) -> None:
     start(lab, "--", "sh", "-c", "echo out $RANK; echo err $RANK >&2")
-    logs = lab.pylaunch("logs", "--rank", "1")
+    logs = lab.pylaunch("logs", "--rank", "1", newest(lab))
     assert logs.stdout == "n2:1 | out 1\n"
     assert logs.stderr == "n2:1 | err 1\n"
-    newest = json.loads(lab.pylaunch("ps", "--all", "--json").stdout)[0]
-    assert (newest["status"], newest["hosts"], newest["ranks"]) == ("done", "n[1-3]", 3)
-    status = json.loads(lab.pylaunch("status", newest["run"][:5], "--json").stdout)
+    last = listed(lab, "--all")[0]
+    assert (last["status"], last["hosts"], last["ranks"]) == ("done", ["n1", "n2", "n3"], 3)
+    status = json.loads(lab.pylaunch("status", last["run"][:5], "--json").stdout)
     assert status["outcome"]["status"] == "done"
     assert set(status["start_seconds"]) == {"connect", "prepare", "release", "skew"}
-    assert set(status["node_seconds"]) == {"n1", "n2", "n3"}
-    assert {"connect", "prepare", "exec"} <= set(status["node_seconds"]["n2"])
+    seconds = {node["host"]: set(node["start_seconds"]) for node in status["nodes"]}
+    assert set(seconds) == {"n1", "n2", "n3"}
+    assert {"connect", "prepare", "exec"} <= seconds["n2"]
 
 
 def test_the_first_failing_rank_stops_all_and_is_told_with_its_last_words(lab: Lab) -> None:
@@ -124,7 +135,7 @@ def test_a_killed_controller_leaves_the_run_alone_and_attach_sees_it_to_its_end(
     with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
         started.says("| up", times=3)
         started.kill()
-    live = json.loads(lab.pylaunch("ps", "--json").stdout)
+    live = listed(lab)
     assert [run["status"] for run in live] == ["running"]
     gate.open()
     attached = lab.pylaunch("attach", live[0]["run"], timeout_s=30)
@@ -139,11 +150,11 @@ def test_a_run_whose_controller_died_can_be_stopped(lab: Lab, tmp_path: Path) ->
     with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=3)
         started.kill()
-    stopped = lab.pylaunch("stop", timeout_s=30)
+    stopped = lab.pylaunch("stop", newest(lab), timeout_s=30)
     assert stopped.returncode == ExitCode.DONE, stopped.stderr
     assert "n[1-3]: clean" in stopped.stderr
     must_be_clean(lab)
-    assert json.loads(lab.pylaunch("ps", "--json").stdout) == []
+    assert listed(lab) == []
 
 
 def test_a_controller_killed_while_it_stops_a_run_has_stopped_it(lab: Lab, tmp_path: Path) -> None:
@@ -155,7 +166,7 @@ def test_a_controller_killed_while_it_stops_a_run_has_stopped_it(lab: Lab, tmp_p
         started.says("stopping all nodes")
         started.kill()
     wait_until(lambda: is_clean(lab), "the nodes go on without it: KILL after the grace period")
-    assert json.loads(lab.pylaunch("status", "--json").stdout)["status"] == "stopped"
+    assert listed(lab, "--all")[0]["status"] == "stopped"
 
 
 def test_a_controller_killed_while_preparing_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
@@ -185,7 +196,7 @@ def test_a_second_start_on_leased_devices_is_refused_with_the_run_that_has_them(
     with starting(lab, tmp_path, *devices) as started:
         started.says("| up", times=6)
         second = lab.pylaunch("start", "-i", str(inventory), *COMMAND, "--port", "29700", "--", "true")
-        run = json.loads(lab.pylaunch("ps", "--json").stdout)[0]["run"]
+        run = newest(lab)
         assert second.returncode == ExitCode.CLUSTER_NOT_READY
         assert f"n[1-3]: device 0 is leased to run {run}" in second.stderr
         assert f"pylaunch stop {run}" in second.stderr

@@ -11,7 +11,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.transport.process import Completed
-from tests.lab.controller import must_be_clean, starting
+from tests.lab.controller import must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab
 
@@ -54,7 +54,7 @@ def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_trave
     second = start(lab, work, "--", "./run.sh")
     assert second.stdout.count("| version two\n") == 3
     assert "n[1-3]: sent 1 of 4 files (17 bytes)" in second.stderr
-    status = json.loads(lab.pylaunch("status", "--json").stdout)
+    status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
     assert set(status["start_seconds"]) == {"connect", "ship", "prepare", "release", "skew"}
     kept = lab["n2"].run("cat", f"/var/tmp/pylaunch-0/trees/{status['run']}/out.1").stdout
     assert kept == "1\n"

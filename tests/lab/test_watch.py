@@ -74,7 +74,7 @@ def watching(lab: Lab, directory: Path, *arguments: str, state: Path | None = No
 def watching_it(lab: Lab, directory: Path, started: Started) -> Iterator[Watching]:
     """Watch `started` in plain lines from its first moment on."""
     started.says("connecting to")
-    with watching(lab, directory / "plain") as made:
+    with watching(lab, directory / "plain", started.run) as made:
         yield made
 
 
@@ -89,12 +89,20 @@ def test_a_run_is_watched_from_here_and_from_elsewhere_and_notices_nothing(
     ):
         started.says("| marked", times=6)
         with watching(lab, tmp_path / "elsewhere", "--json", *inventory, state=tmp_path / "state") as elsewhere:
-            wait_until(lambda: len(elsewhere.latest.get("nodes", ())) == 3, "what all nodes are busy with")
+            wait_until(
+                lambda: sum(bool(node["usage"]) for node in elsewhere.latest.get("nodes", ())) == 3,
+                "what all nodes are busy with",
+            )
             found = elsewhere.latest
-            assert (found["status"], found["running"], found["ranks"], found["hosts"]) == ("running", 6, 6, "n[1-3]")
+            assert (found["status"], found["running"], found["ranks"], found["hosts"]) == (
+                "running",
+                6,
+                6,
+                ["n1", "n2", "n3"],
+            )
             assert (found["furthest"]["rank"], found["furthest"]["step"]) == (5, 15)
             assert (found["slowest"]["rank"], found["slowest"]["step"]) == (0, 10)
-            assert all(0 < node["memory_used"] < node["memory"] for node in found["nodes"])
+            assert all(0 < node["usage"]["memory_used"] < node["usage"]["memory"] for node in found["nodes"])
             elsewhere.process.send_signal(signal.SIGINT)
             assert elsewhere.ends() == ExitCode.DONE
             assert elsewhere.stderr.endswith(" goes on\n")
@@ -134,7 +142,7 @@ def test_a_watcher_is_no_controller(lab: Lab, tmp_path: Path, gate: Gate) -> Non
             assert plain.ends() == ExitCode.DONE, plain.stderr
         assert any("stopping" in line or "no contact with n2" in line for line in plain.lines), plain.lines
     wait_until(lambda: is_clean(lab), "all nodes have stopped of themselves")
-    assert lab.pylaunch("status", "--watch").stdout.startswith("run ")
+    assert lab.pylaunch("status", "--watch", started.run).stdout.startswith("run ")
 
 
 def test_the_next_attempt_is_watched_as_well(lab: Lab, tmp_path: Path, gate: Gate) -> None:

@@ -24,7 +24,9 @@ def oddities(lab: Lab) -> dict[tuple[str, tuple[str, ...]], dict[str, str]]:
     report = lab.pylaunch("drift", "-i", str(lab.inventory), "--json")
     assert report.ok, report.stderr
     found: list[dict[str, Any]] = json.loads(report.stdout)["oddities"]
-    return {(each["fact"], tuple(each["hosts"])): each["why"] for each in found}
+    return {
+        (each["fact"], tuple(each["hosts"])): {why["cause"]: why["text"] or "" for why in each["why"]} for each in found
+    }
 
 
 def attest(lab: Lab, *more: str) -> str:

@@ -53,7 +53,7 @@ def test_only_the_host_that_drifted_is_changed_and_only_in_that_role(provisioned
     inventory = str(provisioned.lab.inventory)
     provisioned.lab["n2"].run("sh", "-c", "echo '* soft memlock 64' >> /etc/security/limits.d/90-pylaunch.conf")
     plan = provisioned.lab.pylaunch("provision", "-i", inventory, "--plan", "--json")
-    differences = {host: body["differences"] for host, body in json.loads(plan.stdout).items()}
+    differences = {each["host"]: each["differences"] for each in json.loads(plan.stdout)["hosts"]}
     assert differences == {
         "n1": [],
         "n2": [

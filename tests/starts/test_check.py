@@ -35,5 +35,6 @@ def test_the_hosts_that_are_checked_are_those_that_a_start_in_the_same_order_wou
     standing = [f"{line} topology={places[line[:3]]}" if line[:3] in places else line for line in lines]
     cluster.inventory.write_text("\n".join(standing) + "\n")
     words = ("check", "-i", str(cluster.inventory), "--only", "limits.files", "--nodes", "2", "--json")
-    hosts = [json.loads(cluster.run(*words, *order).stdout)["hosts"] for order in ((), ("--rank-order", "topology"))]
+    found = [json.loads(cluster.run(*words, *order).stdout)["hosts"] for order in ((), ("--rank-order", "topology"))]
+    hosts = [[each["host"] for each in entries] for entries in found]
     assert hosts == [["n1", "n2"], ["n1", "n3"]]

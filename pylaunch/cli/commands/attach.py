@@ -19,7 +19,7 @@ from pylaunch.store import runs
 @options.run
 @options.nodes_know
 def command(run: str | None, *, inventory: Path | None) -> int:
-    """Follow RUN (the newest without) from the beginning of its logs to its end, as start does.
+    """Follow RUN (the only live one without) from the beginning of its logs to its end, as start does.
 
     Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
     """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, looking, options
+from pylaunch.cli import console, document, looking, options
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.attestation import Attestation
@@ -44,9 +43,12 @@ def command(inventory: Path | None, limit: str | None, output: Path | None, veri
     source = looking.inventory_of(cluster, "attest")
     before = attestations.read(verify) if verify is not None else None
     found = looking.look(cluster, source)
+    if as_json and (missing := looking.unasked(found)):
+        reasons = {host: why.reason for host, why in missing.items()}
+        document.show({"hosts": document.hosts(cluster.names, reasons, {})})
     looking.raise_if_unasked(found)
     if before is not None:
-        _verify(found, before, verify)
+        _verify(found, before, verify, as_json=as_json)
         return ExitCode.DONE
     made = attestation(found)
     path = attestations.keep(source, made, of_all_hosts=limit is None)
@@ -54,7 +56,17 @@ def command(inventory: Path | None, limit: str | None, output: Path | None, veri
         with options.writing("--output", output):
             attestations.write(output, made)
     if as_json:
-        console.json_data(json.loads(made.text))
+        known = {
+            name: {"digest": host.digest, "facts": host.facts, "own": host.own} for name, host in made.hosts.items()
+        }
+        document.show(
+            {
+                "made_at": made.made_at,
+                "digest": made.digest,
+                "kept_as": str(path),
+                "hosts": document.hosts(cluster.names, {}, known),
+            }
+        )
     else:
         _show(made)
     console.say(f"kept as {path}")
@@ -68,7 +80,7 @@ def _show(made: Attestation) -> None:
         console.say("hosts with different digests are not the same; what differs: pylaunch drift")
 
 
-def _verify(found: Survey, before: Attestation, file: Path | None) -> None:
+def _verify(found: Survey, before: Attestation, file: Path | None, *, as_json: bool) -> None:
     hosts = records(found)
     if unknown := [host for host in hosts if host not in before.hosts]:
         raise ClusterNotReadyError(
@@ -76,7 +88,10 @@ def _verify(found: Survey, before: Attestation, file: Path | None) -> None:
         )
     report = _only_changed(compare(hosts, {}, before.hosts))
     changed = {host for oddity in report.oddities for host in oddity.hosts}
-    looking.show(report)
+    if as_json:
+        document.show({"attested_at": before.made_at, **looking.as_data(found, report)})
+    else:
+        looking.show(report)
     if changed:
         raise ClusterNotReadyError(
             f"{len(changed)} of {len(hosts)} hosts are not as attested at {before.made_at}: {fold(changed)}",

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, findings, options
+from pylaunch.cli import console, document, findings, options
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -90,7 +90,7 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
         with options.writing("--junit", asked["junit_file"]):
             asked["junit_file"].write_text(junit(found))
     if as_json:
-        console.json_data(findings.as_json(found))
+        document.show(findings.as_json(found))
     else:
         _show(found)
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE

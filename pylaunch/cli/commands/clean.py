@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
-from pylaunch.cli.sweeping import described
+from pylaunch.cli import console, document, options
+from pylaunch.cli.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -64,7 +64,7 @@ def command(
                 console.say(f"{name}: ended {phrase}")
     last = {**swept, **ended}
     if as_json:
-        console.json_data(_as_data(cluster, swept, ended, unreachable))
+        document.show(_as_data(cluster, swept, ended, unreachable))
     return _verdict(last, unreachable, dry_run=dry_run)
 
 
@@ -122,18 +122,22 @@ def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], 
 def _as_data(
     cluster: Cluster, first: Mapping[str, Swept], then: Mapping[str, Swept], unreachable: Mapping[str, Unreachable]
 ) -> dict[str, object]:
+    reasons = {name: why.reason for name, why in unreachable.items()}
+    known = {name: _host(swept, then.get(name)) for name, swept in first.items()}
+    return {"hosts": document.hosts(cluster.names, reasons, known)}
+
+
+def _host(first: Swept, then: Swept | None) -> dict[str, object]:
+    seen, last = first.after.occupancy, (then or first).after
     return {
-        name: {"unreachable": unreachable[name].reason}
-        if name not in first
-        else {
-            "removed": first[name].removed,
-            "not_removed": first[name].left,
-            "stale": [asdict(each) for each in first[name].after.occupancy.stale],
-            "at_work": [asdict(each) for each in first[name].after.occupancy.at_work],
-            "foreign": [asdict(each) for each in first[name].after.occupancy.foreign],
-            "unseen_users": first[name].after.occupancy.unseen,
-            "ended": then[name].ended if name in then else (),
-            "stale_now": [asdict(each) for each in (then[name] if name in then else first[name]).after.occupancy.stale],
-        }
-        for name in cluster.names
+        "removed": list(first.removed),
+        "not_removed": list(first.left),
+        "stale": [as_data(each) for each in seen.stale],
+        "at_work": [as_data(each) for each in seen.at_work],
+        "foreign": [as_data(each) for each in seen.foreign],
+        "unseen_users": list(seen.unseen),
+        "ended": list(then.ended) if then is not None else [],
+        "survives": list(then.stays) if then is not None else [],
+        "stale_now": [as_data(each) for each in last.occupancy.stale],
+        "unread": [asdict(each) for each in last.unread],
     }

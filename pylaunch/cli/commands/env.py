@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options, variables
+from pylaunch.cli import console, document, options, variables
 from pylaunch.cli.group import Group
 from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
@@ -79,7 +79,7 @@ def show_command(inventory: Path | None, directory: Path | None, as_json: bool) 
     if manifest is None:
         raise UsageError(f"no environment in {directory}", hint="pylaunch env lock requirements.txt")
     if as_json:
-        console.json_data(asdict(manifest))
+        document.show({"environment": asdict(manifest), "directory": str(directory)})
     else:
         console.say(described(manifest))
         console.table(["package", "version"], list(manifest.packages.items()))
@@ -100,7 +100,7 @@ def lint_command(files: tuple[str, ...], as_json: bool) -> ExitCode:
     else:
         findings = list(variables.lint_this_machine(os.environ))
     if as_json:
-        console.json_data(variables.report(findings))
+        document.show({"findings": variables.report(findings)})
     else:
         variables.show(findings)
     return ExitCode.USAGE if any(each.severity is Severity.ERROR for each in findings) else ExitCode.DONE

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options
+from pylaunch.cli.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.occupancy.devices import DeviceView, devices
-from pylaunch.occupancy.look import look
+from pylaunch.occupancy.look import HostView, look
 
 
 @click.command()
@@ -26,7 +28,9 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
     views, unreachable = look(cluster, USUAL_PORT)
     rows = [row for host in cluster.hosts if host.name in views for row in devices(host, views[host.name])]
     if as_json:
-        console.json_data([asdict(row) for row in rows])
+        reasons = {name: why.reason for name, why in unreachable.items()}
+        known = {name: _data(view, [row for row in rows if row.host == name]) for name, view in views.items()}
+        document.show({"hosts": document.hosts(cluster.names, reasons, known)})
     elif rows:
         columns = ("HOST", "GPU", "MODEL", "MEMORY", "UTIL", "LEASED TO", "HELD WITHOUT LEASE BY")
         console.table(columns, [_row(row) for row in rows])
@@ -41,6 +45,30 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
     for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
         console.say(f"{hosts}: {reason}")
     return ExitCode.CLUSTER_NOT_READY if unreachable else ExitCode.DONE
+
+
+def _data(view: HostView, rows: Sequence[DeviceView]) -> dict[str, object]:
+    return {
+        "devices": [_device(row) for row in rows],
+        "complaint": view.complaint,
+        "unread": [asdict(each) for each in view.unread],
+    }
+
+
+def _device(row: DeviceView) -> dict[str, object]:
+    lease = None
+    if row.lease is not None:
+        since = document.moment(row.lease.since)
+        lease = {"run": row.lease.run or None, "user": row.lease.user, "since": since, "words": row.lease.words}
+    return {
+        "index": row.index,
+        "model": row.model,
+        "memory_used_mib": row.memory_used_mib,
+        "memory_total_mib": row.memory_total_mib,
+        "utilization_percent": row.utilization_percent,
+        "lease": lease,
+        "unleased": [as_data(each) for each in row.unleased],
+    }
 
 
 def _row(row: DeviceView) -> tuple[str, ...]:

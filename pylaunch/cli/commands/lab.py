@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options
 from pylaunch.cli.group import Group
 from pylaunch.errors import UsageError
 from pylaunch.lab import faults, local, spec, tools
@@ -83,7 +83,9 @@ def status(name: str, as_json: bool) -> None:
     nodes = lab_status.look(name)
     if as_json:
         inventory = spec.load(name).inventory
-        console.json_data({"name": name, "inventory": inventory, "nodes": [asdict(node) for node in nodes]})
+        known = {node.name: {key: value for key, value in asdict(node).items() if key != "name"} for node in nodes}
+        hosts = document.hosts(known, {}, known)
+        document.show({"name": name, "inventory": inventory, "hosts": hosts})
         return
     console.table(
         ("node", "address", "state", "link", "failed units"),

@@ -33,7 +33,7 @@ from pylaunch.launch.watcher import Watcher
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
 def command(run: str | None, *, inventory: Path | None, collect: Path | None, follow: bool, **asked: object) -> int:
-    """Show what the ranks of RUN (the newest without) wrote: their stdout on stdout, their stderr on stderr."""
+    """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr."""
     since = None if asked["since"] is None else options.since("--since", str(asked["since"]))
     record = find(run, inventory)
     if collect is not None:

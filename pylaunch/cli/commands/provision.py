@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, options, variables
+from pylaunch.cli import console, document, options, variables
 from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
+from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.provision.batches import batches
@@ -49,6 +50,7 @@ Examples:
     help="Python environment to install, instead of .pylaunch/environment next to the inventory.",
 )
 @click.option("--plan", "--check", "plan_only", is_flag=True, help="Show what differs and leave; nothing is changed.")
+@options.exit_code
 @click.option("--diff", "with_diff", is_flag=True, help="Show the lines of files that differ.")
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--serial", metavar="SIZES", help="Change hosts in batches, as 1,10%,100%; stop at the first that fails.")
@@ -67,6 +69,8 @@ def command(
     that is as it should be costs one question.
     """
     _refuse_what_makes_no_sense(limit, asked)
+    if asked["exit_code"] and not plan_only:
+        raise UsageError("--exit-code goes with --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
     cluster = load_cluster(inventory, limit=limit)
     request = _request(cluster, asked)
     with working(f"asking {_hosts(len(cluster.hosts))}"):
@@ -89,9 +93,9 @@ def command(
         done = _converge(request, found, asked["serial"]) if found.to_change else None
         _say_summary(found, done)
         if as_json:
-            console.json_data(_report(found, done, differences))
+            document.show(_report(found, done, differences))
     _raise_what_went_wrong(found, done, total=len(cluster.hosts))
-    return ExitCode.DONE
+    return ExitCode.DIFFERENT if asked["exit_code"] and found.to_change else ExitCode.DONE
 
 
 def _refuse_what_makes_no_sense(limit: str | None, asked: Mapping[str, Any]) -> None:
@@ -216,7 +220,7 @@ def _shown(follower: Follower, redraw: Callable[[str], None] | None) -> Callable
 
 def _show_plan(found: Survey, differences: Mapping[str, Sequence[FileDifference]], *, as_json: bool) -> None:
     if as_json:
-        console.json_data(_report(found, None, differences))
+        document.show(_report(found, None, differences))
         return
     counted = {
         host: [_counted(change, differences.get(host, ())) for change in changes]
@@ -289,20 +293,25 @@ def _report(
     """All that is known of every host, for `--json`."""
     failures = {failure.host: failure.message for failure in done.result.failures} if done is not None else {}
     latest = {**found.notes, **(done.after.notes if done is not None else {})}
-    return {
+    reasons = {host: why.reason for host, why in found.unreachable.items()}
+    if done is not None:
+        reasons |= {host: why.reason for host, why in done.after.unreachable.items()}
+    known = {
         host: {
+            "has_python": host not in found.without_python,
             "differences": [
                 {"role": change.role, "subject": change.subject, "difference": change.difference}
                 for change in found.changes.get(host, ())
             ],
             "remaining": [change.subject for change in done.after.changes.get(host, ())] if done is not None else None,
             "notes": [{"role": note.role, "text": note.text} for note in latest.get(host, ())],
-            "unreachable": found.unreachable[host].reason if host in found.unreachable else None,
             "failure": failures.get(host),
-            "lines": {each.path: each.lines for each in differences.get(host, ())},
+            "lines": [{"path": each.path, "lines": list(each.lines)} for each in differences.get(host, ())],
         }
         for host in found.answers
+        if host not in found.unreachable
     }
+    return {"is_plan": done is None, "hosts": document.hosts(found.answers, reasons, known)}
 
 
 def _hosts(count: int) -> str:

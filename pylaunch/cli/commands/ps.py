@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options, run_data
 from pylaunch.cli.finding import adopt_all
-from pylaunch.cli.listing import duration, row, standings
+from pylaunch.cli.listing import row, standings
 from pylaunch.errors import ExitCode
 from pylaunch.store import runs
 
@@ -20,25 +20,23 @@ from pylaunch.store import runs
 @options.as_json
 def command(*, everything: bool, inventory: Path | None, as_json: bool) -> int:
     """List runs that are recorded here: the live ones, or with --all the past ones too."""
+    content: dict[str, object] = {}
     if inventory is not None:
-        adopt_all(inventory, past=everything)
+        asked = adopt_all(inventory, past=everything)
+        content["hosts"] = document.hosts(asked.hosts, asked.found.silent, {})
     now = time.time()
     records = [record for record in runs.readable(console.say) if everything or record.outcome is None]
-    rows = [
-        row(record, answer, now)
+    shown = [
+        (record, answer)
         for record, answer in zip(records, standings(records), strict=True)
         if everything or answer.outcome is None
     ]
     if as_json:
-        console.json_data(rows)
+        document.show({**content, "runs": [run_data.summary(*each, now) for each in shown]})
         return ExitCode.DONE
-    if not rows:
+    if not shown:
         console.say("no run is live" + ("" if everything else "; past ones: pylaunch ps --all"))
         return ExitCode.DONE
-    columns = ("run", "status", "ranks", "hosts", "created", "seconds", "command")
-    shown = [{**each, "seconds": duration(float(str(each["seconds"])))} for each in rows]
-    console.table(
-        ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND"),
-        [[str(each[column]) for column in columns] for each in shown],
-    )
+    columns = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
+    console.table(columns, [row(*each, now) for each in shown])
     return ExitCode.DONE

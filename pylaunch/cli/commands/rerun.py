@@ -11,7 +11,7 @@ import click
 from pylaunch.cli import console, environment, options, sync, variables
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.finding import find
-from pylaunch.cli.running import Manner, run_plan
+from pylaunch.cli.running import Manner, run_with_document
 from pylaunch.errors import UsageError
 from pylaunch.launch.cargo import Cargo
 from pylaunch.model.argv import quoted_with_env
@@ -24,8 +24,9 @@ from pylaunch.store import runs
 @options.run
 @options.nodes_know
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
-def command(run: str | None, *, inventory: Path | None, detach: bool) -> int:
-    """Start the job of RUN (the newest without) again: same command, options and hosts, a new run id."""
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: bool) -> int:
+    """Start the job of RUN (the only live one without) again: same command, options and hosts, a new run id."""
     record = find(run, inventory)
     if record.is_foreign:
         raise UsageError(
@@ -43,4 +44,5 @@ def command(run: str | None, *, inventory: Path | None, detach: bool) -> int:
     commands = render(plan)
     variables.check_plan(plan, commands)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {job.workdir}")
-    return run_plan(plan, Manner(at_start_checks(), detach=detach, cargo=cargo))
+    manner = Manner(at_start_checks(), detach=detach, cargo=cargo)
+    return run_with_document(plan, manner, as_json=as_json)

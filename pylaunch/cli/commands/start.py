@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, environment, options, sync, variables
+from pylaunch.cli import console, document, environment, options, sync, variables
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.live import counted
-from pylaunch.cli.running import Manner, run_plan
+from pylaunch.cli.running import Manner, run_with_document
 from pylaunch.cli.sweeping import end_stale
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -141,15 +141,17 @@ def command(
     if dry_run:
         _show_plan(plan, commands, as_json=as_json)
         return ExitCode.DONE
-    if as_json:
-        raise UsageError("--json goes with --dry-run", hint="pylaunch status --json, once the run has started")
     if asked["stale"] == "kill":
         end_stale(plan.cluster, job.rendezvous_port or USUAL_PORT)
     while True:
         try:
-            return run_plan(plan, manner)
-        except TakenError:
-            if manner.turn is None or detach:
+            return run_with_document(plan, manner, as_json=as_json)
+        except TakenError as error:
+            if manner.turn is None:
+                hints = (error.hint, "to wait until they are free: the same command with --queue")
+                error.hint = "\n      ".join(filter(None, hints))
+                raise
+            if detach:
                 raise
             console.say("another run, which did not wait, was faster: waiting again")
             plan = plan_run(cluster, job, runs.new_run_id())
@@ -265,29 +267,31 @@ def _shown_env(plan: RunPlan, *parts: Mapping[str, str]) -> dict[str, str]:
 
 def _show_plan(plan: RunPlan, commands: tuple[tuple[NodePlan, NodeCommand], ...], *, as_json: bool) -> None:
     if as_json:
-        console.json_data(
+        document.show(
             {
-                "world_size": plan.world_size,
-                "workdir": plan.job.workdir,
-                "sync": None if plan.job.sync is None else plan.job.sync.tree,
-                "node_environment": NODE_ENVIRONMENT,
-                "rank_order": plan.job.rank_order.value,
-                "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
-                "nodes": [
-                    {
-                        "host": node.host.name,
-                        "node_rank": node.node_rank,
-                        "topology": "/".join(node.host.topology) or None,
-                        "devices": node.devices,
-                        "env": _shown_env(plan, words.env),
-                        "launcher": words.launcher,
-                        "ranks": [
-                            {"rank": rank.rank, "argv": each.argv, "env": _shown_env(plan, words.env, each.env)}
-                            for rank, each in zip(node.ranks, words.ranks, strict=True)
-                        ],
-                    }
-                    for node, words in commands
-                ],
+                "plan": {
+                    "world_size": plan.world_size,
+                    "workdir": plan.job.workdir,
+                    "sync": None if plan.job.sync is None else plan.job.sync.tree,
+                    "node_environment": NODE_ENVIRONMENT,
+                    "rank_order": plan.job.rank_order.value,
+                    "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
+                    "nodes": [
+                        {
+                            "host": node.host.name,
+                            "node_rank": node.node_rank,
+                            "topology": "/".join(node.host.topology) or None,
+                            "devices": node.devices,
+                            "env": _shown_env(plan, words.env),
+                            "launcher": words.launcher,
+                            "ranks": [
+                                {"rank": rank.rank, "argv": each.argv, "env": _shown_env(plan, words.env, each.env)}
+                                for rank, each in zip(node.ranks, words.ranks, strict=True)
+                            ],
+                        }
+                        for node, words in commands
+                    ],
+                }
             }
         )
         return

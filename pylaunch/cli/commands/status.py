@@ -7,16 +7,15 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options, run_data
 from pylaunch.cli.finding import find
-from pylaunch.cli.listing import duration, row, standings
+from pylaunch.cli.listing import row, standings
 from pylaunch.cli.live import counted, show_outcome
 from pylaunch.cli.watching import is_settled, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.launch.attach import Standing
 from pylaunch.launch.slowness import slow_nodes
-from pylaunch.model.outcome import Outcome
-from pylaunch.model.run import EventKind, RunRecord
+from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 
 
@@ -26,7 +25,7 @@ from pylaunch.store import runs
 @click.option("--watch", is_flag=True, help="Show it live until it ends; Ctrl-C leaves the run alone.")
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bool) -> int:
-    """Show RUN (an id, or the beginning of one; the newest without): nodes, ranks, how it stands or ended.
+    """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, how it stands or ended.
 
     With --watch: what its nodes tell now, on a terminal as a board, else as a line when something changes, or as
     JSON, one object a line; at the end, how it ended.
@@ -40,7 +39,7 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
         record = last
     (answer,) = standings([record])
     if as_json:
-        (console.json_line if watch else console.json_data)(_data(record, answer))
+        document.show(run_data.details(record, answer), is_stream=watch)
     else:
         _show(record, answer)
         if watch and inventory is not None and record.plan.job.max_restarts:
@@ -48,32 +47,16 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
     return ExitCode.DONE
 
 
-def _data(record: RunRecord, answer: Standing) -> dict[str, object]:
-    return {
-        **row(record, answer, time.time()),
-        "nodes": [
-            {"host": node.host, "phase": node.phase, "running": node.running, "reason": node.reason}
-            for node in answer.nodes
-        ],
-        "controller": runs.controller(record.plan.run),
-        "start_seconds": _start_seconds(record),
-        "node_seconds": _node_seconds(record),
-        "outcome": None if answer.outcome is None else _outcome(answer.outcome),
-    }
-
-
 def _show(record: RunRecord, answer: Standing) -> None:
-    summary = row(record, answer, time.time())
+    run, status, _, hosts, created, lasted, words = row(record, answer, time.time())
     controller = runs.controller(record.plan.run)
-    nodes = _node_seconds(record)
-    console.data(
-        f"run {summary['run']}: {summary['status']}, {counted(record.plan.world_size, 'rank')} on {summary['hosts']}"
-    )
-    console.data(f"  {summary['command']}")
-    console.data(f"  started {summary['created']}, for {duration(float(str(summary['seconds'])))}")
+    nodes = run_data.node_seconds(record)
+    console.data(f"run {run}: {status}, {counted(record.plan.world_size, 'rank')} on {hosts}")
+    console.data(f"  {words}")
+    console.data(f"  started {created}, for {lasted}")
     if answer.outcome is None:
         console.data(f"  controller: {f'process {controller} here' if controller else 'none here'}")
-    if seconds := _start_seconds(record):
+    if seconds := run_data.start_seconds(record):
         console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
     for host, times in nodes.items():
         console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))
@@ -85,38 +68,3 @@ def _show(record: RunRecord, answer: Standing) -> None:
         console.data(f"  {node.host}: {node.phase}{ranks}{reason}")
     if answer.outcome is not None:
         show_outcome(record.plan, answer.outcome)
-
-
-def _start_seconds(record: RunRecord) -> dict[str, float]:
-    released = [event for event in record.events if event.kind is EventKind.RELEASED and event.host is None]
-    return dict(released[-1].seconds) if released else {}
-
-
-def _node_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
-    """What each phase of the start took on each node; `exec` is from the common instant to its first rank's exec."""
-    seconds: dict[str, dict[str, float]] = {}
-    for event in record.events:
-        if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
-            seconds.setdefault(event.host, {}).update(event.seconds)
-    return seconds
-
-
-def _outcome(outcome: Outcome) -> dict[str, object]:
-    failure = outcome.first_failure
-    return {
-        "status": outcome.status.value,
-        "reason": outcome.reason,
-        "first_failure": None
-        if failure is None
-        else {
-            "host": failure.host,
-            "rank": failure.rank,
-            "exit_code": failure.exit_code,
-            "signal": failure.signal,
-            "time": failure.time,
-            "last_lines": failure.last_lines,
-        },
-        "refusals": outcome.refusals,
-        "leftovers": outcome.leftovers,
-        "unproven": outcome.unproven,
-    }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options, run_data
 from pylaunch.cli.finding import adopt_all, find
 from pylaunch.cli.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
@@ -29,8 +29,9 @@ GIVES_UP_S = 30.0
 @options.nodes_know
 @click.option("--all", "everything", is_flag=True, help="Every run that is not known to have ended.")
 @click.option("--now", is_flag=True, help="SIGKILL at once instead of SIGTERM and the run's grace period.")
-def command(run: str | None, *, inventory: Path | None, everything: bool, now: bool) -> int:
-    """Stop RUN (the newest without) on all of its nodes, and prove that they are clean.
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, everything: bool, now: bool, as_json: bool) -> int:
+    """Stop RUN (the only live one without) on all of its nodes, and prove that they are clean.
 
     RUN means all of its attempts, RUN.1 only the first restart.
     """
@@ -58,11 +59,19 @@ def _stop_run(last: RunRecord, *, now: bool, one: bool) -> int:
 
 def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
     failed = []
+    ended: list[dict[str, object]] = []
     for record in records:
+        entry: dict[str, object] = {"run": record.plan.run, "unreachable": None, "outcome": None}
+        ended.append(entry)
         try:
-            _stop(record, now=now)
+            outcome = _stop(record, now=now)
+            entry["outcome"] = run_data.outcome(record.plan, outcome)
+            _must_be_proven(record, outcome)
         except ClusterNotReadyError as error:
+            if entry["outcome"] is None:
+                entry["unreachable"] = error.message
             failed.append(error)
+    document.show({"runs": ended})
     if failed and len(records) == 1:
         raise failed[0]
     if failed:
@@ -78,13 +87,14 @@ def _together(failed: list[ClusterNotReadyError], of: int) -> PylaunchError:
     )
 
 
-def _stop(record: RunRecord, *, now: bool) -> None:
+def _stop(record: RunRecord, *, now: bool) -> Outcome:
+    """How the run ended: as it is recorded where it is over, else what its nodes report now."""
     runs.ask_to_stop(record.plan.run)
     record = _given_up(record)
     hosts = [node.host.name for node in record.plan.nodes]
     if record.outcome is not None and not record.outcome.unproven:
         console.say(f"run {record.plan.run} is over: {record.outcome.reason}")
-        return
+        return record.outcome
     recorder = runs.Recorder(record.plan.run, console.say)
     is_in_charge = recorder.take_charge()
     watcher = Live(record.plan, recorder if is_in_charge else None)
@@ -93,6 +103,11 @@ def _stop(record: RunRecord, *, now: bool) -> None:
         recorder.finish(_with_proof(record.outcome, outcome))
     console.say(f"run {record.plan.run} stopped on {fold(hosts)}")
     show_proof(record.plan, outcome)
+    return outcome
+
+
+def _must_be_proven(record: RunRecord, outcome: Outcome) -> None:
+    """Raises ClusterNotReadyError for hosts that could not be asked whether they are clean."""
     if outcome.unproven:
         raise ClusterNotReadyError(
             f"{fold(outcome.unproven)} could not be asked",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
+from pylaunch.cli import console, document, options
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.model.cluster import Connection
+from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.transport import host_keys
 from pylaunch.transport.host_keys import Answered, Silent
@@ -61,11 +61,19 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
         if isinstance(answer, Answered)
     ]
     silent = [answer for answer in answers if isinstance(answer, Silent)]
-    _show(shown, as_json=as_json)
+    content = _data(remote, shown, silent)
+    if as_json:
+        document.show(content)
+    else:
+        _show(shown)
 
     accepted = [each for each in shown if each.state == "new" or (each.state == "changed" and replace)]
+    if as_json and accepted and not yes:
+        for each in accepted:
+            console.say(f"{each.host}  {each.key.place}  {each.key.kind}  {each.key.fingerprint}  {each.state}")
     if accepted and (yes or _agreed(accepted)):
         write_known_hosts(project, [each.key for each in accepted])
+        content["accepted"] = [each.host for each in accepted]
         console.say(f"accepted {_count(accepted)}: {fold(each.host for each in accepted)} → {project}")
         for place in sorted(
             {key.place for each in accepted for key in keys_for(read_known_hosts(own), each.key.place)}
@@ -78,19 +86,25 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
     _complain(silent, [each for each in shown if each.state == "changed" and not replace])
 
 
-def _show(shown: Sequence[Shown], *, as_json: bool) -> None:
-    if as_json:
-        console.json_data([
-            {
-                "host": each.host, "place": each.key.place, "kind": each.key.kind,
-                "fingerprint": each.key.fingerprint, "state": each.state,
-                "trusted_before": [key.fingerprint for key in each.before],
-            }
-            for each in shown
-        ])  # fmt: skip
-    elif shown:
+def _show(shown: Sequence[Shown]) -> None:
+    if shown:
         rows = [[each.host, each.key.place, each.key.kind, each.key.fingerprint, each.state] for each in shown]
         console.table(["host", "address", "kind", "fingerprint", "state"], rows)
+
+
+def _data(remote: Sequence[Host], shown: Sequence[Shown], silent: Sequence[Silent]) -> dict[str, object]:
+    known = {
+        each.host: {
+            "place": each.key.place,
+            "kind": each.key.kind,
+            "fingerprint": each.key.fingerprint,
+            "state": each.state,
+            "trusted_before": [key.fingerprint for key in each.before],
+        }
+        for each in shown
+    }
+    reasons = {each.host: each.reason for each in silent}
+    return {"accepted": [], "hosts": document.hosts([host.name for host in remote], reasons, known)}
 
 
 def _agreed(accepted: Sequence[Shown]) -> bool:

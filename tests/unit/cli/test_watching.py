@@ -15,6 +15,7 @@ from pylaunch.model.usage import NodeUsage, RankStep
 from pylaunch.store import runs
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+MARKED = "1970-01-01T00:01:58.000+00:00"
 READING = NodeUsage(0.25, 1 << 30, 2 << 30, 10.0, 20.0, None, 0, 0, (RankStep(0, 7, 118.0),))
 
 
@@ -72,12 +73,16 @@ def test_json_has_the_board_in_numbers() -> None:
     onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
     onlooker.usage("n1", READING)
     assert snapshot(board, 120.0) == {
-        "time": 120.0, "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
-        "ranks": 2, "running": 2, "ended": 0, "hosts": "n[1-2]", "no_contact": [],
-        "furthest": {"rank": 0, "step": 7, "time": 118.0}, "slowest": {"rank": 0, "step": 7, "time": 118.0},
+        "time": "1970-01-01T00:02:00.000+00:00",
+        "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
+        "ranks": 2, "running": 2, "ended": 0, "hosts": ["n1", "n2"],
+        "furthest": {"rank": 0, "step": 7, "time": MARKED}, "slowest": {"rank": 0, "step": 7, "time": MARKED},
         "nodes": [
-            {"host": "n1", "cpu": 0.25, "memory_used": 1 << 30, "memory": 2 << 30, "received": 10, "sent": 20,
-             "gpu": None, "gpu_memory_used": 0, "gpu_memory": 0, "steps": {"0": 7}},
+            {"host": "n1", "unreachable": None, "usage": {
+                "cpu": 0.25, "memory_used": 1 << 30, "memory": 2 << 30, "received": 10, "sent": 20,
+                "gpu": None, "gpu_memory_used": 0, "gpu_memory": 0, "steps": {"0": 7},
+            }},
+            {"host": "n2", "unreachable": None, "usage": None},
         ],
     }  # fmt: skip
 

@@ -70,11 +70,6 @@ def test_the_beginning_of_an_id_is_enough_when_it_is_unique() -> None:
         runs.find("abc")
 
 
-def test_without_any_run_the_next_step_is_told() -> None:
-    with pytest.raises(UsageError, match="no run is recorded"):
-        runs.find(None)
-
-
 def test_pruning_forgets_old_ended_runs_and_never_a_live_one() -> None:
     for number in range(4):
         recorder = recorded(f"0000000{number}")

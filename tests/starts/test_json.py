@@ -1,0 +1,133 @@
+"""Every document is as docs/reference/json.md says, also where a host could not be asked and where something failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from tests.json_pages import has_the_forms, undescribed
+from tests.starts.cluster import DirectoryCluster, ended
+
+
+@pytest.fixture
+def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
+    """n1 and n2; n3 refuses every connection."""
+    made = directories("n1", "n2")
+    text = made.inventory.read_text().replace(
+        "\n\n", "\nn3 ansible_connection=ssh ansible_port=9 ansible_user=nobody\n\n"
+    )
+    made.inventory.write_text(text)
+    return made
+
+
+def document(cluster: DirectoryCluster, *words: str, code: int = ExitCode.DONE) -> dict[str, Any]:
+    """The one document that `pylaunch WORDS --json` prints, which is as the page says."""
+    done = cluster.run(*words)
+    assert done.returncode == code, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    has_the_forms(found)
+    assert found["exit_code"] == code
+    assert found["verb"] == words[0]
+    assert undescribed(found, f"pylaunch {words[0]}") == set(), found
+    return found
+
+
+def entries(found: dict[str, Any]) -> dict[str, Any]:
+    return {each["host"]: each for each in found["hosts"]}
+
+
+def test_hosts_that_cannot_be_asked_are_entries_with_their_reason(cluster: DirectoryCluster) -> None:
+    inventory = ("-i", str(cluster.inventory), "--json")
+    for verb, code in [
+        (("check", *inventory, "--only", "limits"), ExitCode.CLUSTER_NOT_READY),
+        (("gpus", *inventory), ExitCode.CLUSTER_NOT_READY),
+        (("clean", *inventory, "--stale", "show"), ExitCode.CLUSTER_NOT_READY),
+        (("ps", *inventory), ExitCode.DONE),
+        (("drift", *inventory), ExitCode.CLUSTER_NOT_READY),
+        (("attest", *inventory), ExitCode.CLUSTER_NOT_READY),
+        (("provision", *inventory, "--plan"), ExitCode.CLUSTER_NOT_READY),
+    ]:
+        found = document(cluster, *verb, code=code)
+        hosts = entries(found)
+        assert list(hosts) == ["n1", "n2", "n3"], verb
+        assert "ssh" in hosts["n3"]["unreachable"], verb
+        if verb[0] != "attest":
+            assert hosts["n1"]["unreachable"] is None, verb
+
+
+def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) -> None:
+    words = ("-i", str(cluster.inventory), "--nodes", "2", "--framework", "command", "--workdir", "/", "--json")
+    plan = document(cluster, "start", *words, "--dry-run", "--", "echo", "hello")["plan"]
+    assert [node["host"] for node in plan["nodes"]] == ["n1", "n2"]
+
+    started = cluster.run("start", *words, "--", "sh", "-c", "echo hello; exit $RANK")
+    found = json.loads(started.stdout)
+    has_the_forms(found)
+    assert undescribed(found, "pylaunch start") == set()
+    assert "| hello" in started.stderr
+    assert (found["status"], found["exit_code"]) == ("failed", started.returncode)
+    assert (found["outcome"]["first_failure"]["rank"], found["outcome"]["first_failure"]["host"]) == (1, "n2")
+    assert [each["clean"] for each in found["outcome"]["hosts"]] == [True, True]
+
+    run = found["run"]
+    (listed,) = document(cluster, "ps", "--all", "--json")["runs"]
+    assert (listed["run"], listed["hosts"]) == (run, ["n1", "n2"])
+    assert document(cluster, "status", run, "--json")["outcome"] == found["outcome"]
+    (stopped,) = document(cluster, "stop", run, "--json")["runs"]
+    assert stopped["outcome"]["status"] == "failed"
+
+
+def test_a_refused_start_is_a_document_with_its_error(cluster: DirectoryCluster) -> None:
+    words = ("-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", "--json")
+    found = document(cluster, "start", *words, "--", "true", code=ExitCode.CLUSTER_NOT_READY)
+    assert "n3: " in "\n".join(found["error"]["evidence"])
+    assert (found["status"], found["outcome"]["status"]) == ("refused", "refused")
+
+
+def test_differences_are_an_exit_code_where_that_is_asked_for(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    inventory = ("-i", str(cluster.inventory), "--json")
+    assert document(cluster, "provision", *inventory, "--plan", "--roles", "time_sync")["is_plan"] is True
+    plan = document(
+        cluster, "provision", *inventory, "--plan", "--exit-code", "--roles", "time_sync", code=ExitCode.DIFFERENT
+    )
+    assert all(each["differences"] for each in plan["hosts"])
+    assert document(cluster, "drift", *inventory)["error"] is None
+
+
+def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    inventory = ("-i", str(cluster.inventory))
+    gate = tmp_path / "gate"
+    job = ("--framework", "command", "--workdir", "/", "--limit")
+    waits = ("--", "sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.05; done")
+    over = ended(cluster.start("--limit", "n1", "--", "true"))
+    assert over.returncode == ExitCode.DONE, over.stderr
+    past = json.loads(cluster.run("ps", "--all", "--json").stdout)["runs"][0]["run"]
+    for verb in ("stop", "attach", "logs", "rerun", "status"):
+        asked = cluster.run(verb, *inventory)
+        assert (asked.returncode, past in asked.stderr) == (ExitCode.USAGE, True), asked.stderr
+        assert "no run is live" in asked.stderr
+
+    first = cluster.run("start", *inventory, *job, "n1", "--detach", "--json", *waits)
+    run = json.loads(first.stdout)["run"]
+    assert f"run {run}: running" in cluster.run("status", *inventory).stdout
+    # Without the inventory it is another project's.
+    elsewhere = cluster.run("stop")
+    assert elsewhere.returncode == ExitCode.USAGE
+    assert f"{run}  not known to have ended" in elsewhere.stderr
+    assert f"hint: pylaunch stop {run}" in elsewhere.stderr
+
+    second = json.loads(cluster.run("start", *inventory, *job, "n2", "--detach", "--json", *waits).stdout)["run"]
+    several = cluster.run("stop", *inventory, "--json")
+    assert several.returncode == ExitCode.USAGE
+    assert {line.split()[0] for line in json.loads(several.stdout)["error"]["evidence"]} == {run, second}
+    gate.touch()
+    assert cluster.run("stop", "--all").returncode == ExitCode.DONE
