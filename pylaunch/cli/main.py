@@ -113,8 +113,10 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
         answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False, obj=invocation)
     except PylaunchError as error:
         return error.exit_code, error
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except click.exceptions.Abort:
         return ExitCode.INTERRUPTED, _InterruptedError("interrupted")
+    except KeyboardInterrupt as interrupt:
+        return ExitCode.INTERRUPTED, _InterruptedError(str(interrupt) or "interrupted")
     except click.ClickException as error:
         # Options are not read when one of them cannot be.
         before_the_job = arguments[: arguments.index("--")] if "--" in arguments else arguments

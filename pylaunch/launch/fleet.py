@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
@@ -25,7 +26,7 @@ from pylaunch.launch.link import (
 )
 from pylaunch.launch.silence import Silence
 from pylaunch.model.plan import RunPlan
-from pylaunch.transport import ssh
+from pylaunch.transport import interrupts, ssh
 from pylaunch.transport.process import Child, spawn
 
 T = TypeVar("T")
@@ -75,7 +76,12 @@ class Lost:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """The person pressed Ctrl-C. Comes from no host."""
+    """This process received a signal that asks it to end: Ctrl-C, or one of another program. Comes from no host."""
+
+    number: signal.Signals
+
+    def __str__(self) -> str:
+        return interrupts.described(self.number)
 
 
 class Fleet:
@@ -167,10 +173,10 @@ class Fleet:
         if link is not None:
             self._abandon(link)
 
-    def interrupt(self) -> None:
+    def interrupt(self, number: signal.Signals) -> None:
         """Let Interrupted be heard; from a signal handler."""
         self._interrupts += 1
-        self._spawn(self._inbox.put(("", Interrupted())))
+        self._spawn(self._inbox.put(("", Interrupted(number))))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
         """Do `work` while listening for Ctrl-C, which ends it: raises KeyboardInterrupt. What else arrives meanwhile
@@ -186,7 +192,7 @@ class Fleet:
             if isinstance(waiting[-1][1], Interrupted):
                 task.cancel()
                 await asyncio.wait({task})
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(str(waiting[-1][1]))
         self.put_back(waiting)
         return await task
 

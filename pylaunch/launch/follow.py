@@ -102,7 +102,7 @@ class Follower:
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case Interrupted():
-                self._interrupt()
+                self._interrupt(str(message))
             case _:
                 await self._take_contact(host, message)
 
@@ -183,13 +183,13 @@ class Follower:
             )
         self._unheard = True
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, reason: str) -> None:
         if self._interrupts == 0:
             self._watcher.phase("stopping; Ctrl-C again kills at once")
-            self.order_stop("interrupted from the keyboard", self._plan.job.stop_grace)
+            self.order_stop(reason, self._plan.job.stop_grace)
         else:
             self._watcher.phase("killing; Ctrl-C again ends pylaunch without waiting for the proof")
-            self.order_stop("interrupted from the keyboard", timedelta(0))
+            self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
 
     async def _stop_all(self, stop: StopAll) -> None:

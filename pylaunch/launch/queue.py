@@ -77,8 +77,8 @@ async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
             await asyncio.wait({waiting, hearing}, return_when=asyncio.FIRST_COMPLETED)
             if not hearing.done():
                 hearing.cancel()
-            elif isinstance(hearing.result()[1], Interrupted):
-                raise InterruptedBeforeReleaseError("interrupted while waiting, before any rank was started")
+            elif isinstance(message := hearing.result()[1], Interrupted):
+                raise InterruptedBeforeReleaseError(f"{message} while waiting, before any rank was started")
         await waiting
     finally:
         # Nobody may still read from the nodes when the places are given up.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeVar
 
 from pylaunch.launch.archive import AgentArchive
@@ -91,7 +90,7 @@ def on_fleet(
 
     async def interruptible(fleet: Fleet) -> T:
         loop = asyncio.get_running_loop()
-        with interrupts.received_by(partial(loop.call_soon_threadsafe, fleet.interrupt), last_s):
+        with interrupts.received_by(lambda number: loop.call_soon_threadsafe(fleet.interrupt, number), last_s):
             return await work(fleet)
 
     return asyncio.run(with_fleet(plan, agent, interruptible))

@@ -194,8 +194,8 @@ class Session:
         """Do `work`; Ctrl-C ends it: raises InterruptedBeforeReleaseError."""
         try:
             await self._fleet.unless_interrupted(work)
-        except KeyboardInterrupt:
-            raise _interrupted() from None
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(interrupt) from None
 
     async def _prepare(self) -> None:
         """All nodes at once, also when some are known to be missing: every reason is told together."""
@@ -248,7 +248,7 @@ class Session:
             case wire.Stopping() if message.by_hand:
                 raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
             case Interrupted():
-                raise _interrupted()
+                raise _interrupted(message)
             case _:
                 return barrier
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
@@ -320,5 +320,5 @@ class Session:
         self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
 
 
-def _interrupted() -> InterruptedBeforeReleaseError:
-    return InterruptedBeforeReleaseError("interrupted before any rank was started")
+def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:
+    return InterruptedBeforeReleaseError(f"{by} before any rank was started")

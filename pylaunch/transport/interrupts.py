@@ -28,7 +28,7 @@ class _Interrupts:
     """The signals of this process so far."""
 
     def __init__(self) -> None:
-        self.receiver: Callable[[], object] | None = None
+        self.receiver: Callable[[signal.Signals], object] | None = None
         self.last_s = LAST_S
         self.is_leaving = False
         self._number = 0
@@ -51,8 +51,8 @@ class _Interrupts:
         if self._number == 2:
             signal.setitimer(signal.ITIMER_REAL, self.last_s)
         if self.receiver is None:
-            raise KeyboardInterrupt
-        self.receiver()
+            raise KeyboardInterrupt(described(signal.Signals(number)))
+        self.receiver(signal.Signals(number))
 
     def _end(self, number: int, frame: FrameType | None) -> NoReturn:
         process.end_running()
@@ -71,6 +71,11 @@ class _Interrupts:
 _of_this_process = _Interrupts()
 
 
+def described(number: signal.Signals) -> str:
+    """Who interrupted this process: the person at the keyboard, or a program that sent a signal."""
+    return "interrupted" if number is signal.SIGINT else f"pylaunch received {number.name}"
+
+
 def install(last_words: str, exit_code: int) -> None:
     """Count signals from now on; from the main thread. A process that does not wait ends with these words and code."""
     _of_this_process.install(last_words, exit_code)
@@ -83,7 +88,7 @@ def leaving() -> None:
 
 
 @contextlib.contextmanager
-def received_by(receiver: Callable[[], object], last_s: float = LAST_S) -> Iterator[None]:
+def received_by(receiver: Callable[[signal.Signals], object], last_s: float = LAST_S) -> Iterator[None]:
     """Give signals to `receiver`, in the main thread, which has `last_s` after the second one."""
     before = _of_this_process.receiver, _of_this_process.last_s
     _of_this_process.receiver, _of_this_process.last_s = receiver, last_s

@@ -108,7 +108,7 @@ print("up", flush=True)
 
 @pytest.mark.parametrize(
     "body",
-    ["deaf()", "with interrupts.received_by(lambda: print('no', flush=True), 0.5): deaf()"],
+    ["deaf()", "with interrupts.received_by(lambda _: print('no', flush=True), 0.5): deaf()"],
     ids=["deaf", "received"],
 )
 def test_who_does_not_listen_is_ended_soon_after_the_second_signal_and_at_once_by_the_third(body: str) -> None:
@@ -124,3 +124,18 @@ def test_who_does_not_listen_is_ended_soon_after_the_second_signal_and_at_once_b
         done = ended(process, ENDS_S)
         assert (done.returncode, done.stderr) == (130, "enough\n")
         assert signals == 2 or time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"), [(signal.SIGTERM, "pylaunch received SIGTERM"), (signal.SIGINT, "interrupted")]
+)
+def test_a_run_that_a_signal_stops_names_it(
+    directories: Callable[..., DirectoryCluster], number: signal.Signals, reason: str
+) -> None:
+    cluster = directories("n1")
+    start = cluster.start("--no-check", "--", "sleep", "600")
+    says(start, "started in")
+    start.send_signal(number)
+    done = ended(start)
+    assert f"stopped: {reason}\n" in done.stderr
+    assert [each["reason"] for each in cluster.outcomes().values()] == [reason]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 from pylaunch.launch.fleet import INBOX, Fleet, Interrupted
 from pylaunch.launch.link import Agent
@@ -14,7 +15,7 @@ PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework
 def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
     async def story() -> list[tuple[str, object]]:
         fleet = Fleet(PLAN, Agent("0123"))
-        fleet.interrupt()
+        fleet.interrupt(signal.SIGINT)
         early = [(f"n{number}", number) for number in range(2 * INBOX)]
         fleet.put_back(early[:1])
         fleet.put_back([await fleet.hear(), *early[1:]])
@@ -22,4 +23,4 @@ def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> No
 
     heard = asyncio.run(story())
     assert heard[:-1] == [(f"n{number}", number) for number in range(2 * INBOX)]
-    assert heard[-1] == ("", Interrupted())
+    assert heard[-1] == ("", Interrupted(signal.SIGINT))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import cast
 
 import pytest
@@ -64,6 +65,6 @@ def test_a_node_that_ends_before_its_instant_is_not_waited_for(last: object) -> 
 
 
 def test_ctrl_c_while_nodes_are_let_go_is_heard_at_once() -> None:
-    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted()))
+    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted(signal.SIGINT)))
     assert skew == 0.0
-    assert left == [("", Interrupted())]
+    assert left == [("", Interrupted(signal.SIGINT))]
