@@ -80,7 +80,7 @@ def last_step(directory: RunDirectory, rank: int) -> Optional[int]:
 def steps(directory: RunDirectory, ranks: Iterable[int]) -> List[wire.StepMark]:
     """The last step that each of `ranks` has marked."""
     marks = ((rank, _mark(directory, rank)) for rank in ranks)
-    return [wire.StepMark(rank, mark.step, mark.time) for rank, mark in marks if mark is not None]
+    return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
 
 
 def _mark(directory: RunDirectory, rank: int) -> Optional[progress.Mark]:

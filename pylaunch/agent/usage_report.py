@@ -13,6 +13,8 @@ class StepMark:
     rank: int
     step: int
     time: float
+    total: int = 0
+    """The last step that there will be; 0 where the rank does not say."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pylaunch.cli.listing import duration
+from pylaunch.cli.pace import Pace, shown_rate
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
@@ -27,6 +28,7 @@ class Board:
     lost: set[str] = field(default_factory=set)
     usage: dict[str, NodeUsage] = field(default_factory=dict)
     steps: dict[int, RankStep] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
 
     def on(self, event: Event) -> None:
         """Take note of `event`."""
@@ -50,6 +52,8 @@ class Board:
         """Take note of what `host` tells of itself. A rank whose mark could not be read now keeps the one before."""
         self.usage[host] = reading
         self.steps |= {step.rank: step for step in reading.steps}
+        for step in reading.steps:
+            self.pace.add(step)
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -82,11 +86,20 @@ class Board:
         if slowest.step == furthest.step:
             several = f"{count} ranks, the last" if silent else "all ranks, the last"
             who = several if count > 1 else f"{self._who(furthest)},"
-            return f"step {furthest.step}: {who} {_ago(furthest, now)}{silent}"
+            return f"{_step(furthest)}{self._pace(slowest, now)}: {who} {_ago(furthest, now)}{silent}"
         return (
-            f"step {furthest.step}: {self._who(furthest)}, {_ago(furthest, now)}; "
+            f"{_step(furthest)}{self._pace(slowest, now)}: {self._who(furthest)}, {_ago(furthest, now)}; "
             f"slowest {slowest.step}: {self._who(slowest)}, {_ago(slowest, now)}{silent}"
         )
+
+    def _pace(self, slowest: RankStep, now: float) -> str:
+        """How fast the slowest rank is, because the others wait for it, and how long it will take."""
+        rate = self.pace.rate(slowest.rank, now)
+        left = self.pace.left_s(slowest, now)
+        said = ([shown_rate(rate)] if rate is not None else []) + (
+            [f"{duration(left)} left"] if left is not None else []
+        )
+        return f" ({', '.join(said)})" if said else ""
 
     def extremes(self) -> tuple[RankStep, RankStep] | None:
         """The slowest rank and the furthest, of those that still run where some do; of equals the latest to mark."""
@@ -111,6 +124,10 @@ class Board:
         width = max((len(host) for host, _ in shown), default=0)
         rows = [f"  {host:<{width}}  {_row(reading)}" for host, reading in shown]
         return rows + ([f"  and {hidden} nodes that are busier"] if hidden > 0 else [])
+
+
+def _step(mark: RankStep) -> str:
+    return f"step {mark.step} of {mark.total}" if mark.total > 0 else f"step {mark.step}"
 
 
 def _ago(mark: RankStep, now: float) -> str:

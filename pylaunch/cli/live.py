@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from pylaunch.cli import console
+from pylaunch.cli.listing import duration
 from pylaunch.cli.sanitise import Pieces
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
@@ -79,13 +80,15 @@ class Live:
         console.say(text)
 
 
-def show_outcome(plan: RunPlan, outcome: Outcome) -> None:
+def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) -> None:
     """The end of a run, in the words a person needs: what, where, why, what is left, and what to type next."""
     failure = outcome.first_failure
     hints = []
     if outcome.status is Status.DONE:
         hosts = fold(node.host.name for node in plan.nodes)
-        console.say(f"run {plan.run} done: {counted(plan.world_size, 'rank')} on {hosts} exited with code 0")
+        took = "" if ran_s is None else f" in {duration(ran_s)}"
+        ranks = counted(plan.world_size, "rank")
+        console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
     elif failure is not None:
         others = plan.world_size - 1
         told = f"; the other {counted(others, 'rank')} stopped with it" if others else ""

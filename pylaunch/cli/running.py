@@ -136,7 +136,7 @@ def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: For
         refused = error.reasons if isinstance(error, NodesRefusedError) else {}
         return Attempt(hosts, _refusal(error), 0.0, refused)
     recorder.finish(ended)
-    show_outcome(plan, ended)
+    show_outcome(plan, ended, runs.read(plan.run).ran_s(ended))
     return Attempt(hosts, ended, started.seconds_ago(), progress=ended.furthest_step)
 
 

@@ -155,14 +155,22 @@ def snapshot(board: Board, now: float) -> dict[str, object]:
         "running": len(board.running),
         "ended": len(board.ended),
         "hosts": [node.host.name for node in board.plan.nodes],
+        "steps_per_second": _rounded(None if slowest is None else board.pace.rate(slowest.rank, now), 6),
+        "seconds_left": _rounded(None if slowest is None else board.pace.left_s(slowest, now), 1),
         "furthest": _mark(furthest),
         "slowest": _mark(slowest),
         "nodes": [_node(node.host.name, board) for node in board.plan.nodes],
     }
 
 
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
+
+
 def _mark(mark: RankStep | None) -> dict[str, object] | None:
-    return None if mark is None else {"rank": mark.rank, "step": mark.step, "time": document.moment(mark.time)}
+    if mark is None:
+        return None
+    return {"rank": mark.rank, "step": mark.step, "total": mark.total or None, "time": document.moment(mark.time)}
 
 
 def _node(host: str, board: Board) -> dict[str, object]:

@@ -10,5 +10,5 @@ from pylaunch.model.usage import NodeUsage, RankStep
 
 def node_usage(told: wire.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
     """`told` as a value; `to_ours` takes a time of that node to our clock."""
-    steps = tuple(RankStep(mark.rank, mark.step, to_ours(mark.time)) for mark in told.steps)
+    steps = tuple(RankStep(mark.rank, mark.step, to_ours(mark.time), mark.total) for mark in told.steps)
     return NodeUsage(**{**vars(told), "steps": steps})

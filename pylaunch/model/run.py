@@ -61,3 +61,9 @@ class RunRecord:
     def has_started(self) -> bool:
         """Its ranks were released, as far as this record knows: who attaches finds a run that was."""
         return any(event.kind in (EventKind.RELEASED, EventKind.ATTACHED) for event in self.events)
+
+    def ran_s(self, outcome: Outcome) -> float | None:
+        """Seconds from the release of the ranks to the last end; None where this record does not know the release."""
+        released = [event.time for event in self.events if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED)]
+        last = max((end.time for end in outcome.ends), default=outcome.ended_at)
+        return max(0.0, last - min(released)) if released else None

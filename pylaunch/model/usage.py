@@ -12,6 +12,8 @@ class RankStep:
     rank: int
     step: int
     time: float
+    total: int = 0
+    """The last step that there will be; 0 where the rank does not say."""
 
 
 @dataclass(frozen=True)

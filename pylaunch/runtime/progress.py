@@ -11,18 +11,20 @@ from dataclasses import dataclass
 from typing import Optional
 
 VARIABLE = "PYLAUNCH_STEP_FILE"
-_RECORD = struct.Struct("<qdq")
-"""The step, when it was marked (seconds since the epoch), and the step again: ends that differ are half written."""
+_RECORD = struct.Struct("<qdqq")
+"""The step, when it was marked (seconds since the epoch), the last step that there will be (0: not known), and the step
+again: ends that differ are half written."""
 
 SIZE = _RECORD.size
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A step, and when it was marked."""
+    """A step, when it was marked, and the last step that there will be (0: not known)."""
 
     step: int
     time: float
+    total: int = 0
 
 
 class _File:
@@ -36,13 +38,16 @@ class _File:
 _FILE = _File()
 
 
-def step(number: int) -> None:
-    """Mark that this rank has done step `number`. Costs about a microsecond; without a launcher, nothing happens."""
+def step(number: int, total: int = 0) -> None:
+    """Mark that this rank has done step `number`, of `total` where that is known.
+
+    Costs about a microsecond; without a launcher, nothing happens.
+    """
     if not _FILE.is_open:
         _FILE.record = _open(os.environ.get(VARIABLE))
         _FILE.is_open = True
     if _FILE.record is not None:
-        _RECORD.pack_into(_FILE.record, 0, number, time.time(), number)
+        _RECORD.pack_into(_FILE.record, 0, number, time.time(), total, number)
 
 
 def _open(path: Optional[str]) -> Optional[mmap.mmap]:
@@ -65,5 +70,5 @@ def decoded(content: bytes) -> Optional[Mark]:
     """The last mark in the file's `content`; None when there is none yet, or when it was being written just then."""
     if len(content) != SIZE:
         return None
-    first, when, last = _RECORD.unpack(content)
-    return Mark(first, when) if first == last and 0 < when < math.inf else None
+    first, when, total, last = _RECORD.unpack(content)
+    return Mark(first, when, max(0, total)) if first == last and 0 < when < math.inf else None

@@ -65,12 +65,12 @@ def test_an_answer_grows_old_and_a_driver_that_hangs_is_asked_once(
 
 
 def test_how_far_ranks_are_is_told_of_those_that_mark_steps(node: Node, tmp_path: Path) -> None:
-    mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7)'; exec sleep 60"
+    mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7, total=9)'; exec sleep 60"
     controller = node.prepared(task(tmp_path, "sleep 60", mark))
     controller.say(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
     while not (steps := controller.until(wire.Usage).steps):
         continue
-    assert [(each.rank, each.step) for each in steps] == [(1, 7)]
+    assert [(each.rank, each.step, each.total) for each in steps] == [(1, 7, 9)]
     assert abs(steps[0].time - time.time()) < DEADLINE_S
     controller.say(wire.Stop(0.0, "seen enough"))
     controller.until(wire.Finished)

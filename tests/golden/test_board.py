@@ -47,6 +47,11 @@ def stories() -> dict[str, list[str]]:
     for number in range(1, 4):
         going.read(f"gpu{number:02}", reading(number, 812, STARTED + 99))
     shown["all are at one step"] = going.lines(STARTED + 100)
+    for number in range(1, 4):
+        faster = reading(number, 852, STARTED + 109)
+        steps = tuple(replace(each, total=10_000) for each in faster.steps)
+        going.read(f"gpu{number:02}", replace(faster, steps=steps))
+    shown["all are faster, and say how many steps there are"] = going.lines(STARTED + 110)
     going.read("gpu02", reading(2, 790, STARTED + 60))
     shown["one node is behind"] = going.lines(STARTED + 100)
     going.on(Event(STARTED + 105, EventKind.CONTACT_LOST, "gpu02"))

@@ -125,9 +125,13 @@ def test_no_view_passes_on_what_a_rank_wrote_to_own_the_terminal(
         assert "arg\\x1b]0;owned\\x07" in views[name].replace("\n", "")
 
 
-def test_a_pipe_gets_what_a_rank_wrote_as_it_is(directories: Callable[..., DirectoryCluster]) -> None:
+def test_a_pipe_gets_what_a_rank_wrote_as_it_is_and_the_end_says_how_long(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
     cluster = directories("n1")
-    cluster.run(*started(cluster, "--", "sh", "-c", f"printf '{HOSTILE}'"))
+    run = cluster.run(*started(cluster, "--", "sh", "-c", f"printf '{HOSTILE}'"))
+    assert re.search(r"^run \w+ done in \d+ s: 1 rank on n1 exited with code 0$", run.stderr, re.M)
+    assert re.search(r"^run \w+ done in \d+ s: ", cluster.run("status").stderr, re.M)
     logs = cluster.run("logs").stdout
     assert "n1:0 | A\x1b]0;owned\x07B\x1b[2J\x9b2JC\x0e\x00\u202eD\x1b]8;;http://x\x1b\\E\x1b[31mred\n" in logs
 

@@ -25,7 +25,7 @@ def command(run: str | None, *, inventory: Path | None) -> int:
     """
     record = find(run, inventory)
     if record.outcome is not None:
-        show_outcome(record.plan, record.outcome)
+        show_outcome(record.plan, record.outcome, record.ran_s(record.outcome))
         return exit_code(record.outcome)
     recorder = runs.Recorder(record.plan.run, console.say)
     is_in_charge = recorder.take_charge()
@@ -33,5 +33,5 @@ def command(run: str | None, *, inventory: Path | None) -> int:
         outcome = follow(record, watcher)
     if is_in_charge:
         recorder.finish(outcome)
-    show_outcome(record.plan, outcome)
+    show_outcome(record.plan, outcome, runs.read(record.plan.run).ran_s(outcome))
     return exit_code(outcome)

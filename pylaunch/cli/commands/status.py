@@ -67,4 +67,4 @@ def _show(record: RunRecord, answer: Standing) -> None:
         reason = f" ({node.reason})" if node.reason else ""
         console.data(f"  {node.host}: {node.phase}{ranks}{reason}")
     if answer.outcome is not None:
-        show_outcome(record.plan, answer.outcome)
+        show_outcome(record.plan, answer.outcome, record.ran_s(answer.outcome))

@@ -63,7 +63,9 @@ def test_how_far_the_ranks_are_is_told_of_the_furthest_and_the_slowest() -> None
     shown.on(Event(201.0, EventKind.RANK_ENDED, "n3", 5))
     assert "slowest 811: rank 3 on n2" in shown.lines(200.0)[1], "a rank that has ended holds nobody up"
     shown.read("n2", replace(IDLE, steps=(RankStep(3, 812, 202.0),)))
-    assert shown.lines(203.0)[1] == "  step 812: all ranks, the last 1 s ago", "rank 2 keeps the mark before"
+    assert shown.lines(203.0)[1] == "  step 812 (42 s/step): all ranks, the last 1 s ago", (
+        "rank 2 keeps the mark before"
+    )
 
 
 def test_a_node_without_contact_has_no_readings() -> None:

@@ -76,7 +76,9 @@ def test_json_has_the_board_in_numbers() -> None:
         "time": "1970-01-01T00:02:00.000+00:00",
         "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
         "ranks": 2, "running": 2, "ended": 0, "hosts": ["n1", "n2"],
-        "furthest": {"rank": 0, "step": 7, "time": MARKED}, "slowest": {"rank": 0, "step": 7, "time": MARKED},
+        "steps_per_second": None, "seconds_left": None,
+        "furthest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
+        "slowest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
         "nodes": [
             {"host": "n1", "unreachable": None, "usage": {
                 "cpu": 0.25, "memory_used": 1 << 30, "memory": 2 << 30, "received": 10, "sent": 20,

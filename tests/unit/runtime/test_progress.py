@@ -22,11 +22,15 @@ def test_the_last_step_is_read_while_the_rank_lives(step_file: Path) -> None:
         progress.step(number)
     mark = progress.decoded(step_file.read_bytes())
     assert mark is not None
-    assert mark.step == 41
+    assert (mark.step, mark.total) == (41, 0)
+    progress.step(42, total=1000)
+    mark = progress.decoded(step_file.read_bytes())
+    assert mark is not None
+    assert (mark.step, mark.total) == (42, 1000)
 
 
 def test_a_record_that_is_half_written_says_nothing(step_file: Path) -> None:
-    step_file.write_bytes(struct.pack("<qdq", 8, 1.0, 7))
+    step_file.write_bytes(struct.pack("<qdqq", 8, 1.0, 0, 7))
     assert progress.decoded(step_file.read_bytes()) is None
     step_file.write_bytes(b"short")
     assert progress.decoded(step_file.read_bytes()) is None

@@ -1,0 +1,55 @@
+"""How fast ranks do their steps, and how long the rest will take. Pure; times are passed in."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from pylaunch.model.usage import RankStep
+
+WINDOW_S = 60.0
+"""The rate is that of the last minute."""
+
+STALLED_STEPS = 3.0
+STALLED_S = 10.0
+"""A rank that is late by so many steps and seconds has no rate that says anything of its next ones."""
+
+LONGEST_S = 10 * 365 * 86400.0
+
+
+@dataclass
+class Pace:
+    """The last marks of every rank."""
+
+    _marks: dict[int, deque[RankStep]] = field(default_factory=dict)
+
+    def add(self, mark: RankStep) -> None:
+        """Take note of a mark, which may be the one that is known already. Steps that begin again forget the rest."""
+        marks = self._marks.setdefault(mark.rank, deque())
+        if marks and (mark.step < marks[-1].step or mark.time < marks[-1].time):
+            marks.clear()
+        if not marks or mark.step > marks[-1].step:
+            marks.append(mark)
+        while len(marks) > 2 and marks[-1].time - marks[1].time >= WINDOW_S:
+            marks.popleft()
+
+    def rate(self, rank: int, now: float) -> float | None:
+        """Steps a second; None before the second mark, and while the next step is overdue."""
+        marks = self._marks.get(rank)
+        if marks is None or len(marks) < 2 or (elapsed := marks[-1].time - marks[0].time) <= 0:
+            return None
+        rate = (marks[-1].step - marks[0].step) / elapsed
+        return rate if now - marks[-1].time < STALLED_S + STALLED_STEPS / rate else None
+
+    def left_s(self, mark: RankStep, now: float) -> float | None:
+        """How long the steps after `mark` will take; None where nobody knows how many there are."""
+        rate = self.rate(mark.rank, now)
+        if rate is None or mark.total <= 0:
+            return None
+        left = (mark.total - mark.step) / rate - (now - mark.time)
+        return max(0.0, left) if left < LONGEST_S else None
+
+
+def shown_rate(rate: float) -> str:
+    """ "4.1 steps/s", "3.2 s/step"."""
+    return f"{rate:.3g} steps/s" if rate > 1 else f"{1 / rate:.3g} s/step"
