@@ -17,9 +17,9 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.result import REACH, result
+from pylaunch.preflight.result import REACH, Result, result
 from pylaunch.preflight.selection import select
-from pylaunch.preflight.start_table import AtStart, at_start
+from pylaunch.preflight.start_table import AtStart, at_start, decides_before_queue
 from pylaunch.preflight.survey import Look, Survey, Unmeasured
 from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import TIMEOUT_S
@@ -50,11 +50,15 @@ class ChecksAtStart:
 
     def __enter__(self) -> ChecksAtStart:
         if self._checks:
-            self._begun = monotonic()
-            thread = ThreadPoolExecutor(1, thread_name_prefix="checks")
-            self._asked = thread.submit(self._ask)
-            thread.shutdown(wait=False)
+            self._asked = self._begin()
         return self
+
+    def _begin(self) -> Future[Survey]:
+        self._begun = monotonic()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="checks")
+        asked = thread.submit(self._ask)
+        thread.shutdown(wait=False)
+        return asked
 
     def __exit__(self, *_: object) -> None:
         # This program does not end before the thread does, and that may wait for a host that never answers.
@@ -67,13 +71,25 @@ class ChecksAtStart:
             return ()
         return [name for check in self._checks for name in JUDGED.get(check.id, ())]
 
-    async def conclude(self, prepared: PreparedNodes) -> None:
-        """Wait for the answers and print what was found. Raises NodesRefusedError when a run would not work."""
+    async def conclude_before_queue(self) -> None:
+        """Raises NodesRefusedError for what no wait mends: a wrong working directory, a script that is not there.
+
+        What may change while the start waits is asked again by `conclude`.
+        """
         if self._asked is None:
             return
-        survey = with_reports(await asyncio.wrap_future(self._asked), prepared)
+        survey = await asyncio.wrap_future(self._asked)
+        self._asked = None
+        lasting = [check for check in self._checks if decides_before_queue(check)]
+        found = result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun)
+        _refuse(found)
+
+    async def conclude(self, prepared: PreparedNodes) -> None:
+        """Wait for the answers and print what was found. Raises NodesRefusedError when a run would not work."""
+        if not self._checks:
+            return
+        survey = with_reports(await asyncio.wrap_future(self._asked or self._begin()), prepared)
         found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
-        failed = [each for each in found.findings if each.severity is Severity.FAIL and each.check != REACH]
         for finding in found.findings:
             if finding.check == REACH:
                 # The agent there is ready, so that only the second question did not get through.
@@ -81,22 +97,28 @@ class ChecksAtStart:
             elif finding.severity in (Severity.WARN, Severity.UNKNOWN):
                 for line in findings.lines(finding):
                     console.say(line)
-        if failed:
-            reasons: dict[str, tuple[str, ...]] = {}
-            for finding in failed:
-                reasons |= {host: (*reasons.get(host, ()), finding.text) for host in finding.hosts}
-            raise NodesRefusedError(
-                f"checks failed on {len(reasons)} of {len(found.hosts)} hosts, so no rank was started",
-                reasons,
-                evidence=findings.all_lines(failed),
-                hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in failed))}",
-            )
+        _refuse(found)
 
     def _ask(self) -> Survey:
         # A host that does not answer must not keep a start waiting longer than it would wait for the agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
         asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
         return suite.take(self._plan.cluster, self._wanted, asked, timeout_s=timeout_s, together=self._together)
+
+
+def _refuse(found: Result) -> None:
+    """Raises NodesRefusedError for what failed; a host that the probe alone did not reach is not refused."""
+    failed = [each for each in found.findings if each.severity is Severity.FAIL and each.check != REACH]
+    if failed:
+        reasons: dict[str, tuple[str, ...]] = {}
+        for finding in failed:
+            reasons |= {host: (*reasons.get(host, ()), finding.text) for host in finding.hosts}
+        raise NodesRefusedError(
+            f"checks failed on {len(reasons)} of {len(found.hosts)} hosts, so no rank was started",
+            reasons,
+            evidence=findings.all_lines(failed),
+            hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in failed))}",
+        )
 
 
 def with_reports(survey: Survey, prepared: PreparedNodes) -> Survey:

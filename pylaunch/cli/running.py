@@ -122,13 +122,17 @@ def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: For
     console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {fold(hosts)} ({plan.job.framework.value})")
     started = _Started(terminal)
     try:
-        with _refusal_recorded(recorder, lambda: started.has_happened):
+        with (
+            _refusal_recorded(recorder, lambda: started.has_happened),
+            ChecksAtStart(plan, manner.checks) as checks,
+            watching(plan, recorder) as watcher,
+        ):
             what = Launch(
                 plan, render(plan), archive, runs.read(plan.run).created_at,
                 relays_output=terminal is None, turn=manner.turn if plan.restart == 0 else None, cargo=manner.cargo,
+                before_queue=checks.conclude_before_queue,
             )  # fmt: skip
-            with ChecksAtStart(plan, manner.checks) as checks, watching(plan, recorder) as watcher:
-                ended = launch(what, watcher, on_ready=_judging(plan, recorder, checks, manner.cargo), on_start=started)
+            ended = launch(what, watcher, on_ready=_judging(plan, recorder, checks, manner.cargo), on_start=started)
     except ClusterNotReadyError as error:
         if isinstance(error, InterruptedBeforeReleaseError) or (plan.restart == 0 and not _may_be_mended(plan, error)):
             raise

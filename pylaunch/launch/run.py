@@ -45,6 +45,8 @@ class Launch:
     turn: Turn | None = None
     """Wait for what other runs hold; None is refused instead."""
     cargo: Cargo = field(default_factory=Cargo)
+    before_queue: Callable[[], Coroutine[None, None, None]] | None = None
+    """Called before the start waits for its turn; if it raises, nobody waits."""
 
 
 def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnStart) -> Outcome:
@@ -54,6 +56,8 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
     async def start_and_follow(fleet: Fleet) -> Outcome:
         cargo = replace(what.cargo, record=pack(what.plan, what.archive.version, what.created_at))
         session = Session(what.plan, what.commands, cargo, fleet, watcher)
+        if what.turn is not None and what.before_queue is not None:
+            await session.unless_interrupted(what.before_queue())
         async with in_turn(what.turn, what.plan, fleet, watcher):
             prepared = await session.prepare(installer(what.plan, what.archive))
         await session.unless_interrupted(on_ready(prepared))

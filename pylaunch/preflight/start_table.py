@@ -151,6 +151,9 @@ START_TABLE: dict[str, Row] = {
 }
 """Id of a check → its part in a start."""
 
+FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
+"""Checks that may pass when another run ends: a start that waits for its turn does not refuse for them before."""
+
 REFUSALS: dict[str, str] = {
     "already-prepared": "",
     "cannot-fork": "limits.processes",
@@ -173,6 +176,11 @@ REFUSALS: dict[str, str] = {
     "workdir-missing": "storage.writable",
 }
 """Code of a refusal (`agent.wire.Reason`) → the check that finds the same; "" for what only a start finds."""
+
+
+def decides_before_queue(check: Check) -> bool:
+    """A start that would wait in the queue asks `check` before: nobody else's end mends what it finds."""
+    return at_start(check) is AtStart.ASKED and check.id not in FREED_BY_OTHERS
 
 
 def at_start(check: Check) -> AtStart:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
-from tests.starts.cluster import DirectoryCluster
+from tests.starts.cluster import DirectoryCluster, ended, says
 
 
 def environment(cluster: DirectoryCluster, node: str, numpy: str) -> None:
@@ -41,3 +42,26 @@ def test_a_start_refuses_the_libraries_that_check_calls_fail(
     in_spite = cluster.run("start", *job, "--skip", "world.libraries", "--", "train.py")
     assert in_spite.returncode == ExitCode.DONE, in_spite.stderr
     assert "warning: hosts differ: environment digest: " in in_spite.stderr
+
+
+def test_a_wrong_working_directory_does_not_wait_in_the_queue(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    cluster.inventory.write_text(cluster.inventory.read_text() + "devices=0\n")
+    gates = [tmp_path / f"gate{rank}" for rank in range(2)]
+    for gate in gates:
+        os.mkfifo(gate)
+    holder = cluster.start("--", "sh", "-c", f"cat {tmp_path}/gate$RANK")
+    says(holder, "started in ")
+    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--queue")
+    wrong = cluster.run(*words, "--workdir", "/no/such/directory", "--", "true")
+    assert wrong.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "FAIL  n[1-2]: working directory /no/such/directory does not exist  [storage.writable]" in wrong.stderr
+    assert "waiting for" not in wrong.stderr
+    right = cluster.begin(*words, "--workdir", "/", "--", "true")
+    says(right, "waiting for n[1-2]: device 0, run ")
+    for gate in gates:
+        gate.write_text("")
+    assert ended(holder).returncode == ExitCode.DONE
+    assert ended(right).returncode == ExitCode.DONE
