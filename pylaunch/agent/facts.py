@@ -39,14 +39,18 @@ def answer(
         "reports": partial(report_fact, sudo_password=sudo_password),
         **(also or {}),
     }
+    many: Dict[str, Callable[[List[Any]], List[Any]]] = {
+        **MANY,
+        "sshd": partial(sshd_facts, sudo_password=sudo_password),
+    }
     facts: Dict[str, Any] = {
         "hostname": os.uname().nodename,
         "capabilities": bounding_capabilities(),
         "distribution": distribution(),
     }
     for subject, asked in questions.items():
-        if subject in MANY:
-            facts[subject] = MANY[subject](asked) if asked else []
+        if subject in many:
+            facts[subject] = many[subject](asked) if asked else []
         else:
             facts[subject] = [tried(one[subject], each) for each in asked]
     return facts
@@ -135,13 +139,7 @@ def link_fact(path: str) -> str:
 def report_fact(path: str, sudo_password: Optional[str] = None) -> List[str]:
     """What a program of ours on this host says that differs. It may look at what only root sees."""
     os.stat(path)
-    words = ["/usr/bin/python3", "-IB", path, "show"]
-    if os.geteuid() != 0 and sudo_password is None:
-        words = ["sudo", "--non-interactive", *words]
-    elif os.geteuid() != 0:
-        # It goes in by stdin: what stands in argv or the environment, others can read.
-        words = ["sudo", "--stdin", "--prompt=", *words]
-    said = run(words, stdin="%s\n" % sudo_password if sudo_password is not None else "")
+    said = run_as_root(["/usr/bin/python3", "-IB", path, "show"], sudo_password)
     # The first time, sudo lectures before it obeys.
     report = next((line for line in said.splitlines() if line.startswith("{")), None)
     if report is None:
@@ -293,12 +291,17 @@ def is_locked(name: str, locks: str) -> bool:
     return any(re.match(re.escape(name) + r"-\d", line.strip()) for line in locks.splitlines())
 
 
-def sshd_facts(options: List[str]) -> List[Any]:
-    """What sshd's whole configuration comes to for a login from this host: option in lower case -> value."""
+def sshd_facts(options: List[str], sudo_password: Optional[str] = None) -> List[Any]:
+    """What sshd's whole configuration comes to for a login from this host: option in lower case -> value.
+
+    sshd reads its host keys first, which root alone may.
+    """
     try:
-        said = run([SSHD, "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"])
+        os.stat(SSHD)
+        words = [SSHD, "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22"]
+        said = run_as_root(words, sudo_password)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return [None if isinstance(error, FileNotFoundError) else {"unreadable": str(error)} for _ in options]
+        return [None if getattr(error, "filename", "") == SSHD else {"unreadable": str(error)} for _ in options]
     effective = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
     if "maxstartups" in effective:
         return [effective.get(option) for option in options]
@@ -312,6 +315,16 @@ def bounding_capabilities() -> int:
         if line.startswith("CapBnd:"):
             return int(line.split()[1], 16)
     return 0
+
+
+def run_as_root(words: List[str], sudo_password: Optional[str]) -> str:
+    """What a program prints that root runs: through sudo where we are somebody else, with its password or without."""
+    if os.geteuid() == 0:
+        return run(words)
+    if sudo_password is None:
+        return run(["sudo", "--non-interactive", *words])
+    # It goes in by stdin: what stands in argv or the environment, others can read.
+    return run(["sudo", "--stdin", "--prompt=", *words], stdin="%s\n" % sudo_password)
 
 
 def run(words: List[str], stdin: str = "") -> str:

@@ -13,7 +13,7 @@ from pylaunch.launch.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT
 from pylaunch.model.argv import Argv
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
-from pylaunch.transport import ssh
+from pylaunch.transport import forced_command, ssh
 from pylaunch.transport.process import Child, Completed, describe_exit, spawn
 
 PINGS = 3
@@ -35,6 +35,10 @@ class LinkError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+
+
+class NoAgentError(LinkError):
+    """The connection works, and what answers is not the agent."""
 
 
 class RunUnknownError(LinkError):
@@ -143,6 +147,11 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
             if hello.phase not in wire.PHASES:
                 raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
             return Link(host, child, hello, await _measure_clock(host, child))
+    except NoAgentError:
+        await child.end()
+        if (failure := await _not_obeyed(host, known_hosts)) is not None:
+            raise failure from None
+        raise
     except LinkError:
         await child.end()
         raise
@@ -155,6 +164,16 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)
         raise
+
+
+async def _not_obeyed(host: Host, known_hosts: str | None) -> LinkError | None:
+    """Why `host` does not run our commands, where that is why there is no agent."""
+    proof = forced_command.proof(host, known_hosts)
+    if proof is None:
+        return None
+    child = await spawn(proof.argv)
+    failure = forced_command.explain(host, proof, await child.leave(forced_command.TIMEOUT_S))
+    return None if failure is None else LinkError(failure.reason, failure.hint)
 
 
 async def _measure_clock(host: Host, child: Child) -> ClockOffset:
@@ -187,7 +206,7 @@ def why_ended(host: Host, ended: Completed) -> LinkError:
     if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
         return LinkError(failure.reason, failure.hint)
     if ended.returncode == PYTHON_ABSENT:
-        return LinkError(
+        return NoAgentError(
             f"no Python at {host.agent_python}",
             f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory",
         )
@@ -196,7 +215,7 @@ def why_ended(host: Host, ended: Completed) -> LinkError:
     if ended.returncode == ROOT_UNTRUSTED:
         return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
     last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
-    return LinkError(f"the agent ended with {describe_exit(ended.returncode)}: {last[0]}")
+    return NoAgentError(f"the agent ended with {describe_exit(ended.returncode)}: {last[0]}")
 
 
 def root_untrusted(host: Host) -> str:
@@ -208,7 +227,7 @@ def _decoded(host: Host, line: bytes) -> object:
     try:
         message: object = wire.decode(line)
     except wire.WireError as error:
-        raise LinkError(
+        raise NoAgentError(
             f"something on {host.name} writes into the connection: {error}",
             "make the login shell silent for non-interactive sessions (its rc files print)",
         ) from None

@@ -13,7 +13,7 @@ from typing import Any
 
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.transport import process, ssh
+from pylaunch.transport import forced_command, process, ssh
 from pylaunch.transport.process import Together
 
 CONCURRENT = 64
@@ -137,7 +137,23 @@ def _ask(
         if host.connection is Connection.LOCAL and error.message.startswith("program not found"):
             return NoPython(host.agent_python)
         return Unreachable(error.message, error.hint)
-    return interpret(host, ended)
+    answer = interpret(host, ended)
+    if isinstance(answer, Unreachable | NoPython) and ssh.failure_of(host, ended.returncode, ended.stderr) is None:
+        return _not_obeyed(asking, host, known_hosts) or answer
+    return answer
+
+
+def _not_obeyed(asking: Together, host: Host, known_hosts: str | None) -> Unreachable | None:
+    """Why `host` does not run our commands, where that is why the probe gave no answer."""
+    proof = forced_command.proof(host, known_hosts)
+    if proof is None:
+        return None
+    try:
+        ended = asking.run(proof.argv, stdin=b"", timeout_s=forced_command.TIMEOUT_S)
+    except PylaunchError:
+        return None
+    failure = forced_command.explain(host, proof, ended)
+    return None if failure is None else Unreachable(failure.reason, failure.hint)
 
 
 def interpret(host: Host, ended: process.Completed) -> Answered | Unreachable | NoPython:

@@ -53,5 +53,5 @@ def _modules(asked: Iterable[Mapping[str, Sequence[Any]]]) -> tuple[str, ...]:
 def _last_words(questions: Mapping[str, Sequence[Any]], sudo_password: str | None) -> str:
     also = [(subject, *reader) for subject, reader in _READERS.items() if questions.get(subject)]
     readers = ", ".join(f"{subject!r}: sys.modules['pylaunch.agent.{module}'].{name}" for subject, module, name in also)
-    password = sudo_password if questions.get("reports") else None
+    password = sudo_password if questions.get("reports") or questions.get("sshd") else None
     return f'sys.modules["pylaunch.agent.facts"].main({json.dumps(questions)!r}, {{{readers}}}, {password!r})'

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
 from pylaunch.model.hostset import alike, fold
-from pylaunch.probe.ask import Unreachable
+from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
 from pylaunch.provision.facts import Distribution
 from pylaunch.provision.state import RoleState
 from pylaunch.transport.runner import Failure
 
+_REINSTALL = (
+    "on {hosts}: apt-get install --reinstall python3-minimal, or dnf reinstall python3; or name another interpreter"
+    " in the inventory: ansible_python_interpreter="
+)
 _HINTS: tuple[tuple[str, str], ...] = (
     ("Missing sudo password", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
     ("a password is required", "ask for the password with pylaunch provision --ask-become-pass (-K)"),
@@ -20,6 +24,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("sudo: not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
     ("sudo: command not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
     ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
+    ("although package python3 is installed", _REINSTALL),
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
     ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
@@ -86,6 +91,16 @@ def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> Pyl
         f"{len(unreachable)} of {total} hosts cannot be reached: {fold(unreachable)}",
         evidence=[f"{hosts}  {reason}" for hosts, reason in alike(reasons)],
         hint=hints[0] if hints else None,
+    )
+
+
+def no_python_error(missing: Mapping[str, NoPython], total: int) -> ProvisionError:
+    """The error for hosts on which the playbook went well and the agent's interpreter is still not there."""
+    reasons = {host: (each.path,) for host, each in missing.items()}
+    return ProvisionError(
+        f"{len(missing)} of {total} hosts have no interpreter for the agent: {fold(missing)}",
+        evidence=[f"{hosts}  no interpreter at {path}" for hosts, path in alike(reasons)],
+        hint=f"correct pylaunch_agent_python or ansible_python_interpreter of {fold(missing)} in the inventory",
     )
 
 

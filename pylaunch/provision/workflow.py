@@ -79,9 +79,9 @@ class Survey:
         return {host: answer for host, answer in self.answers.items() if isinstance(answer, Unreachable)}
 
     @property
-    def without_python(self) -> tuple[str, ...]:
+    def without_python(self) -> dict[str, NoPython]:
         """Hosts that need an interpreter before anything else."""
-        return tuple(host for host, answer in self.answers.items() if isinstance(answer, NoPython))
+        return {host: answer for host, answer in self.answers.items() if isinstance(answer, NoPython)}
 
     @property
     def to_change(self) -> tuple[str, ...]:
@@ -109,7 +109,8 @@ class Convergence:
     @property
     def is_good(self) -> bool:
         """Every host that was changed is as it should be."""
-        return self.result.ok and not self.after.unreachable and not any(self.after.changes.values())
+        is_proven = not self.after.unreachable and not self.after.without_python
+        return self.result.ok and is_proven and not any(self.after.changes.values())
 
 
 def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = False) -> ProvisionRequest:

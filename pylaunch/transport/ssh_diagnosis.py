@@ -25,6 +25,7 @@ from pylaunch.transport.known_hosts import HostKey
 AT_ONCE = 32
 CONNECT_S = 4.0
 ANSWER_S = 8.0
+_ACCEPTED = re.compile(r"^(?:debug1: )?Authenticat(?:ed to|ion succeeded)", re.MULTILINE)
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+)$", re.MULTILINE)
 
 
@@ -114,6 +115,9 @@ def _offered(host: Host, project_known_hosts: str | None) -> Iterator[str]:
         return
     if asked.ok:
         yield "login: works now"
+        return
+    if _ACCEPTED.search(asked.stderr) is not None:
+        yield f"login: accepted, and the command `true` ended with {process.describe_exit(asked.returncode)}"
         return
     offered = _OFFERED.findall(asked.stderr)
     yield from (f"login: offered {key}, not accepted" for key in offered)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import getpass
 import hashlib
 import json
@@ -21,7 +23,9 @@ import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
+from pylaunch.launch.link import Agent, Call, LinkError, open_link
 from pylaunch.model.cluster import Cluster, Host, SshOptions
+from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.transport import process, ssh
 from pylaunch.transport.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
 from pylaunch.transport.runner import PlaybookRun, run_playbook
@@ -301,3 +305,53 @@ def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path
     assert keys_for(read_known_hosts(known_hosts(project)), "hidden.invalid") == (
         public_key("hidden.invalid", server.host_key),
     )
+
+
+@contextlib.contextmanager
+def forced(server: Server, command: str) -> Iterator[None]:
+    """The key of the user runs this command, whatever it is told to run."""
+    file = server.directory / "user_key.pub"
+    before = file.read_text()
+    file.write_text(f'command="{command}" {before}')
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+NOLOGIN = "echo This account is currently not available.; exit 1"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (NOLOGIN, "the account has no login shell: This account is currently not available"),
+        ("/bin/false", "the account does not run the command it is given: it printed nothing (exit code 1)"),
+        ("/bin/true", "the account does not run the command it is given: it printed nothing (exit code 0)"),
+        ("echo backups only", "the account does not run the command it is given: it printed 'backups only'"),
+        ("echo $SSH_ORIGINAL_COMMAND", "the account does not run the command it is given: it printed 'exec /bin/sh -c"),
+    ],
+)
+def test_an_account_that_does_not_run_our_commands_is_told_as_that_by_the_probe_and_by_a_start(
+    server: Server, project: Path, command: str, reason: str
+) -> None:
+    host = replace(server.host, agent_python=sys.executable)
+    cluster = Cluster((host,), known_hosts=trusted(server, known_hosts(project)))
+    with forced(server, command):
+        answer = ask(cluster, {"n1": b"print('{}')"})["n1"]
+        with pytest.raises(LinkError) as refused:
+            asyncio.run(open_link(host, cluster.known_hosts, Agent("0123"), Call("open", "7f3a9c01")))
+    assert isinstance(answer, Unreachable)
+    for said, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
+        assert f"login {host.ssh.user}@127.0.0.1: {reason}" in said
+        assert hint is not None
+        assert hint.startswith("log in as another user with ansible_user= of n1, or ")
+        assert "Python" not in hint
+
+
+def test_what_is_wrong_with_the_program_alone_is_not_blamed_on_the_account(server: Server, project: Path) -> None:
+    host = replace(server.host, agent_python="/bin/false")
+    cluster = Cluster((host,), known_hosts=trusted(server, known_hosts(project)))
+    answer = ask(cluster, {"n1": b""})["n1"]
+    assert isinstance(answer, Unreachable)
+    assert answer.reason.startswith("the probe failed (exit code 1)")

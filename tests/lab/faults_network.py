@@ -138,6 +138,17 @@ def _no_sshd(lab: Lab) -> AbstractContextManager[None]:
     )
 
 
+def _no_shell(lab: Lab) -> AbstractContextManager[None]:
+    shell = ("usermod", "--shell")
+    return anew(lab, done(lab["n2"], (*shell, "/usr/sbin/nologin", "root"), (*shell, "/bin/bash", "root")))
+
+
+def _forced_command(lab: Lab) -> AbstractContextManager[None]:
+    drop_in = "/etc/ssh/sshd_config.d/forced.conf"
+    make = f"echo 'ForceCommand echo backups only' > {drop_in}; systemctl restart ssh.service"
+    return anew(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; systemctl restart ssh.service")))
+
+
 _ENVIRONMENT = '{"variables": {"GLOO_SOCKET_IFNAME": "ib7"}}\n'
 
 FIXED = ("--port", str(PORT))
@@ -150,6 +161,8 @@ FAULTS: tuple[Case, ...] = (
         lambda lab: anew(lab, changed(lab["n2"], "/root/.ssh/authorized_keys", lambda text: "")),
         "reach.host", ("n2",),
     ),
+    Case("account without a login shell", _no_shell, "reach.host", ("n2",)),
+    Case("ForceCommand runs another command", _forced_command, "reach.host", ("n2",)),
     Case("host key changed", _other_host_key, "reach.host", ("n2",)),
     Case(
         "rc file prints",

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from tests.lab.faults_network import FAULTS
 
@@ -38,3 +39,30 @@ def test_the_steps_to_a_host_are_told_up_to_the_one_that_fails(lab: Lab, fault: 
     told = "\n".join(finding["evidence"])
     for step in steps:
         assert step.format(address=lab["n2"].address, key=lab.spec.paths.key) in told
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("account without a login shell", "the account has no login shell: This account is currently not available"),
+        (
+            "ForceCommand runs another command",
+            "the account does not run the command it is given: it printed 'backups only'",
+        ),
+    ],
+)
+def test_an_account_that_runs_no_command_of_ours_is_told_as_that_by_check_and_start(
+    lab: Lab, fault: str, told: str
+) -> None:
+    (case,) = [case for case in FAULTS if case.name == fault]
+    with case.inject(lab):
+        check = lab.pylaunch("check", "-i", str(lab.inventory), "--limit", "n2", "--only", "reach.host")
+        words = ("--limit", "n2", "--framework", "command", "--workdir", "/", "--", "true")
+        start = lab.pylaunch("start", "-i", str(lab.inventory), *words)
+    for ended in (check, start):
+        assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+        said = ended.stdout + ended.stderr
+        assert told in said
+        assert "log in as another user with ansible_user= of n2" in said
+        assert "rc files" not in said
+        assert "Python" not in said

@@ -226,6 +226,11 @@ def test_a_node_without_python_is_named_with_what_to_do(fresh_lab: Callable[...,
     assert run.returncode == ExitCode.CLUSTER_NOT_READY
     assert "n2: no Python at /usr/bin/python3" in run.stderr
     assert "pylaunch provision" in run.stderr
+    # The package is installed, so that installing it again changes nothing.
+    provision = lab.pylaunch("provision", "-i", str(lab.inventory), "--limit", "n2", timeout_s=300)
+    assert provision.returncode == ExitCode.PROVISION_FAILED, provision.stderr
+    assert "no interpreter at /usr/bin/python3, although package python3 is installed" in provision.stderr
+    assert "hint: on n2: apt-get install --reinstall python3-minimal" in provision.stderr
 
 
 def test_a_host_key_that_nobody_trusts_is_refused_with_the_command_that_asks(lab: Lab, tmp_path: Path) -> None:

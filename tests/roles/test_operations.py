@@ -118,6 +118,7 @@ def test_a_user_with_sudo_is_as_good_as_root(lab: Lab, tmp_path: Path) -> None:
     lab["n1"].run("rm", "/etc/sysctl.d/90-pylaunch.conf")
     repaired = provision(lab, inventory=as_ml)
     assert repaired.ok, repaired.stderr
+    assert "was not looked at" not in repaired.stderr
     assert lab["n1"].run("stat", "-c", "%U %a", "/etc/sysctl.d/90-pylaunch.conf").stdout == "root 644\n"
     verified = lab.pylaunch("verify", "-i", str(as_ml))
     assert verified.returncode == ExitCode.DONE, verified.stdout

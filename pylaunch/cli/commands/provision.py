@@ -25,7 +25,7 @@ from pylaunch.provision.environment import previous_environment, swap_with_previ
 from pylaunch.provision.progress import Follower
 from pylaunch.provision.reset import Reset, reset
 from pylaunch.provision.variables import lint_variables
-from pylaunch.provision.verdict import failure_error, remaining_error, unreachable_error
+from pylaunch.provision.verdict import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.provision.workflow import Convergence, ProvisionRequest, Survey, converge_in_batches, survey
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
@@ -227,7 +227,7 @@ def _show_plan(found: Survey, differences: Mapping[str, Sequence[FileDifference]
         for host, changes in found.changes.items()
     }
     rows = [(hosts, change.role, change.subject, change.difference) for hosts, change in alike(counted)]
-    rows += [(host, "", "python", "not installed") for host in found.without_python]
+    rows += [(host, "", "python", f"no interpreter at {each.path}") for host, each in found.without_python.items()]
     if rows:
         console.table(("hosts", "role", "what", "difference"), rows)
     elif found.changes:
@@ -243,6 +243,8 @@ def _raise_what_went_wrong(found: Survey, done: Convergence | None, *, total: in
             raise failure_error(done.result.failures, total)
         if any(done.after.changes.values()):
             raise remaining_error(done.after.changes)
+        if done.after.without_python:
+            raise no_python_error(done.after.without_python, total)
         unreachable |= done.after.unreachable
     if unreachable:
         raise unreachable_error(unreachable, total)

@@ -19,6 +19,13 @@ _CREDENTIALS = re.compile(r"://([^/@\s]+)@")
 
 NETWORK_TYPES = ("nfs", "nfs4", "lustre", "ceph", "gpfs", "beegfs", "fuse.glusterfs", "cifs", "smb3", "wekafs")
 
+_ONE_USER = "log in as one user everywhere: ansible_user= in the inventory"
+_ONE_NUMBER = (
+    "as root on {hosts}: usermod --uid N USER; groupmod --gid N GROUP; then chown the files of the old numbers outside "
+    "its home"
+)
+_ONE_GROUPS = "as root on {hosts}, for each group that is missing: usermod --append --groups GROUP USER"
+
 
 def _variables(survey: Survey) -> Iterable[Finding]:
     found = survey.measured("login.variables")
@@ -46,11 +53,16 @@ def _identity(survey: Survey) -> Iterable[Finding]:
     shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
     # Numbers are what a shared file system goes by: with other numbers, files of the same user are somebody else's.
     severity = Severity.FAIL if shared else Severity.WARN
-    numbers = {host: f"{each['user']} {each['uid']}:{each['gid']}" for host, each in found.items()}
-    rule = Rule("login.identity", severity, "user and group numbers", "usermod --uid, groupmod --gid on {hosts}")
-    yield from odd_ones(rule, numbers)
-    groups = {host: ", ".join(each["groups"]) for host, each in found.items()}
-    yield from odd_ones(Rule("login.identity", Severity.WARN, "groups", "usermod --groups on {hosts}"), groups)
+    users = {host: str(each["user"]) for host, each in found.items()}
+    if len(set(users.values())) > 1:
+        # Their numbers and groups differ by nature, and root's are never to be changed.
+        yield from odd_ones(Rule("login.identity", severity, "login user", _ONE_USER), users)
+    for user in dict.fromkeys(users.values()):
+        same = {host: found[host] for host in found if users[host] == user}
+        numbers = {host: f"{user} {each['uid']}:{each['gid']}" for host, each in same.items()}
+        yield from odd_ones(Rule("login.identity", severity, "user and group numbers", _ONE_NUMBER), numbers)
+        groups = {host: ", ".join(each["groups"]) for host, each in same.items()}
+        yield from odd_ones(Rule("login.identity", Severity.WARN, "groups", _ONE_GROUPS), groups)
     homes = {host: "shared" if host in shared else "local" for host in found}
     rule = Rule("login.identity", Severity.WARN, "home directory", "findmnt --target ~ on {hosts}: is it not mounted?")
     yield from odd_ones(rule, homes)

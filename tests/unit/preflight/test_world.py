@@ -88,6 +88,20 @@ def test_a_user_with_another_number_cannot_use_a_shared_home() -> None:
     assert finding.severity is Severity.FAIL
 
 
+def test_hosts_with_other_login_users_are_told_to_log_in_as_one_and_nobody_is_renumbered() -> None:
+    root = identity(user="root", uid=0, gid=0, groups=["root(0)"])
+    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=root), WANTED)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
+    assert finding.text == "login user: root, expected ml as on n[1,3]"
+    assert "ansible_user=" in finding.fix
+    assert "usermod" not in finding.fix
+
+
+def test_a_group_that_is_missing_is_added_and_the_others_are_kept() -> None:
+    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=identity(groups=["ml(1000)"])), WANTED)
+    assert "usermod --append --groups" in finding.fix
+
+
 def test_a_home_that_is_not_mounted_on_one_host_is_found() -> None:
     shared = identity(home_type="nfs4")
     (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity()), WANTED)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from pylaunch.errors import ExitCode
-from pylaunch.probe.ask import Unreachable
+from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
-from pylaunch.provision.verdict import failure_error, remaining_error, unreachable_error
+from pylaunch.provision.verdict import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.transport.runner import Failure
 
 
@@ -28,6 +28,16 @@ def test_a_sudo_that_wants_a_password_is_answered_with_the_flag_to_use() -> None
 def test_a_host_without_sudo_is_named_in_the_hint() -> None:
     error = failure_error([failure("n1", "ok"), failure("n2", "/bin/sh: 1: sudo: not found")], total=2)
     assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
+
+
+def test_an_interpreter_that_was_moved_away_is_told_with_the_reinstallation() -> None:
+    said = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
+    hint = failure_error([failure("n1", f"non-zero return code\n{said}")], total=2).hint
+    assert hint is not None
+    assert hint.startswith("on n1: apt-get install --reinstall python3-minimal")
+    error = no_python_error({"n1": NoPython("/opt/bin/python3"), "n3": NoPython("/opt/bin/python3")}, total=3)
+    assert error.message == "2 of 3 hosts have no interpreter for the agent: n[1,3]"
+    assert error.evidence == ("n[1,3]  no interpreter at /opt/bin/python3",)
 
 
 def test_unreachable_hosts_are_all_named_with_their_reasons_each_told_once() -> None:
