@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import signal
 import sys
 import tempfile
@@ -260,9 +261,14 @@ def failure_message(result: Mapping[str, Any]) -> str:
 def _item_message(result: Mapping[str, Any]) -> str:
     message = str(result.get("msg", "")).strip()
     written = (result.get(key) for key in ("stderr", "module_stderr", "stdout", "module_stdout"))
-    said = next((str(text) for text in written if text), "")
-    extra = [line for line in said.strip().splitlines() if line.strip() and line.strip() not in message]
+    told = ([line for line in str(text).splitlines() if _tells(line)] for text in written if text)
+    extra = [line for line in next((lines for lines in told if lines), []) if line.strip() not in message]
     return "\n".join([*([message] if message else []), *extra[-10:]]) or "the task failed without a word"
+
+
+def _tells(line: str) -> bool:
+    """Not so for what ssh itself prints when a task of `raw`, which has a terminal there, ends."""
+    return bool(line.strip()) and not re.match(r"(Shared c|C)onnection to \S+ closed\.", line.strip())
 
 
 def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:

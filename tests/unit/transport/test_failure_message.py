@@ -1,0 +1,22 @@
+"""What a failed task said, out of Ansible's result."""
+
+from __future__ import annotations
+
+from pylaunch.transport.runner import failure_message
+
+
+def test_what_ssh_prints_at_the_end_of_a_raw_task_does_not_hide_what_the_task_printed() -> None:
+    result = {
+        "msg": "non-zero return code",
+        "stderr": "Shared connection to 10.0.0.1 closed.\r\n",
+        "stdout": "python3 is already the newest version\r\nno interpreter at /usr/bin/python3\r\n",
+    }
+    assert failure_message(result).splitlines() == [
+        "non-zero return code",
+        "python3 is already the newest version",
+        "no interpreter at /usr/bin/python3",
+    ]
+
+
+def test_a_task_that_only_complained_is_told_by_its_complaint() -> None:
+    assert failure_message({"msg": "failed", "stderr": "E: no room\n", "stdout": "Reading…\n"}) == "failed\nE: no room"
