@@ -123,6 +123,7 @@ class Holdings:
                 yield f"port {self.port} is still held by {listener}"
 
 
+OTHER_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
 OTHER_PORT = "choose another port with --port"
 OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"
 
@@ -171,7 +172,11 @@ def problems(task: wire.NodeTask, directory: RunDirectory) -> list[wire.Reason]:
 def _workdir(task: wire.NodeTask) -> Iterator[wire.Reason]:
     if not os.path.isdir(task.workdir):
         found = "is not a directory" if os.path.lexists(task.workdir) else "does not exist"
-        yield wire.Reason("workdir-missing", f"working directory {task.workdir} {found}", "choose one with --workdir")
+        yield wire.Reason(
+            "workdir-missing",
+            f"working directory {task.workdir} {found}",
+            "take the code along with --sync ., or choose a directory that every node has: --workdir DIR",
+        )
     elif not os.access(task.workdir, os.R_OK | os.X_OK):
         yield wire.Reason("workdir-closed", f"working directory {task.workdir} may not be entered", "")
 

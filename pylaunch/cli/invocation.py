@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
@@ -17,6 +18,9 @@ class Invocation:
     verb: str = ""
     inventory: Argv = ()
     """The words that named the inventory, as they were typed: ("-i", "../cluster.ini"); none without them."""
+
+    source: Path | None = None
+    """The inventory that those words mean."""
 
     as_json: bool = False
     document: Mapping[str, object] | None = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from pylaunch.cli import console
+from pylaunch.cli import console, hints
+from pylaunch.cli.invocation import Invocation, current
 from pylaunch.cli.listing import duration
 from pylaunch.cli.sanitise import Pieces
 from pylaunch.model.hostset import fold
@@ -83,7 +85,7 @@ class Live:
 def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) -> None:
     """The end of a run, in the words a person needs: what, where, why, what is left, and what to type next."""
     failure = outcome.first_failure
-    hints = []
+    next_steps = []
     if outcome.status is Status.DONE:
         hosts = fold(node.host.name for node in plan.nodes)
         took = "" if ran_s is None else f" in {duration(ran_s)}"
@@ -95,7 +97,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
         console.quote(failure.last_lines[-LAST_LINES:])
         whose = "--launcher" if failure.rank is None else f"--rank {failure.rank}"
-        hints.append(f"pylaunch logs {plan.attempt} {whose}")
+        next_steps.append(f"pylaunch logs {plan.attempt} {whose}")
     elif outcome.status is Status.FAILED:
         console.say(f"error: run {plan.run}: {outcome.reason}")
     else:
@@ -103,12 +105,20 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         for line in outcome.evidence:
             console.say(f"  {line}")
         if outcome.hint:
-            hints.append(outcome.hint)
+            next_steps.append(hints.completed(outcome.hint, _as_started(plan)))
     show_proof(plan, outcome)
     if outcome.unproven:
-        hints.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
-    if hints:
-        console.say("\nhint: " + "\n      ".join(hints))
+        next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
+    if next_steps:
+        hints.say(*next_steps)
+
+
+def _as_started(plan: RunPlan) -> Invocation:
+    """How a hint about this run names its inventory: as this command line does, else as the run was started."""
+    given = current()
+    if given.inventory or not plan.sources:
+        return given
+    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
 
 
 def show_proof(plan: RunPlan, outcome: Outcome) -> None:

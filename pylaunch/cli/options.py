@@ -60,6 +60,7 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
             value = Path(host_list(hosts))
         except ValueError as error:
             raise UsageError(f"-H {hosts}: {error}", hint="-H gpu01,gpu02 or -H 'gpu[01-02]'") from None
+    invocation.current().source = value
     if value is not None and is_host_list(value) and not context.resilient_parsing:
         _say_what_to_write_down(value)
     return value

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pylaunch import __version__
-from pylaunch.cli import console, document, run_data, sync
+from pylaunch.cli import console, document, hints, run_data, sync
 from pylaunch.cli.at_start import ChecksAtStart
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.collecting import collect
@@ -136,7 +136,7 @@ def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: For
     except ClusterNotReadyError as error:
         if isinstance(error, InterruptedBeforeReleaseError) or (plan.restart == 0 and not _may_be_mended(plan, error)):
             raise
-        console.say(error.render())
+        console.say(hints.completed(error.render()))
         refused = error.reasons if isinstance(error, NodesRefusedError) else {}
         return Attempt(hosts, _refusal(error), 0.0, refused)
     recorder.finish(ended)
@@ -185,7 +185,7 @@ def _judging(plan: RunPlan, recorder: runs.Recorder, checks: ChecksAtStart, carg
         found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
         recorder.attest(Attestation(now, __version__, found))
         for line in judge(plan.cluster, prepared.essentials, judged_elsewhere=checks.judged):
-            console.say(line)
+            console.say(hints.completed(line))
         await checks.conclude(prepared)
         if cargo.tree is not None:
             sync.warn_of_changes(cargo.tree)

@@ -21,6 +21,7 @@ from pylaunch.launch.slowness import slow_nodes
 from pylaunch.launch.task import node_task
 from pylaunch.launch.tree import Tree
 from pylaunch.launch.watcher import Watcher
+from pylaunch.model import host_hints
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
@@ -108,7 +109,7 @@ class Session:
         self._fleet = fleet
         self._watcher = watcher
         self._reasons: dict[str, tuple[str, ...]] = {}
-        self._hints: list[str] = []
+        self._hints: dict[str, list[str]] = {}
         self._taken = 0
         self._phases: dict[str, float] = {}
         self._ports: dict[str, int] = {}
@@ -296,8 +297,8 @@ class Session:
 
     def _refuse(self, host: str, reason: str, hint: str | None) -> None:
         self._reasons[host] = (*self._reasons.get(host, ()), reason)
-        if hint is not None and hint not in self._hints:
-            self._hints.append(hint)
+        if hint is not None:
+            self._hints.setdefault(host, []).append(hint)
         self._tell(EventKind.REFUSED, host, reason)
 
     def _not_ready(self) -> ClusterNotReadyError:
@@ -311,7 +312,7 @@ class Session:
             f"{len(self._reasons)} of {len(self._tasks)} hosts cannot take part, so no rank was started",
             self._reasons,
             evidence=evidence,
-            hint="\n      ".join(self._hints) or None,
+            hint="\n      ".join(host_hints.folded(self._hints)) or None,
         )
 
     def _tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
+from pylaunch.model import host_hints
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
@@ -85,12 +86,12 @@ def _hint(failures: Sequence[Failure]) -> str:
 
 def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> PylaunchError:
     """The error for hosts that could not be asked."""
-    hints = [each.hint for each in unreachable.values() if each.hint is not None]
+    hints = host_hints.folded({host: (each.hint,) for host, each in unreachable.items() if each.hint is not None})
     reasons = {host: (each.reason,) for host, each in unreachable.items()}
     return ClusterNotReadyError(
         f"{len(unreachable)} of {total} hosts cannot be reached: {fold(unreachable)}",
         evidence=[f"{hosts}  {reason}" for hosts, reason in alike(reasons)],
-        hint=hints[0] if hints else None,
+        hint="\n      ".join(hints) or None,
     )
 
 

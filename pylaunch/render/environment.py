@@ -57,13 +57,17 @@ def interpreter(plan: RunPlan, node: NodePlan) -> str:
     return plan.job.python or node.host.rank_python
 
 
+MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
+_OTHER = "--python names another interpreter"
+
+
 def interpreter_need(plan: RunPlan, node: NodePlan) -> Need:
     """The interpreter, and where one comes from."""
     provisioned = plan.job.python is None and node.host.python is None
-    hint = "pylaunch provision makes it; --python uses another" if provisioned else "--python names another interpreter"
+    hint = f"{MAKES_ENVIRONMENT} installs it; --python uses another" if provisioned else _OTHER
     return Need(interpreter(plan, node), hint)
 
 
 def script_need(path: str) -> Need:
     """What the user wants to run."""
-    return Need(path, "start from a directory that every node has (--workdir), or copy the file there")
+    return Need(path, "take the code along with --sync ., or start from a directory that every node has: --workdir DIR")

@@ -28,6 +28,11 @@ def project_directory(inventory: Path) -> Path:
     return inventory.absolute().parent / ".pylaunch"
 
 
+def project_environment(inventory: Path) -> Path:
+    """The Python environment that is locked for this project: its lock, its archive and its manifest."""
+    return project_directory(inventory) / "environment"
+
+
 def project_known_hosts(inventory: Path) -> Path:
     """The host keys `pylaunch trust` and `pylaunch lab` accepted for this project."""
     return project_directory(inventory) / "known_hosts"

@@ -104,7 +104,10 @@ def test_a_script_that_is_not_on_the_nodes_is_named(lab: Lab) -> None:
 def test_a_missing_environment_is_told_with_what_makes_it(lab: Lab) -> None:
     run = lab.pylaunch("start", "-i", str(lab.inventory), "--workdir", "/etc", "--", "passwd.py")
     assert "/opt/pylaunch/current/bin/python does not exist" in run.stderr
-    assert "pylaunch provision makes it; --python uses another" in run.stderr
+    named = f"-i {lab.inventory}"
+    first, then = f"pylaunch env lock {named} requirements.txt", f"pylaunch provision {named} --roles python_env"
+    assert f"{first} && {then} installs it; --python uses another" in run.stderr
+    assert "--sync ." in run.stderr
 
 
 def test_ctrl_c_stops_the_run_and_proves_that_nothing_is_left(lab: Lab, tmp_path: Path) -> None:
@@ -196,7 +199,7 @@ def test_a_second_start_on_leased_devices_is_refused_with_the_run_that_has_them(
     with starting(lab, tmp_path, *devices) as started:
         started.says("| up", times=6)
         second = lab.pylaunch("start", "-i", str(inventory), *COMMAND, "--port", "29700", "--", "true")
-        run = newest(lab)
+        run = str(listed(lab)[0]["run"])
         assert second.returncode == ExitCode.CLUSTER_NOT_READY
         assert f"n[1-3]: device 0 is leased to run {run}" in second.stderr
         assert f"pylaunch stop {run}" in second.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, looking, options
+from pylaunch.cli import console, document, hints, looking, options
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.attestation import Attestation
@@ -77,7 +77,7 @@ def _show(made: Attestation) -> None:
     rows = alike({name: (host.digest,) for name, host in made.hosts.items()})
     console.table(("hosts", "digest"), rows)
     if len(rows) > 1:
-        console.say("hosts with different digests are not the same; what differs: pylaunch drift")
+        console.say(hints.completed("hosts with different digests are not the same; what differs: pylaunch drift"))
 
 
 def _verify(found: Survey, before: Attestation, file: Path | None, *, as_json: bool) -> None:

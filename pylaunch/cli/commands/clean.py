@@ -10,10 +10,11 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options
+from pylaunch.cli import console, document, hints, options
 from pylaunch.cli.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
@@ -115,7 +116,8 @@ def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], 
     for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
         console.say(f"{hosts}: not known to be clean: {reason}")
     if unclean and not dry_run:
-        console.say(f"{fold(unclean)}: not clean\n\nhint: pylaunch clean --stale kill --limit {fold(unclean)}")
+        console.say(f"{fold(unclean)}: not clean")
+        hints.say(pylaunch("clean", "--stale", "kill", "--limit", fold(unclean)))
     return ExitCode.CLUSTER_NOT_READY if unreachable or (unclean and not dry_run) else ExitCode.DONE
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, options, variables
+from pylaunch.cli import console, document, hints, options, variables
 from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -147,8 +147,7 @@ def _say_what_is_left_out(found: Survey, cluster: Cluster) -> None:
             console.say(f"{hosts}: without {', '.join(roles)} (the inventory sets pylaunch_unprivileged)")
     wanted = [state for states in found.desired.hosts.values() for state in states if state.role == "python_env"]
     if wanted and not any(state.environments for state in wanted):
-        inventory = cluster.sources[0]
-        console.say(f"python_env: no environment yet; make one: pylaunch env lock requirements.txt -i {inventory}")
+        console.say(hints.completed("python_env: no environment yet; make one: pylaunch env lock requirements.txt"))
 
 
 def _converge(request: ProvisionRequest, found: Survey, serial: str | None) -> Convergence:

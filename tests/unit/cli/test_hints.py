@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import click
 import pytest
@@ -32,6 +33,26 @@ GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
 )
 def test_a_command_names_the_inventory_that_was_given(hint: str, shown: str) -> None:
     assert completed(hint, GIVEN) == shown
+
+
+def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
+    text = "pylaunch trust --replace --limit n[1-3,7],x; or wait for n[1-2]"
+
+    assert completed(text, Invocation()) == "pylaunch trust --replace --limit 'n[1-3,7],x'; or wait for n[1-2]"
+
+
+def test_what_was_never_locked_is_locked_first(tmp_path: Path) -> None:
+    given = Invocation(inventory=("-i", "a.ini"), source=tmp_path / "a.ini")
+    hint = "pylaunch provision --roles python_env --limit n1"
+
+    assert completed(hint, given) == (
+        "pylaunch env lock -i a.ini requirements.txt && pylaunch provision -i a.ini --roles python_env --limit n1"
+    )
+
+    (tmp_path / ".pylaunch" / "environment").mkdir(parents=True)
+    (tmp_path / ".pylaunch" / "environment" / "manifest.json").touch()
+
+    assert completed(hint, given) == "pylaunch provision -i a.ini --roles python_env --limit n1"
 
 
 def test_without_an_inventory_given_none_is_named() -> None:
