@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pwd
 import shutil
 import signal
 import sys
-from dataclasses import dataclass
-from typing import Any, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import processes, rank_files, spawn, testimony, wire
 from pylaunch.agent.connection import Lines
@@ -17,6 +18,7 @@ from pylaunch.agent.layout import NodeRoot, RunDirectory
 from pylaunch.agent.masking import Mask
 from pylaunch.agent.shim import SOCKET
 from pylaunch.agent.tail import last_lines
+from pylaunch.agent.untrusted_json import parse_object
 
 LAUNCHER = "launcher"
 
@@ -90,6 +92,19 @@ def runtime_path(env: dict[str, str]) -> str:
 def name_of(rank: int | None) -> str:
     """How a rank, or the launcher (None), is spoken of."""
     return LAUNCHER if rank is None else f"rank {rank}"
+
+
+MOST_PROCESSES = 1 << 22
+"""The largest process id of Linux (proc(5), pid_max)."""
+
+N = TypeVar("N", int, float)
+
+
+def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:
+    """`value`, if it is a number within these bounds. Raises ValueError."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(value)
+    return value
 
 
 class Shim(Lines):
@@ -200,7 +215,7 @@ class Crew:
         Raises WireError when it says anything else.
         """
         try:
-            return self._admit(shim, json.loads(line), refusal)
+            return self._admit(shim, parse_object(line, wire.MAX_LINE), refusal)
         except (ValueError, KeyError, TypeError):
             raise wire.WireError(f"no shim says {line[:200]!r}") from None
 
@@ -209,13 +224,17 @@ class Crew:
             shim.put(json.dumps(self._answer(shim, body["local_rank"], refusal)).encode() + b"\n")
             return None
         if "started" in body:
-            self._ranks[body["started"]] = shim.rank
+            pid = _number(body["started"], 2, MOST_PROCESSES)
+            self._ranks[pid] = shim.rank
             self._shims[shim.rank] = shim
-            return Started(shim.rank, body["started"], body["time"])
+            return Started(shim.rank, pid, _number(body["time"]))
+        how = Ended(
+            shim.rank, 0, _number(body["ended"], 0, 0xFFFF), _number(body["time"]), was_told=body["told"] is True
+        )
         self._shims.pop(shim.rank, None)
         pid = next((pid for pid, rank in self._ranks.items() if rank == shim.rank), 0)
         self._ranks.pop(pid, None)
-        return Ended(shim.rank, pid, body["ended"], body["time"], was_told=body["told"])
+        return replace(how, pid=pid)
 
     def _answer(self, shim: Shim, local_rank: int, refusal: str | None) -> dict[str, object]:
         mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)

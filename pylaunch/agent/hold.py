@@ -17,7 +17,20 @@ import time
 from typing import List
 
 from pylaunch.agent import leases
-from pylaunch.agent.layout import NodeRoot, default_root
+from pylaunch.agent.layout import AgentError, NodeRoot, default_root
+from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
+
+LONGEST_ORDER = 1 << 16
+
+
+def _devices(order: bytes) -> List[int]:
+    try:
+        devices = parse_object(order, LONGEST_ORDER).get("devices")
+    except UntrustedJsonError as error:
+        raise AgentError(f"expected the devices to hold: {error}") from None
+    if not isinstance(devices, list) or not all(isinstance(each, int) for each in devices):
+        raise AgentError("expected the devices to hold")
+    return devices
 
 
 def serve(root: NodeRoot, run: str) -> int:
@@ -25,7 +38,7 @@ def serve(root: NodeRoot, run: str) -> int:
     order = sys.stdin.buffer.readline()
     if not order:
         return 0
-    devices = sorted(set(json.loads(order)["devices"]))
+    devices = sorted(set(_devices(order)))
     since = time.time()
     held: List[socket.socket] = []
     taken: List[str] = []

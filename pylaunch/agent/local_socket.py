@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
+from typing import Optional
+
+_UCRED = struct.Struct("iII")
 
 
 def listen(path: str) -> socket.socket:
@@ -15,7 +19,21 @@ def listen(path: str) -> socket.socket:
         listener.bind(short)
         os.chmod(path, 0o600)
         listener.listen(64)
+        listener.setblocking(False)
         return listener
+
+
+def accept(listener: socket.socket) -> Optional[socket.socket]:
+    """The next connection of a process of our user or of root; None for one of anybody else, or when there is none."""
+    try:
+        connected, _ = listener.accept()
+    except OSError:
+        return None
+    _, uid, _ = _UCRED.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    if uid in (0, os.getuid()):
+        return connected
+    connected.close()
+    return None
 
 
 def connect(path: str, timeout_s: float | None = None) -> socket.socket:

@@ -43,7 +43,7 @@ def look_up(addresses: Dict[str, str]) -> Dict[str, Tuple[socket.AddressFamily, 
         flags = 0 if time.monotonic() < until else socket.AI_NUMERICHOST
         try:
             family, _, _, _, place = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM, flags=flags)[0]
-        except OSError:
+        except (OSError, UnicodeError):  # The latter for a name that is no domain name at all.
             continue
         found[name] = (family, str(place[0]))
     return found

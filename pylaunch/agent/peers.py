@@ -218,7 +218,10 @@ class Peers:
     def _connect(self, peer: Peer) -> bool:
         if sum(each.link is not None for each in self._peers.values()) >= OUTGOING:
             return False
-        connecting = socket.socket(peer.family, socket.SOCK_STREAM)
+        try:
+            connecting = socket.socket(peer.family, socket.SOCK_STREAM)
+        except OSError:  # No descriptor is left: tried again at the next word.
+            return False
         connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         peer.link = Lines(connecting, seal.LONGEST)
         connecting.connect_ex(peer.address)  # How it went shows when it can be read or written.

@@ -26,7 +26,8 @@ POLL_S = 0.02
 def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
     """Talk to the supervisor of `run`, which is started if there is none. Raises AgentError for one that is over."""
     directory = root.run(run)
-    os.makedirs(directory.logs, mode=0o700, exist_ok=True)
+    for made in (directory.path, directory.logs):
+        os.makedirs(made, mode=0o700, exist_ok=True)
     for _ in range(int(STARTING_S / POLL_S)):
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")

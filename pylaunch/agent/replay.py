@@ -8,7 +8,7 @@ import re
 import sys
 import time
 
-from pylaunch.agent import clean, record, stop_request, times, wire
+from pylaunch.agent import clean, orders, record, stop_request, times, wire
 from pylaunch.agent.layout import SOCKETS, RunDirectory
 from pylaunch.agent.supervisor import hello
 from pylaunch.agent.tail import Follower, last_lines
@@ -24,7 +24,7 @@ def replay(directory: RunDirectory, version: str) -> int:
         line = sys.stdin.buffer.readline(wire.MAX_LINE)
         if not line:
             return 0
-        message = wire.decode(line)
+        message = orders.checked(wire.decode(line))
         if isinstance(message, wire.Ping):
             _say(wire.Pong(message.serial, time.time()))
         elif isinstance(message, wire.Stop):

@@ -29,6 +29,9 @@ from pylaunch.agent.tail import last_lines
 from pylaunch.agent.times import Times
 
 RELEASE_AHEAD_S = 5.0
+SHIMS_PER_RANK = 8
+"""Connections at a time: a launcher may start a rank again before its last one has gone."""
+
 LEFTOVER_GRACE_S = 2.0
 
 
@@ -167,7 +170,13 @@ class Run:
             self._finish("finished", "")
 
     def _accept(self, listener: socket.socket) -> None:
-        shim = Shim(listener.accept()[0])
+        connected = local_socket.accept(listener)
+        if connected is None:
+            return
+        shim = Shim(connected)
+        if len(self._shims) >= SHIMS_PER_RANK * (1 + len(self.task.ranks)):
+            shim.close()
+            return
         self._shims.append(shim)
         self._loop.watch(shim.socket, partial(self._hear, shim))
 

@@ -14,11 +14,13 @@ import json
 from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
 
 LONGEST = 8192
 """Bytes in a line; reasons are cut to fit."""
 
 LONGEST_REASON = 1000
+LONGEST_GRACE_S = 1e9
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,13 @@ def unseal(key: bytes, line: bytes) -> Word:
     mac, _, body = line.partition(b" ")
     if not hmac.compare_digest(mac, _mac(key, body)):
         raise wire.WireError("a line that no agent of this run has sealed")
-    return wire.from_fields(Word, json.loads(body))
+    try:
+        word = wire.from_fields(Word, parse_object(body, LONGEST))
+    except UntrustedJsonError as error:
+        raise wire.WireError(f"expected a word: {error}") from None
+    if word.serial < 0 or word.answers < 0 or not 0 <= word.grace_s <= LONGEST_GRACE_S:
+        raise wire.WireError("a word with a number out of bounds")
+    return dataclasses.replace(word, stop=word.stop[:LONGEST_REASON])
 
 
 def _mac(key: bytes, body: bytes) -> bytes:

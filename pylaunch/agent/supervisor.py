@@ -12,7 +12,7 @@ import signal
 import socket
 import time
 
-from pylaunch.agent import seal, spawn, stop_request, testimony, usage, wire
+from pylaunch.agent import local_socket, orders, seal, spawn, stop_request, testimony, usage, wire
 from pylaunch.agent.connection import Controller
 from pylaunch.agent.essentials import essentials, installed_libraries
 from pylaunch.agent.layout import SOCKETS, NodeRoot, RunDirectory
@@ -25,6 +25,7 @@ from pylaunch.agent.vigil import Vigil
 UNRELEASED_S = 600.0
 """How long a supervisor waits for Prepare and Release."""
 
+MOST_CONTROLLERS = 100
 FOLLOW_POLL_S = 0.05
 CONTROLLER = "controller"
 LOOK_S = 1.0
@@ -191,7 +192,12 @@ class Supervisor:
     # Controllers
 
     def _accept(self, listener: socket.socket) -> None:
-        controller = Controller(listener.accept()[0])
+        connected = local_socket.accept(listener)
+        if connected is None or len(self._controllers) >= MOST_CONTROLLERS:
+            if connected is not None:
+                connected.close()
+            return
+        controller = Controller(connected)
         self._controllers.append(controller)
         self._loop.watch(controller.socket, lambda: self._hear(controller))
         running = sorted(self._run.life.running) if self._run is not None else []
@@ -200,7 +206,7 @@ class Supervisor:
     def _hear(self, controller: Controller) -> None:
         try:
             for line in controller.receive():
-                self._on_message(controller, wire.decode(line))
+                self._on_message(controller, orders.checked(wire.decode(line)))
         except wire.WireError as error:
             controller.say(wire.Failed(str(error)))
             controller.flush()

@@ -87,7 +87,10 @@ class Caller:
         return frozenset(range(1, self._world_size)) - frozenset(self._present)
 
     def _accept(self, listener: socket.socket) -> None:
-        connection = listener.accept()[0]
+        try:
+            connection = listener.accept()[0]
+        except OSError:
+            return
         connection.settimeout(PATIENCE_WITH_A_PEER_S)
         self._selector.register(connection, selectors.EVENT_READ, _Line(connection))
 
@@ -109,7 +112,7 @@ class Caller:
         try:
             body = json.loads(text)
             rank = body["rank"] if body["run"] == self._run else None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return None
         return rank if isinstance(rank, int) and 0 < rank < self._world_size else None
 
@@ -191,7 +194,7 @@ class Called:
 def _missing_in(text: bytes) -> FrozenSet[int]:
     try:
         return frozenset(int(rank) for rank in json.loads(text)["missing"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return frozenset({0})
 
 

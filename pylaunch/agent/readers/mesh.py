@@ -27,6 +27,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from pylaunch.agent import leases, ports
+from pylaunch.agent.untrusted_json import parse_object
+
+LONGEST_INTRODUCTION = 4096
 
 CONNECT_S = 2.0
 """Linux repeats a lost SYN after 1 s, so that one lost packet is no filter."""
@@ -90,8 +93,8 @@ class Node:
                 await asyncio.wait_for(reader.readexactly(BULK), BULK_S)
                 writer.write(b"whole\n")
                 await writer.drain()
-        except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
-            pass
+        except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError):
+            pass  # ValueError: a line without an end.
         finally:
             writer.close()
 
@@ -134,17 +137,19 @@ class Node:
             line = await asyncio.wait_for(reader.readline(), ANSWER_S)
         except asyncio.TimeoutError:
             return {"end": "mute"}
+        except ValueError:  # A line without an end.
+            return {"end": "stranger"}
         try:
-            said = json.loads(line)
+            said = parse_object(line, LONGEST_INTRODUCTION)
             if said["conversation"] != self._conversation or said["name"] != name:
-                return {"end": "other", "name": str(said["name"])}
+                return {"end": "other", "name": str(said["name"])[:100]}
         except (ValueError, KeyError, TypeError):
             return {"end": "stranger" if line else "closed"}
         writer.write(b"." * BULK)
         try:
             if not await asyncio.wait_for(reader.readline(), BULK_S):
                 return {"end": "closed"}
-        except asyncio.TimeoutError:
+        except (ValueError, asyncio.TimeoutError):
             return {"end": "stalled"}
         connection = writer.get_extra_info("socket")
         return {
