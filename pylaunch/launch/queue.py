@@ -14,6 +14,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.fleet import Fleet, Interrupted
 from pylaunch.launch.session import InterruptedBeforeReleaseError
@@ -23,6 +25,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.probe.ask import program
 from pylaunch.transport import ssh
+from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, describe_exit, spawn
 
 _READ = "import sys; exec(compile(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())), 'queue', 'exec'))"
@@ -145,7 +148,7 @@ class _Queue:
         child = self._children[host.name]
         while line := await child.readline():
             if line.startswith(b"{"):
-                self._blocked[host.name] = tuple((what, by) for what, by in json.loads(line)["blocked"])
+                self._blocked[host.name] = _place(host, line)
                 self._news.set()
         ended = await child.wait()
         if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
@@ -164,6 +167,17 @@ class _Queue:
         if said and said != self._said:
             self._watcher.phase(f"waiting for {'; '.join(said)}")
         self._said = said
+
+
+class _Place(msgspec.Struct):
+    blocked: list[tuple[str, str]]
+
+
+def _place(host: Host, line: bytes) -> Blocked:
+    try:
+        return tuple(decoded(line, _Place).blocked)
+    except NotAnAnswerError as error:
+        raise ClusterNotReadyError(f"{host.name}: its queue does not say what is in the way: {error}") from None
 
 
 def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
@@ -190,6 +204,6 @@ def words(blocked: Mapping[str, Blocked]) -> list[str]:
 
 
 def _listed(found: list[str]) -> str:
-    devices = [int(what.split()[1]) for what in found if what.startswith("device ")]
+    devices = [int(number) for what in found if (number := what.removeprefix("device ")) != what and number.isdecimal()]
     parts = [f"device{'s' if len(devices) > 1 else ''} {fold(map(str, devices)).strip('[]')}"] if devices else []
     return ", ".join([*parts, *(what for what in found if what.startswith("port "))])

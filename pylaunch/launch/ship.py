@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import contextlib
 import signal
 import tarfile
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from pylaunch.launch.fleet import CONNECTING, Fleet
 from pylaunch.launch.tree import CHUNK, Tree
 from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.size import shown_size
+from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, describe_exit
 
 T = TypeVar("T")
@@ -82,14 +85,17 @@ async def _ship(tree: Tree, child: Child) -> Shipped:
             await _in_time(child.send(tree.manifest.encoded))
         except ConnectionError:
             raise await _why(child) from None
-        answer = await _answer(child)
+        answer = await _answer(child, _Missing)
         wanted = list(tree.manifest.blobs.values())
-        missing = [wanted[place] for place in answer["missing"]]
+        places = dict.fromkeys(answer.missing)
+        if any(place not in range(len(wanted)) for place in places):
+            raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
+        missing = [wanted[place] for place in places]
         if missing:
             await _send(child, tree.directory, missing)
             child.close_stdin()
-        done = await _answer(child)
-        return Shipped(done["tree"], len(missing), done["received"], done["reused"])
+        done = await _answer(child, _Received)
+        return Shipped(done.tree, len(missing), done.received, done.reused)
     finally:
         child.close_stdin()
         child.signal(signal.SIGTERM)
@@ -130,17 +136,31 @@ async def _in_time(step: Awaitable[T]) -> T:
         raise NotShippedError(f"it took no more of the code for {SILENT_S:g} s; does its disk answer?") from None
 
 
-async def _answer(child: Child) -> dict[str, Any]:
+class _Missing(msgspec.Struct):
+    missing: list[int]
+    """Places in the manifest's list of contents."""
+
+
+class _Received(msgspec.Struct):
+    tree: str
+    received: int
+    reused: bool
+
+
+class _Refusal(msgspec.Struct):
+    error: str
+
+
+async def _answer(child: Child, kind: type[T]) -> T:
     line = await _in_time(child.readline())
     if not line:
         raise await _why(child)
+    with contextlib.suppress(NotAnAnswerError):
+        raise NotShippedError(decoded(line, _Refusal).error)
     try:
-        body: dict[str, Any] = json.loads(line)
-    except ValueError:
-        raise NotShippedError(f"expected an answer of the agent, got {line[:80]!r}") from None
-    if "error" in body:
-        raise NotShippedError(body["error"])
-    return body
+        return decoded(line, kind)
+    except NotAnAnswerError as error:
+        raise NotShippedError(f"expected an answer of the agent: {error}") from None
 
 
 async def _why(child: Child) -> NotShippedError:

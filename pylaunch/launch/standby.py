@@ -12,10 +12,13 @@ import json
 from collections.abc import AsyncIterator
 from typing import NoReturn
 
+import msgspec
+
 from pylaunch.launch.link import HELLO_TIMEOUT_S, Agent, LinkError, enter, why_ended
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
 from pylaunch.transport import ssh
+from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, spawn
 
 RETRY_S = 30.0
@@ -99,11 +102,16 @@ class _Keeper:
             self._watcher.phase(f"note: spare {self._host.name} stands ready again")
 
 
+class _Answer(msgspec.Struct):
+    taken: list[str] = []
+    error: str = ""
+
+
 def _refusal(answer: bytes) -> LinkError | None:
-    with contextlib.suppress(ValueError):
-        said = json.loads(answer)
-        if isinstance(said, dict) and "taken" in said:
-            return LinkError("; ".join(said["taken"]), "pylaunch gpus shows who holds what")
-        if isinstance(said, dict) and "error" in said:
-            return LinkError(str(said["error"]))
+    with contextlib.suppress(NotAnAnswerError):
+        said = decoded(answer, _Answer)
+        if said.taken:
+            return LinkError("; ".join(said.taken), "pylaunch gpus shows who holds what")
+        if said.error:
+            return LinkError(said.error)
     return None

@@ -5,17 +5,57 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
-from pylaunch.probe.ask import Answered, Unreachable, ask, parted, program
+from pylaunch.probe.ask import Answered, Unreachable, ask, parted, program, understood_all
 
 _SUBJECTS = ("occupants", "gpu", "lease")
 """Modules of `agent/readers`."""
 
 _DEADLINES = {"occupants.processes": 20.0, "gpu.smi": 20.0}
 """Seconds. nvidia-smi initializes every device without persistence mode; thousands of processes are looked into."""
+
+
+LATEST = 1e11
+"""Seconds since the epoch; what comes after cannot be shown as a date."""
+
+Small = Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
+
+
+class _Process(msgspec.Struct):
+    pid: int | None
+    name: str | None
+    memory_mib: int | None
+
+
+class _Card(msgspec.Struct):
+    index: Small
+    processes: list[_Process]
+    name: str | None = None
+    minor: int | None = None
+    memory_used_mib: int | None = None
+    memory_total_mib: int | None = None
+    utilization_percent: int | None = None
+
+
+class _Smi(msgspec.Struct):
+    cards: Annotated[list[_Card], msgspec.Meta(max_length=1 << 10)]
+    complaint: str | None
+
+
+class _Holder(msgspec.Struct):
+    run: str
+    user: str
+    since: Annotated[float, msgspec.Meta(ge=0, lt=LATEST)]
+    words: str
+
+
+class _Held(msgspec.Struct):
+    devices: dict[str, _Holder]
 
 
 @dataclass(frozen=True)
@@ -67,8 +107,7 @@ def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Un
     last = {
         host.name: f"frame.main({_readers()}, {_questions(host, port)!r}, {_DEADLINES!r})" for host in cluster.hosts
     }
-    answers, unreachable = _ask(cluster, last)
-    return {name: _view(answer["readings"]) for name, answer in answers.items()}, unreachable
+    return understood_all(*_ask(cluster, last), lambda answer: _view(answer["readings"]))
 
 
 def sweep(
@@ -81,18 +120,14 @@ def sweep(
         order = json.dumps({"root": host.node_root, "dry_run": dry_run, "targets": ends})
         readings = f"frame.readings({_readers()}, json.loads({_questions(host, port)!r}), {_DEADLINES!r})"
         last[host.name] = f'import json\nsys.modules["pylaunch.agent.sweep"].main({order!r}, lambda: {readings})'
-    answers, unreachable = _ask(cluster, last)
-    swept = {
-        name: Swept(
-            tuple(answer["removed"]),
-            tuple(answer["left"]),
-            tuple(answer["ended"]),
-            tuple(answer["stays"]),
-            _view(answer["readings"]),
-        )
-        for name, answer in answers.items()
-    }
-    return swept, unreachable
+    return understood_all(*_ask(cluster, last), _swept)
+
+
+def _swept(answer: Answered) -> Swept:
+    def phrases(name: str) -> tuple[str, ...]:
+        return msgspec.convert(answer[name], tuple[str, ...])
+
+    return Swept(phrases("removed"), phrases("left"), phrases("ended"), phrases("stays"), _view(answer["readings"]))
 
 
 def _readers() -> str:
@@ -117,8 +152,10 @@ def _ask(cluster: Cluster, last: Mapping[str, str]) -> tuple[dict[str, Answered]
 
 
 def _view(readings: Mapping[str, Any]) -> HostView:
-    unread = tuple(Unread(name, each["unmeasured"]) for name, each in readings.items() if "unmeasured" in each)
+    """Raises one of MALFORMED for readings of another shape than their readers give."""
+    unread = tuple(Unread(name, str(each["unmeasured"])) for name, each in readings.items() if "unmeasured" in each)
     smi = readings["gpu.smi"].get("value") or {"cards": [], "complaint": None}
+    msgspec.convert(smi, _Smi)
     memory: dict[int, int] = {}
     for card in smi["cards"]:
         for process in card["processes"]:
@@ -126,8 +163,12 @@ def _view(readings: Mapping[str, Any]) -> HostView:
                 memory[process["pid"]] = memory.get(process["pid"], 0) + (process["memory_mib"] or 0)
     seen = readings["occupants.processes"].get("value")
     held = readings["lease.holders"].get("value") or {"devices": {}}
+    msgspec.convert(held, _Held)
+    found = occupancy(seen, memory) if seen is not None else Occupancy()
+    if not all(0 <= each.began < LATEST for each in (*found.stale, *found.at_work, *found.foreign)):
+        raise ValueError("a process began at no time that there is")
     return HostView(
-        occupancy(seen, memory) if seen is not None else Occupancy(),
+        msgspec.convert(msgspec.to_builtins(found), Occupancy),
         tuple(smi["cards"]),
         smi["complaint"],
         {int(index): holder for index, holder in held["devices"].items()},

@@ -106,8 +106,10 @@ def _is_left_over(rows: Mapping[int, Mapping[str, Any]], pid: int) -> bool:
     if not _is_of_interest(row) or row["run_is_live"] or row["is_reaper"]:
         return False
     top = row
-    while top["parent"] in rows and rows[top["parent"]]["rank"] and rows[top["parent"]]["uid"] == row["uid"]:
-        top = rows[top["parent"]]
+    for above in _above(rows, pid):
+        if above not in rows or not rows[above]["rank"] or rows[above]["uid"] != row["uid"]:
+            break
+        top = rows[above]
     if top["service"] or not _is_orphan(rows, top):
         return False
     below = [each for each in rows.values() if top["pid"] in _above(rows, each["pid"])]

@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.preflight.survey import Unmeasured
 from pylaunch.probe.ask import program
 from pylaunch.transport import ssh
+from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.process import Child, describe_exit, spawn
 
 MATRIX, OFFSET, SHELL = "mesh.matrix", "mesh.offset", "mesh.shell"
@@ -80,7 +82,8 @@ class _Partner:
                     said = _decoded(line)
                     if said is not None and expected in said:
                         return said, noise
-                    noise.append(line.decode("utf-8", "replace").rstrip())
+                    if len(noise) < NOISE_KEPT:
+                        noise.append(line.decode("utf-8", "replace").rstrip())
         except TimeoutError:
             raise _SilentError(f"no answer within {timeout_s:g} s") from None
         raise _SilentError(await self._last_words())
@@ -152,6 +155,8 @@ async def _each(work: Mapping[str, Any]) -> dict[str, str]:
     for name, end in zip(work, ends, strict=True):
         if isinstance(end, _SilentError):
             reasons[name] = str(end)
+        elif isinstance(end, MALFORMED):
+            reasons[name] = f"its answer is not understood ({what_is_wrong(end)})"
         elif isinstance(end, BaseException):
             raise end
     return reasons
@@ -173,6 +178,7 @@ async def _listen(partner: _Partner, script: bytes, question: Mapping[str, Any])
     await partner.say(question)
     said, noise = await partner.hear("listening", LISTEN_TIMEOUT_S)
     partner.listening = said["listening"]
+    _check_ports(partner.listening["ports"])
     partner.readings[SHELL] = {"noise": noise[:NOISE_KEPT], "seconds": said["shell_seconds"]}
 
 
@@ -185,6 +191,13 @@ async def _ping(partner: _Partner) -> None:
         exchanges.append(Exchange(sent, said["time"], time.time()))
     offset = measure(exchanges)
     partner.readings[OFFSET] = {"seconds": offset.seconds, "uncertainty": offset.uncertainty}
+
+
+def _check_ports(ports: Mapping[str, Any]) -> None:
+    """Raises ValueError for what the other nodes, which are told of it, cannot connect to."""
+    for kind, port in ports.items():
+        if type(port) is not int or not 1 <= port <= 65535:
+            raise ValueError(f"{kind}: {port!r} is no port")
 
 
 def _entry(partner: _Partner) -> dict[str, Any]:
@@ -203,8 +216,6 @@ async def _part_with(partner: _Partner) -> None:
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
-    try:
-        said = json.loads(line)
-    except ValueError:
-        return None
-    return said if isinstance(said, dict) else None
+    with contextlib.suppress(UntrustedJsonError):
+        return parse_object(line, len(line))
+    return None

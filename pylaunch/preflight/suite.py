@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -32,7 +34,8 @@ from pylaunch.preflight.checks import (
 )
 from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
-from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, program
+from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, program, understood_all
+from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.process import Together
 
 CHECKS: tuple[Check, ...] = (
@@ -92,7 +95,10 @@ def take(
         found = replace(found, looks=_with_conversation(found))
     if any(check.id == REACH for check in checks):
         found = replace(found, unreachable=_diagnosed(found))
-    to_show = code.texts_to_ask(found)
+    try:
+        to_show = code.texts_to_ask(found)
+    except MALFORMED:
+        return found  # `judge` says whose answer it is.
     if not to_show:
         return found
     shown = _survey(cluster.only(to_show), wanted, to_show, ask_all)
@@ -122,8 +128,7 @@ def _survey(
         name: _program({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
-    answers, unreachable = parted(ask_all(cluster, programs))
-    looks = {name: _look(answered) for name, answered in answers.items()}
+    looks, unreachable = understood_all(*parted(ask_all(cluster, programs)), _look)
     return Survey(cluster, wanted, looks, unreachable)
 
 
@@ -152,14 +157,23 @@ def _program(questions: Mapping[str, Any]) -> bytes:
     return program(modules, last)
 
 
+class _Reading(msgspec.Struct):
+    seconds: float
+    value: Any = msgspec.UNSET
+    unmeasured: str | None = None
+    silent: bool = False
+
+
 def _look(answered: Answered) -> Look:
+    """Raises one of MALFORMED for an answer of another shape than `readers.frame` gives."""
+    told = msgspec.convert(answered["readings"], dict[str, _Reading])
+    if incomplete := [name for name, each in told.items() if each.unmeasured is None and each.value is msgspec.UNSET]:
+        raise ValueError(f"no value of {incomplete[0]}")
     readings = {
-        reader: Unmeasured(reading["unmeasured"], silent=reading.get("silent", False))
-        if "unmeasured" in reading
-        else reading["value"]
-        for reader, reading in answered["readings"].items()
+        reader: each.value if each.unmeasured is None else Unmeasured(each.unmeasured, silent=each.silent)
+        for reader, each in told.items()
     }
-    return Look(readings, {reader: reading["seconds"] for reader, reading in answered["readings"].items()})
+    return Look(readings, {reader: each.seconds for reader, each in told.items()})
 
 
 def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
@@ -171,8 +185,40 @@ def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
     said: set[tuple[str, str]] = set()
     for check in checks:
         found += _unmeasured(check, survey, said)
-        found += check.judge(survey)
+        found += _judged(check, survey)
     return tuple(replace(each, fix=each.fix.replace("{hosts}", fold(each.hosts))) for each in folded(found))
+
+
+def _judged(check: Check, survey: Survey) -> list[Finding]:
+    """What `check` finds. Hosts whose answer has another shape than it should are found so, and are not judged."""
+    try:
+        return list(check.judge(survey))
+    except MALFORMED as error:
+        odd = _malformed(check, survey)
+        if not odd:
+            raise
+        text = f"{check.title}: its answer is not understood ({what_is_wrong(error)})"
+        rest = replace(survey, looks={name: look for name, look in survey.looks.items() if name not in odd})
+        return [*(Finding(check.id, Severity.UNKNOWN, (name,), text) for name in odd), *_judged(check, rest)]
+
+
+def _malformed(check: Check, survey: Survey) -> list[str]:
+    """The hosts whose answers cannot be judged: alone, or beside those of others. None when no host is the reason."""
+
+    def is_judged(looks: Mapping[str, Look]) -> bool:
+        try:
+            list(check.judge(replace(survey, looks=looks)))
+        except MALFORMED:
+            return False
+        return True
+
+    if not is_judged({}):
+        return []
+    alone = [name for name, look in survey.looks.items() if not is_judged({name: look})]
+    if alone:
+        return alone
+    looks = survey.looks
+    return [name for name in looks if is_judged({each: look for each, look in looks.items() if each != name})][:1]
 
 
 def _unmeasured(check: Check, survey: Survey, said: set[tuple[str, str]]) -> Iterable[Finding]:

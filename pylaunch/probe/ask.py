@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
+from pylaunch.agent import untrusted_json
+from pylaunch.agent.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.transport import forced_command, process, ssh
+from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.process import Together
+
+T = TypeVar("T")
 
 CONCURRENT = 64
 TIMEOUT_S = 60.0
@@ -169,8 +173,38 @@ def interpret(host: Host, ended: process.Completed) -> Answered | Unreachable | 
             f"the probe failed ({process.describe_exit(ended.returncode)}): {said[-1] if said else 'no output'}",
             f"{host.agent_python} must be Python 3.8 or newer",
         )
-    answered: Answered = json.loads(last)
-    return answered
+    try:
+        return untrusted_json.parse_object(last, len(last))
+    except UntrustedJsonError as error:
+        return _not_understood(f"{error}: {shown(last)}")
+
+
+def understood(answered: Answered, reader: Callable[[Answered], T]) -> T | Unreachable:
+    """What `reader` makes of one host's answer. A host whose answer has another shape counts as one not asked."""
+    try:
+        return reader(answered)
+    except MALFORMED as error:
+        return _not_understood(what_is_wrong(error))
+
+
+def _not_understood(why: str) -> Unreachable:
+    return Unreachable(
+        f"its answer to the probe is not understood ({why})", "another program answers in place of python3?"
+    )
+
+
+def understood_all(
+    answers: Mapping[str, Answered], unreachable: Mapping[str, Unreachable], reader: Callable[[Answered], T]
+) -> tuple[dict[str, T], dict[str, Unreachable]]:
+    """What `reader` makes of the answers of all hosts, and the hosts for which that, or the asking, failed."""
+    readings, failed = {}, dict(unreachable)
+    for name, answered in answers.items():
+        reading = understood(answered, reader)
+        if isinstance(reading, Unreachable):
+            failed[name] = reading
+        else:
+            readings[name] = reading
+    return readings, failed
 
 
 def disconnect(cluster: Cluster) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 T = TypeVar("T")
 
 CAPABILITIES = {"CAP_SYS_RESOURCE": 24, "CAP_SYS_TIME": 25}
@@ -203,7 +205,18 @@ def key(question: Any) -> str:
     return "\n".join((question["path"], question.get("begin") or question.get("regexp", "")))
 
 
-_KINDS = {
+_KINDS: Mapping[str, Any] = {
+    "packages": str,
+    "exists": bool,
+    "blocks": str,
+    "lines": list[str],
+    "filesystems": int,
+    "links": str,
+    "contents": str,
+    "holds": bool,
+    "sshd": str,
+    "portraits": dict[str, dict[str, Any]],
+    "reports": list[str],
     "files": FileFact,
     "sysctls": SysctlFact,
     "limits": LimitFact,
@@ -215,7 +228,7 @@ _KINDS = {
 
 
 def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Mapping[str, Any]) -> Facts:
-    """The facts in a probe's answer to `asked`."""
+    """The facts in a probe's answer to `asked`. Raises one of MALFORMED for an answer of another shape."""
     subjects = {
         subject: Answers(
             [key(question) for question in questions],
@@ -224,17 +237,16 @@ def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Mapping[str, Any])
         for subject, questions in asked.items()
     }
     return Facts(
-        hostname=answered["hostname"],
-        capabilities=answered["capabilities"],
-        distribution=Distribution(**answered["distribution"]),
+        hostname=msgspec.convert(answered["hostname"], str),
+        capabilities=msgspec.convert(answered["capabilities"], int),
+        distribution=msgspec.convert(answered["distribution"], Distribution),
         **subjects,
     )
 
 
 def _parsed(subject: str, answer: Any) -> Any:
     if isinstance(answer, dict) and "unreadable" in answer:
-        return Unreadable(answer["unreadable"])
+        return Unreadable(str(answer["unreadable"]))
     if subject == "altered" and answer is not None:
-        return tuple(AlteredFile(*each) for each in answer)
-    kind = _KINDS.get(subject)
-    return kind(**answer) if kind is not None and answer is not None else answer
+        return tuple(AlteredFile(*each) for each in msgspec.convert(answer, list[tuple[str, str, str]]))
+    return None if answer is None else msgspec.convert(answer, _KINDS[subject])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pylaunch.model.cluster import Cluster
+from pylaunch.probe import ask as probe_ask
 from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, program
 from pylaunch.provision.facts import Facts, parse_facts
 
@@ -35,7 +36,9 @@ def probe(
     programs = {name: program(modules, _last_words(asked[name], sudo_password)) for name in cluster.names}
 
     def understood(name: str, answered: Answered | Unreachable | NoPython) -> Answer:
-        return answered if isinstance(answered, Unreachable | NoPython) else parse_facts(asked[name], answered)
+        if isinstance(answered, Unreachable | NoPython):
+            return answered
+        return probe_ask.understood(answered, lambda answer: parse_facts(asked[name], answer))
 
     def tell(name: str, answered: Answered | Unreachable | NoPython) -> None:
         if on_answer is not None:

@@ -24,6 +24,12 @@ POLL_S = 0.1
 
 CHUNK = 1 << 16
 LONGEST_S = 3600.0
+MOST = 64 << 20
+"""Bytes that a process may print: far more than any answer has, and little enough to keep."""
+
+
+class FloodError(Exception):
+    """A process printed more than MOST bytes."""
 
 
 def end_descriptor(pid: int) -> int | None:
@@ -40,7 +46,7 @@ def converse(
     has_ended: Callable[[], bool],
     timeout_s: float | None,
 ) -> tuple[bytes, bytes]:
-    """Write `stdin` and read stdout and stderr until the process `pid` has ended. Raises TimeoutError."""
+    """Write `stdin` and read stdout and stderr until the process `pid` has ended. Raises TimeoutError, FloodError."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     with _Conversation(pipes, stdin) as conversation:
         with conversation.hearing_the_end(pid) as longest_s:
@@ -111,6 +117,8 @@ class _Conversation:
     def _read(self, descriptor: int) -> None:
         chunk = os.read(descriptor, CHUNK)
         self._received[descriptor] += chunk
+        if len(self._received[descriptor]) > MOST:
+            raise FloodError
         if not chunk:
             self._selector.unregister(descriptor)
 
@@ -211,7 +219,10 @@ async def end_of(pid: int, has_ended: Callable[[], bool]) -> None:
 
 
 async def rest_of(reader: asyncio.StreamReader, ended: asyncio.Future[None]) -> bytes:
-    """All that comes from `reader` until it is closed, or until its process has `ended` and nothing more comes."""
+    """All that comes from `reader` until it is closed, or until its process has `ended` and nothing more comes.
+
+    Raises FloodError.
+    """
     rest = bytearray()
     while True:
         reading = asyncio.ensure_future(reader.read(CHUNK))
@@ -224,3 +235,5 @@ async def rest_of(reader: asyncio.StreamReader, ended: asyncio.Future[None]) -> 
         if not is_read or not (chunk := reading.result()):
             return bytes(rest)
         rest += chunk
+        if len(rest) > MOST:
+            raise FloodError

@@ -146,6 +146,8 @@ def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, time
             )
         except TimeoutError:
             raise PylaunchError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
+        except pipes.FloodError:
+            raise PylaunchError(f"more than {pipes.MOST >> 20} MiB of output: {quoted(argv)}") from None
         finally:
             _kill_family(process)
             process.wait()
@@ -257,6 +259,7 @@ class Child:
         self._process = process
         self._talk = talk
         self._stderr = bytearray()
+        self._last_words = ""
         self._drain_stderr = asyncio.ensure_future(self._keep_stderr())
         self._end = asyncio.ensure_future(self._watch_end())
         self._completed: asyncio.Future[Completed] | None = None
@@ -264,15 +267,19 @@ class Child:
     @property
     def stderr(self) -> str:
         """The last of what it wrote to stderr so far."""
-        return self._stderr.decode("utf-8", "replace")
+        return self._stderr.decode("utf-8", "replace") + self._last_words
 
     async def send(self, line: bytes) -> None:
         """Write `line`; returns when the pipe has room again. Raises ConnectionError when it no longer listens."""
         await self._talk.send(line)
 
     async def readline(self) -> bytes:
-        """The next line of its stdout, with the newline; b"" at the end. Raises ValueError for an endless line."""
-        return await self._talk.stdout.readline()
+        """The next line of its stdout, with the newline; b"" at the end. A line without end gets it killed."""
+        try:
+            return await self._talk.stdout.readline()
+        except ValueError:
+            self._kill(f"it sent a line of more than {MAX_LINE >> 20} MiB")
+            return b""
 
     def close_stdin(self) -> None:
         """Tell it that nothing more will come."""
@@ -305,12 +312,21 @@ class Child:
         return await asyncio.shield(self._completed)
 
     async def _complete(self) -> Completed:
-        rest = await pipes.rest_of(self._talk.stdout, self._end)
+        try:
+            rest = await pipes.rest_of(self._talk.stdout, self._end)
+        except pipes.FloodError:
+            self._kill(f"it sent more than {pipes.MOST >> 20} MiB")
+            rest = b""
         await self._end
         # An old OpenSSH leaves our stderr open in the shared connection it puts into the background.
         await asyncio.wait({self._drain_stderr}, timeout=pipes.QUIET_S)
         self._talk.close()
         return Completed(self.argv, self._process.returncode, rest.decode("utf-8", "replace"), self.stderr)
+
+    def _kill(self, why: str) -> None:
+        """SIGKILL; `why` becomes the last of its words."""
+        self.signal(signal.SIGKILL)
+        self._last_words = f"\n{why}\n"
 
     async def _watch_end(self) -> None:
         await pipes.end_of(self._process.pid, lambda: self._process.poll() is not None)

@@ -55,10 +55,16 @@ def _divided(hashes: Mapping[str, Mapping[str, str]]) -> dict[str, Majority[str]
     return {path: division for path, division in divided.items() if division.odd}
 
 
+def _is_inside(path: str) -> bool:
+    """A source that a host reports is looked at on other hosts only within the working directory."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
 def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
     """Host → question for the texts that a diff needs: of each file, one usual host and one of each odd content."""
     wanted: dict[str, list[str]] = {}
-    divisions = [*files_that_differ(survey).items(), *sources_that_differ(survey).items()][:SHOWN_FILES]
+    sources = [(path, division) for path, division in sources_that_differ(survey).items() if _is_inside(path)]
+    divisions = [*files_that_differ(survey).items(), *sources][:SHOWN_FILES]
     for path, division in divisions:
         for hosts in (division.usual_hosts, *(hosts for _, hosts in division.odd)):
             if hosts:

@@ -1,0 +1,117 @@
+"""A host that answers something else than it was asked is found so; the others are judged all the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.occupancy.look import _view
+from pylaunch.preflight import mesh
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.suite import CHECKS, _look, judge
+from pylaunch.preflight.survey import Look, Survey, Wanted
+from pylaunch.probe.ask import Unreachable, interpret, understood
+from pylaunch.provision.facts import parse_facts
+from pylaunch.transport.answers import MALFORMED
+from pylaunch.transport.process import Completed
+
+HOSTS = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0, 1)) for number in (1, 2, 3)))
+WANTED = Wanted(
+    workdir="/w", command=("train.py",), script="train.py", port=29500, devices={"n1": (0, 1)},
+    pythons=dict.fromkeys(HOSTS.names, "/opt/python"), files=("a.yaml",), checkpoint_dir="/c", infiniband=True,
+    peers={host.name: host.address for host in HOSTS.hosts},
+)  # fmt: skip
+READERS = sorted({reader for check in CHECKS for reader in check.asks(HOSTS["n1"], WANTED)} | set(mesh.READINGS))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.text(max_size=5)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def survey(readings: dict[str, dict[str, Any]]) -> Survey:
+    return Survey(HOSTS, WANTED, {name: Look(found) for name, found in readings.items()})
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_every_check_copes_with_any_answer_of_one_host(data: st.DataObject) -> None:
+    odd = {reader: data.draw(JSON) for reader in READERS}
+    judge(survey({"n1": {}, "n2": odd, "n3": {}}), CHECKS)
+
+
+def _counts(found: Survey) -> list[Finding]:
+    return [
+        Finding("x.y", Severity.WARN, (host,), "many") for host, count in found.measured("x.y").items() if count + 0 > 1
+    ]
+
+
+COUNTS = Check("x.y", "counted", "why", "threshold", Severity.WARN, lambda host, wanted: {"x.y": None}, _counts)
+
+
+def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
+    found = judge(survey({"n1": {"x.y": 5}, "n2": {"x.y": {}}, "n3": {"x.y": 0}}), [COUNTS])
+    assert [(each.severity, each.hosts) for each in found] == [(Severity.UNKNOWN, ("n2",)), (Severity.WARN, ("n1",))]
+    assert "its answer is not understood (TypeError" in found[0].text
+
+
+def test_a_check_that_breaks_without_any_host_is_our_bug() -> None:
+    def broken(_: Survey) -> list[Finding]:
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError, match="ours"):
+        judge(survey({"n1": {"x.y": 5}}), [replace(COUNTS, judge=broken)])
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    ["{}", "{bye}", "{" * 100_000, '{"readings": 5}', '{"readings": {"x.y": 1e999}}', '{"readings": {"x.y": {}}}',
+     '{"readings": {"x.y": {"value": 1, "seconds": null}}}', '{"a":' * 100_000],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_an_answer_that_is_none_makes_its_host_one_that_could_not_be_asked(stdout: str) -> None:
+    answer = interpret(HOSTS["n1"], Completed(("ssh",), 0, stdout, ""))
+    read = answer if isinstance(answer, Unreachable) else understood(answer, _look)  # type: ignore[arg-type]
+    assert isinstance(read, Unreachable)
+    assert read.reason.startswith("its answer to the probe is not understood")
+
+
+@given(st.dictionaries(st.sampled_from(["gpu.smi", "occupants.processes", "lease.holders"]), JSON, max_size=3))
+def test_a_view_of_any_answer_is_whole_or_refused(readings: dict[str, Any]) -> None:
+    try:
+        view = _view({name: {"value": value} for name, value in readings.items()})
+    except MALFORMED:
+        return
+    json.dumps(view.cards)
+    assert all(card["index"] >= 0 for card in view.cards)
+
+
+def test_processes_that_are_each_other_s_parents_are_judged_and_not_followed_for_ever() -> None:
+    row = {
+        "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
+        "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": None,
+        "is_terminal": False,
+    }  # fmt: skip
+    rows = [{**row, "pid": 5, "parent": 6}, {**row, "pid": 6, "parent": 5}]
+    seen = {"uid": 0, "processes": rows, "listeners": [], "unseen": []}
+    view = _view({"gpu.smi": {}, "lease.holders": {}, "occupants.processes": {"value": seen}})
+    assert len(view.occupancy.at_work) == 2
+
+
+@given(st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution", "files", "exists"]), JSON))
+def test_facts_of_any_answer_are_whole_or_refused(answered: dict[str, Any]) -> None:
+    try:
+        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, answered)
+    except MALFORMED:
+        return
+    assert isinstance(facts.hostname, str)
+    assert isinstance(facts.distribution.family, str | None)
+    assert isinstance(facts.exists["/b"], bool | None) or hasattr(facts.exists["/b"], "reason")
