@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, Iterator, TypeVar
+from typing import Any, Dict, Iterator, Optional, TypeVar
 
 from pylaunch.agent import processes, rank_files, spawn, testimony, wire
 from pylaunch.agent.connection import Lines
@@ -141,6 +141,11 @@ class Crew:
 
         self._gate = os.pipe()
         self._port = 0
+
+    @property
+    def pids(self) -> Dict[int, Optional[int]]:
+        """Process id of what runs → its rank, or None for the launcher."""
+        return self._ranks
 
     def stand(self) -> Iterator[str]:
         """Fork all that will be exec'd at the release, and wait until it stands; yields why something could not."""

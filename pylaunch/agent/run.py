@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from functools import partial
@@ -13,20 +14,25 @@ from pylaunch.agent import (
     node_environment,
     prepare,
     processes,
+    rank_states,
     stop_request,
+    symptoms,
     testimony,
     trees,
     ways,
     wire,
 )
-from pylaunch.agent.crew import Crew, Ended, Shim, Started
+from pylaunch.agent.crew import Crew, Ended, Shim, Started, name_of
 from pylaunch.agent.layout import NodeRoot
 from pylaunch.agent.log_limit import LogLimit
 from pylaunch.agent.loop import Loop
 from pylaunch.agent.record import Outcome, Record, note
 from pylaunch.agent.spawn import start_time
-from pylaunch.agent.tail import last_lines
+from pylaunch.agent.tail import LAST_LINES, last_lines
 from pylaunch.agent.times import Times
+
+LOOKED_AT = 200
+"""Last lines in which the cause of an end is looked for: what aborts may write a long stack trace after it."""
 
 RELEASE_AHEAD_S = 5.0
 SHIMS_PER_RANK = 8
@@ -87,6 +93,12 @@ class Run:
         self._release_at: float | None = None
         self._rendezvous_port: int | None = None
         self._has_begun = False
+        self._told: set[int] = set()
+        """Ranks that ended because somebody told them to."""
+
+        self._waiting: list[wire.RankState] = []
+        """How the others were when the first rank failed because of another one."""
+
         record.keep_task(self.task)
         self._log_limit = LogLimit(self.streams.values(), self.task.log_limit)
         self._times = Times(record.directory, self.streams)
@@ -165,6 +177,7 @@ class Run:
             self._release_at = None
             self._crew.release(self._rendezvous_port)
             self.life = lifecycle.released(self.life)
+        self._follow(lifecycle.hold_over(self.life, now, self.task.grace_s))
         self._obey(lifecycle.tick(self.life, now))
         if self.life.is_over or self.life.gave_up(now):
             self._finish("finished", "")
@@ -218,18 +231,47 @@ class Run:
         for descriptor in [each for each, (_, pid) in self._crew.standing.items() if pid == ended.pid]:
             self._on_start(descriptor)
         name = "launcher" if ended.rank is None else str(ended.rank)
-        said = last_lines(self.streams[name + ".err"], self.streams[name + ".out"])
-        lines = [self.mask.hide_in(line) for line in said]
+        said = last_lines(self.streams[name + ".err"], self.streams[name + ".out"], count=LOOKED_AT)
+        lines = [self.mask.hide_in(line) for line in said[-LAST_LINES:]]
         how = (ended.exit_code, ended.signal, ended.time, lines)
-        if ended.rank is None:
+        directory, rank = self._record.directory, ended.rank
+        error = "" if rank is None else testimony.error(directory, rank)
+        symptom = symptoms.symptom(ended.exit_code, ended.signal, error, said)
+        failure = ended.failure
+        if symptom and failure is not None:
+            failure = f"{name_of(rank)} {symptom}"
+        if ended.was_told and self.life.is_held:
+            failure = None  # A launcher ends its other ranks when one has failed.
+        grace_s = self.task.grace_s
+        if rank is None:
             was_stopping = ended.was_told or self.life.is_stopping
-            self._record.append(wire.LauncherEnded(*how, stopped=was_stopping))
-            self._follow(lifecycle.launcher_ended(self.life, ended.failure, now, self.task.grace_s))
+            self._record.append(wire.LauncherEnded(*how, stopped=was_stopping, symptom=symptom))
+            if symptom and failure is not None:
+                self._follow(lifecycle.launcher_lost_another(self.life, failure, now))
+            else:
+                self._follow(lifecycle.launcher_ended(self.life, failure, now, grace_s))
         else:
-            directory = self._record.directory
-            error, step = testimony.error(directory, ended.rank), testimony.last_step(directory, ended.rank)
-            self._record.append(wire.RankEnded(ended.rank, *how, stopped=ended.was_told, error=error, step=step))
-            self._follow(lifecycle.rank_ended(self.life, ended.rank, ended.failure, now, self.task.grace_s))
+            if failure is not None and ended.signal in (None, signal.SIGABRT):
+                error = error or self.mask.hide_in(symptoms.last_exception(said))
+            step = testimony.last_step(directory, rank)
+            self._record.append(
+                wire.RankEnded(rank, *how, stopped=ended.was_told, error=error, step=step, symptom=symptom)
+            )
+            if ended.was_told:
+                self._told.add(rank)
+            if symptom and failure is not None:
+                self._follow(lifecycle.rank_lost_another(self.life, rank, failure, now))
+            else:
+                self._follow(lifecycle.rank_ended(self.life, rank, failure, now, grace_s))
+            if self.life.is_held and not self._waiting:
+                # Before a launcher ends the others, which it does when it sees the first failure.
+                self._waiting = self._rank_states()
+
+    def _rank_states(self) -> list[wire.RankState]:
+        """Ranks that have not ended of their own, as they are now or were before a launcher ended them."""
+        pids = {rank: pid for pid, rank in self._crew.pids.items() if rank in self.life.running}
+        now = rank_states.states(pids, self.streams, self._record.directory)
+        return [*(state for state in self._waiting if state.rank in self._told and state.rank not in pids), *now]
 
     def _follow(self, decided: tuple[lifecycle.Life, list[lifecycle.Action]]) -> None:
         self.life, actions = decided
@@ -238,7 +280,8 @@ class Run:
     def _obey(self, actions: list[lifecycle.Action]) -> None:
         for action in actions:
             if isinstance(action, lifecycle.Announce):
-                self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand))
+                states = self._rank_states()
+                self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand, states))
             elif isinstance(action, lifecycle.TerminateRanks):
                 for rank in sorted(action.ranks):
                     self._crew.terminate(rank)

@@ -160,8 +160,8 @@ def first_of_last(path: str, lines: int) -> int:
     return 0
 
 
-def last_lines(*paths: str) -> list[str]:
-    """The last lines of the first of these files that has any."""
+def last_lines(*paths: str, count: int = LAST_LINES) -> list[str]:
+    """The last `count` lines of the first of these files that has any."""
     for path in paths:
         try:
             with open(rank_files.open_regular(path), "rb") as source:
@@ -171,5 +171,5 @@ def last_lines(*paths: str) -> list[str]:
             continue
         lines = [line.rstrip() for line in lines if line.strip()]
         if lines:
-            return [line[:LONGEST_LAST_LINE] for line in lines[-LAST_LINES:]]
+            return [line[:LONGEST_LAST_LINE] for line in lines[-count:]]
     return []

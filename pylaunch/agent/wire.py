@@ -274,6 +274,24 @@ class RankEnded:
     step: Optional[int] = None
     """The last step it marked with `pylaunch.runtime.step`."""
 
+    symptom: str = ""
+    """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
+
+
+@dataclass(frozen=True)
+class RankState:
+    """A rank that had not ended when its node began to stop."""
+
+    rank: int
+    state: str
+    """The letter of /proc/PID/stat: R, S, D, T, t, Z …; T where any process of the rank is stopped. "" is unknown."""
+
+    silent_s: Optional[float]
+    """Seconds since it last wrote a line; None when it wrote none."""
+
+    step: Optional[int]
+    """The last step it had marked."""
+
 
 @dataclass(frozen=True)
 class LauncherEnded:
@@ -284,6 +302,8 @@ class LauncherEnded:
     stopped: bool = False
     """The node was stopping when it ended."""
 
+    symptom: str = ""
+
 
 @dataclass(frozen=True)
 class Stopping:
@@ -293,6 +313,9 @@ class Stopping:
     time: float
     by_hand: bool = False
     """A person asked for it, through this node or another one."""
+
+    ranks: List[RankState] = field(default_factory=list)
+    """Ranks of this node that had not ended of their own then."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +353,7 @@ FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
     LauncherEnded, Stopping, PeersUnheard, Finished, Failed,
 )  # fmt: skip
-_PARTS: Dict[str, Type[Any]] = {cls.__name__: cls for cls in (NodeTask, RankTask, Need, Reason, StepMark)}
+_PARTS: Dict[str, Type[Any]] = {cls.__name__: cls for cls in (NodeTask, RankTask, Need, RankState, Reason, StepMark)}
 _BY_NAME: Dict[str, Type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 
 

@@ -91,13 +91,18 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         took = "" if ran_s is None else f" in {duration(ran_s)}"
         ranks = counted(plan.world_size, "rank")
         console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
+    elif failure is not None and failure.symptom:
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+        console.say(f"the last lines of {failure.who}, which {failure.symptom}:")
+        console.quote(failure.last_lines[-LAST_LINES:])
+        rank = failure.rank if outcome.named is None else outcome.named.rank
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
         others = plan.world_size - 1
         told = f"; the other {counted(others, 'rank')} stopped with it" if others else ""
         console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
         console.quote(failure.last_lines[-LAST_LINES:])
-        whose = "--launcher" if failure.rank is None else f"--rank {failure.rank}"
-        next_steps.append(f"pylaunch logs {plan.attempt} {whose}")
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
     elif outcome.status is Status.FAILED:
         console.say(f"error: run {plan.run}: {outcome.reason}")
     else:
@@ -119,6 +124,10 @@ def _as_started(plan: RunPlan) -> Invocation:
     if given.inventory or not plan.sources:
         return given
     return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
+
+
+def _whose(rank: int | None) -> str:
+    return "--launcher" if rank is None else f"--rank {rank}"
 
 
 def show_proof(plan: RunPlan, outcome: Outcome) -> None:

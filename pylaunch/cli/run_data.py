@@ -97,6 +97,7 @@ def outcome(plan: RunPlan, ended: Outcome) -> dict[str, object]:
         "evidence": list(ended.evidence),
         "hint": ended.hint or None,
         "ended": document.moment(ended.ended_at),
+        "named": None if ended.named is None else {"host": ended.named.host, "rank": ended.named.rank},
         "first_failure": None if ended.first_failure is None else _end(ended.first_failure),
         "hosts": [_proof(node.host.name, ended) for node in plan.nodes],
     }
@@ -121,5 +122,6 @@ def _end(end: RankEnd) -> Mapping[str, object]:
         "exit_code": end.exit_code,
         "signal": end.signal,
         "time": document.moment(end.time),
+        "symptom": end.symptom or None,
         "last_lines": list(end.last_lines),
     }

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from pylaunch.model.outcome import Outcome, RankEnd, Status, first_failure
-
-SAME_MOMENT_S = 0.1
-"""Times of two nodes that are this close say nothing about what came first: clocks are corrected, not equal."""
+from pylaunch.explain.verdict import SAME_MOMENT_S, Evidence, judge
+from pylaunch.model.outcome import Outcome, RankEnd, RankState, Status
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,8 @@ class Flight:
     """When a person first asked for the end, here or elsewhere; on our clock."""
 
     by_hand_reason: str = ""
+    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
+    """By host: how its ranks were when it began to stop."""
 
     def with_end(self, end: RankEnd, grace: timedelta) -> Flight:
         """A rank or a launcher ended. The same end told twice (after a re-attach) counts once.
@@ -60,6 +60,9 @@ class Flight:
         if end.rank is None and self._ended_well(self.ranks[end.host]):
             return self
         after = replace(self, ends=(*self.ends, end))
+        if end.failed and end.symptom:
+            # Its node stops a little later, when the others have shown how they end.
+            return after
         return after.ordered(StopAll(f"{end.who} {end.how}", grace)) if end.failed else after
 
     def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> Flight:
@@ -73,6 +76,10 @@ class Flight:
         """`host` cannot be reached any more."""
         after = replace(self, lost={**self.lost, host: reason})
         return after.ordered(StopAll(f"{host} lost: {reason}", grace))
+
+    def with_states(self, host: str, states: tuple[RankState, ...]) -> Flight:
+        """How the ranks of `host` were when it began to stop; what it says later is of no use."""
+        return self if host in self.states else replace(self, states={**self.states, host: states})
 
     def with_stopping(self, reason: str, grace: timedelta) -> Flight:
         """A node stops, because it was told to or of itself: all do. Where that came from, its reason says."""
@@ -104,16 +111,17 @@ class Flight:
 
         What fails from the moment on that a person asked for the end is a consequence: ranks lose their neighbours.
         """
-        failure = first_failure(self.ends)
+        verdict = judge(Evidence(self.ranks, self.ends, self.states, self.lost))
         by_hand = self.by_hand_at is not None
         seen = sum(end.rank is not None for end in self.ends)
         is_whole = seen == sum(map(len, self.ranks.values())) and not any(end.stopped for end in self.ends)
-        if failure is not None and self.by_hand_at is not None and failure.time > self.by_hand_at - SAME_MOMENT_S:
-            failure = None
+        failed_at = min((end.time for end in self.ends if end.failed), default=None)
+        if failed_at is not None and self.by_hand_at is not None and failed_at > self.by_hand_at - SAME_MOMENT_S:
+            verdict = None
         unproven = tuple(sorted({*self.lost, *self.live}))
         leftovers = {host: left for host, left in self.finished.items() if left}
-        if failure is not None:
-            status, reason = Status.FAILED, f"{failure.who} {failure.how}"
+        if verdict is not None:
+            status, reason = Status.FAILED, verdict.reason
         elif by_hand and not is_whole:
             status, reason = Status.STOPPED, self.by_hand_reason
         elif self.lost:
@@ -127,4 +135,5 @@ class Flight:
             status, reason = Status.REFUSED, "no rank was started"
         else:
             status, reason = Status.FAILED, f"only {seen} ranks were ever started"
-        return Outcome(status, reason, now, self.ends, leftovers, unproven, failure, by_hand=by_hand)
+        shown, named = (None, None) if verdict is None else (verdict.shown, verdict.named)
+        return Outcome(status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand)

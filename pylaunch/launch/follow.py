@@ -14,7 +14,7 @@ from pylaunch.launch.reading import node_usage
 from pylaunch.launch.skipped import LIVE_LAG, told
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.outcome import Outcome, RankEnd, RankState
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 
@@ -158,6 +158,7 @@ class Follower:
             last_lines=tuple(message.last_lines),
             error=left[0],
             step=left[1],
+            symptom=message.symptom,
         )
         before = self._flight
         self._flight = before.with_end(end, self._plan.job.failure_grace)
@@ -165,6 +166,8 @@ class Follower:
             self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
 
     def _take_stopping(self, host: str, message: wire.Stopping) -> None:
+        states = tuple(RankState(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
+        self._flight = self._flight.with_states(host, states)
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._flight = self._flight.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)

@@ -48,6 +48,9 @@ class RankEnd:
     step: int | None = None
     """The last step it had marked."""
 
+    symptom: str = ""
+    """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
+
     @property
     def failed(self) -> bool:
         """It ended badly, of itself."""
@@ -80,6 +83,33 @@ class RankEnd:
 
 
 @dataclass(frozen=True)
+class RankState:
+    """A rank that had not ended when its node began to stop."""
+
+    rank: int
+    state: str
+    """The letter of /proc/PID/stat; "" is unknown."""
+
+    silent_s: float | None
+    """Seconds since its last output; None when it wrote none."""
+
+    step: int | None
+
+    @property
+    def is_stopped(self) -> bool:
+        """By a signal or a debugger."""
+        return self.state in ("T", "t")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A rank, or a whole node (then `rank` is None), that a failure is put down to."""
+
+    host: str
+    rank: int | None
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How a run ended, on all nodes."""
 
@@ -96,6 +126,11 @@ class Outcome:
     """Hosts that could not be asked whether they are clean."""
 
     first_failure: RankEnd | None = None
+    """The end whose last lines tell most: that of the rank that is named, else that of the first victim."""
+
+    named: Named | None = None
+    """Whom the failure is put down to; None where the evidence names nobody."""
+
     by_hand: bool = False
     """A person asked for the end, whatever else happened."""
 
@@ -112,13 +147,3 @@ class Outcome:
     def furthest_step(self) -> int | None:
         """The furthest step that any rank has marked."""
         return max((end.step for end in self.ends if end.step is not None), default=None)
-
-
-def first_failure(ends: tuple[RankEnd, ...]) -> RankEnd | None:
-    """The root cause until evidence says otherwise: the earliest bad end, a rank before a launcher.
-
-    A launcher that fails reports its ranks' failure a moment later, so it is the cause only when no rank failed.
-    """
-    failed = [end for end in ends if end.failed]
-    ranks = [end for end in failed if end.rank is not None]
-    return min(ranks or failed, key=lambda end: end.time, default=None)

@@ -116,8 +116,9 @@ def test_the_status_of_a_refused_run_says_why_for_each_host(directories: Callabl
     start = ended(cluster.begin(*words))
     assert start.returncode == ExitCode.CLUSTER_NOT_READY
     (reason,) = [line.strip() for line in start.stderr.splitlines() if line.startswith("  n[1-2]: ")]
-    shown = cluster.run("status")
+    (run,) = cluster.outcomes()
+    shown = cluster.run("status", run)
     assert f"  {reason}\n" in shown.stderr
     assert start.stderr.rpartition("hint: ")[2] in shown.stderr
-    told = json.loads(cluster.run("status", "--json").stdout)["outcome"]["refusals"]
-    assert told == {host: [reason.removeprefix("n[1-2]: ")] for host in ("n1", "n2")}
+    hosts = json.loads(cluster.run("status", run, "--json").stdout)["outcome"]["hosts"]
+    assert [host["refused"] for host in hosts] == [[reason.removeprefix("n[1-2]: ")]] * 2

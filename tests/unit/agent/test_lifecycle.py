@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pylaunch.agent import lifecycle
-from pylaunch.agent.lifecycle import Announce, KillEverything, Life, TerminateLauncher, TerminateRanks
+from pylaunch.agent.lifecycle import HOLD_S, Announce, KillEverything, Life, TerminateLauncher, TerminateRanks
 
 GRACE_S = 5.0
 
@@ -97,3 +97,35 @@ def test_a_launcher_that_starts_a_rank_again_has_it_running() -> None:
 def test_a_rank_that_starts_while_the_node_stops_is_told_to_go() -> None:
     life, _ = lifecycle.stop(launched(), "stop", 1.0, GRACE_S)
     assert lifecycle.rank_started(life, 3)[1] == [TerminateRanks(frozenset({3}))]
+
+
+def test_a_rank_that_lost_another_gives_the_others_time_to_show_how_they_end() -> None:
+    life, actions = lifecycle.rank_lost_another(running(0, 1), 0, "rank 0 lost a peer", 10.0)
+    assert (actions, life.is_over, lifecycle.next_deadline(life)) == ([], False, 10.0 + HOLD_S)
+    assert lifecycle.hold_over(life, 10.0 + HOLD_S - 0.1, GRACE_S) == (life, [])
+    over, actions = lifecycle.hold_over(life, 10.0 + HOLD_S, GRACE_S)
+    assert actions == [Announce("rank 0 lost a peer"), TerminateRanks(frozenset({1}))]
+    assert lifecycle.next_deadline(over) == 10.0 + HOLD_S + GRACE_S
+
+
+def test_a_cause_or_an_order_ends_that_time() -> None:
+    life, _ = lifecycle.rank_lost_another(running(0, 1, 2), 0, "rank 0 lost a peer", 10.0)
+    _, actions = lifecycle.rank_ended(life, 1, "rank 1 was killed by SIGKILL", 10.5, GRACE_S)
+    assert actions == [Announce("rank 1 was killed by SIGKILL"), TerminateRanks(frozenset({2}))]
+    _, actions = lifecycle.stop(life, "by ada", 10.5, GRACE_S, by_hand=True)
+    assert actions == [Announce("by ada", by_hand=True), TerminateRanks(frozenset({1, 2}))]
+
+
+def test_a_node_whose_only_rank_lost_another_still_says_that_it_stops() -> None:
+    life, _ = lifecycle.rank_lost_another(running(0), 0, "rank 0 lost a peer", 10.0)
+    assert not life.is_over
+    life, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    assert (actions, life.is_over) == ([Announce("rank 0 lost a peer")], True)
+
+
+def test_a_launcher_that_fails_after_its_rank_lost_another_tells_nothing_new() -> None:
+    life, _ = lifecycle.rank_lost_another(launched(0), 0, "rank 0 lost a peer", 10.0)
+    life, actions = lifecycle.launcher_ended(life, "the launcher ended with exit code 1", 10.2, GRACE_S)
+    assert (actions, life.is_over) == ([], False)
+    _, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    assert actions == [Announce("rank 0 lost a peer")]

@@ -1,7 +1,8 @@
+from dataclasses import replace
 from datetime import timedelta
 
 from pylaunch.launch.flight import Flight, StopAll
-from pylaunch.model.outcome import RankEnd, Status
+from pylaunch.model.outcome import Named, RankEnd, RankState, Status
 
 GRACE = timedelta(seconds=1)
 TWO = Flight({"n1": frozenset({0}), "n2": frozenset({1})})
@@ -130,3 +131,15 @@ def test_what_was_left_behind_is_told_by_host() -> None:
 def test_a_failure_before_the_wish_to_stop_stays_a_failure() -> None:
     flight = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
     assert flight.with_stop_by_hand("by ada", GRACE, 7.0).outcome(9.0).status is Status.FAILED
+
+
+def test_a_victim_stops_nobody_until_its_node_does() -> None:
+    lost = replace(end(0, "n1", code=1), symptom="lost the connection to another rank")
+    flight = TWO.with_end(lost, GRACE)
+    assert flight.stop is None
+    states = (RankState(1, "T", None, None),)
+    flight = flight.with_stopping("n1: rank 0 lost the connection to another rank", GRACE).with_states("n2", states)
+    assert flight.stop == StopAll("n1: rank 0 lost the connection to another rank", GRACE)
+    outcome = finished(flight.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)
+    assert (outcome.status, outcome.named) == (Status.FAILED, Named("n2", 1))
+    assert outcome.first_failure == lost

@@ -1,0 +1,89 @@
+"""Tell the end of a rank that is a consequence from one with a cause of its own. Pure; reads what the rank wrote.
+
+A rank that lost the connection to another one, or waited for it in vain, is a victim: it is never named for a failure.
+The texts are those of torch 2.13 (gloo, NCCL, c10d), JAX 0.10 and their coordination services.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import signal
+from typing import List, Optional, Sequence
+
+LOST = "lost the connection to another rank"
+WAITED = "timed out waiting for other ranks"
+DIFFERED = "received data of another size than its own collective expects"
+OTHER_TASK = "was ended by JAX because another rank was no longer heard"
+STORE = "lost the store or the rendezvous of the run"
+
+TABLE = (
+    (r"failed to pass monitoredBarrier|successfully reached monitoredBarrier", WAITED),
+    (r"Timed out waiting \d+ms for (?:recv|send) operation to complete", WAITED),
+    (r"\[.*gloo/.*\] (?:Timed out|Connect timeout)|Gloo \w+ failed: .*(?:[Tt]imed out|timeout)", WAITED),
+    (r"Watchdog caught collective operation timeout|Some NCCL operations have failed or timed out", WAITED),
+    (r"Observed flight recorder dump signal from another rank|observed a timeout on (?:some )?other rank", WAITED),
+    (r"Barrier timed out|wait timeout after \d+ms, keys: |DEADLINE_EXCEEDED: .*[Bb]arrier", WAITED),
+    (r"Timed out after \d+ seconds waiting for (?:clients|worker|group)|store->get\(.*\) got error: .*timeout", WAITED),
+    (r"Connection closed by peer \[|Read error \[.*: Connection reset by peer|Write error \[.*: Broken pipe", LOST),
+    (r"\[.*gloo/.*\] .*(?:Connection reset by peer|Connection refused|Broken pipe|Socket closed)", LOST),
+    (r"ncclRemoteError|remote process exited or there was a network error|NCCL error: .*unhandled system error", LOST),
+    (r"^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b", LOST),
+    (r"Gloo \w+ failed: .*(?:Connection closed by peer|Connection reset by peer|Broken pipe)", LOST),
+    (r"this error originated at tensorpipe|EOF: end of file \(this error originated", LOST),
+    (r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes", DIFFERED),
+    (r"because the JAX distributed service detected fatal errors", OTHER_TASK),
+    (r"heartbeat timeout\. This indicates that the remote task|tasks are unhealthy \(stopped sending", OTHER_TASK),
+    (r"Polled an error from coordination service|Error reported from Coordination Service", OTHER_TASK),
+    (r"recvValue failed on|sendBytes failed on|waitForInput: poll for socket|Failed to recv, got 0 bytes", STORE),
+    (r"The client socket has (?:timed out|failed)|TCPStore server has shut down too early", STORE),
+    (r"RendezvousConnectionError|RendezvousTimeoutError|RendezvousClosedError", STORE),
+)  # fmt: skip
+_TABLE = [(re.compile(pattern), told) for pattern, told in TABLE]
+_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?::|$)")
+_LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
+MESSAGE_LINES = 4
+"""Lines of an exception's message that are looked at. What is logged after it belongs to the end of the process."""
+
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+LONGEST = 2000
+"""Characters of a line that are looked at: a rank can write lines of any length."""
+
+
+def symptom(exit_code: Optional[int], signum: Optional[int], error: str, lines: Sequence[str]) -> str:
+    """What happened to the rank, as a verb phrase ("lost the connection to another rank"); "" for a cause of its own.
+
+    `error` is the exception it left behind, `lines` are the last it wrote. A signal is a cause of its own, unless the
+    rank aborted itself.
+    """
+    if exit_code == 0 or (signum is not None and signum != signal.SIGABRT):
+        return ""
+    plain = [_PREFIX.sub("", line[:LONGEST]) for line in lines]
+    raised = _last_chain(plain)
+    if error or raised:
+        return _matched([error[:LONGEST], *raised])
+    return _matched(plain) if signum == signal.SIGABRT else ""
+
+
+def last_exception(lines: Sequence[str]) -> str:
+    """The exception that the last of `lines` tell of, "RuntimeError: loss is NaN"; "" when they tell of none."""
+    plain = [_PREFIX.sub("", line[:LONGEST]) for line in lines]
+    return next((line for line in reversed(plain) if _EXCEPTION.match(line)), "")
+
+
+def _matched(lines: Sequence[str]) -> str:
+    return next((told for line in lines for pattern, told in _TABLE if pattern.search(line)), "")
+
+
+def _last_chain(lines: Sequence[str]) -> List[str]:
+    """The message of the last exception, and those of the exceptions that it was raised from or while handling."""
+    found: List[str] = []
+    is_chained = True
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at].startswith(_CHAINED):
+            is_chained = True
+        elif _EXCEPTION.match(lines[at]) and is_chained:
+            found += itertools.takewhile(lambda line: not _LOGGED.match(line), lines[at : at + MESSAGE_LINES])
+            is_chained = False
+    return found

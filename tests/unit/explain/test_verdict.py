@@ -1,0 +1,128 @@
+"""Whom a failure is put down to: the cause where it is known, never a victim."""
+
+from __future__ import annotations
+
+from signal import SIGABRT, SIGKILL, SIGTERM
+
+import pytest
+
+from pylaunch.explain.verdict import Evidence, Verdict, judge
+from pylaunch.model.outcome import Named, RankEnd, RankState
+
+RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
+WAITED = "timed out waiting for other ranks"
+LOST = "lost the connection to another rank"
+
+
+def failed(rank: int | None, at: float, *, error: str = "", code: int = 1, host: str = "") -> RankEnd:
+    return RankEnd(rank, host or f"n{(rank or 0) + 1}", code, None, at, stopped=False, error=error)
+
+
+def killed(rank: int, at: float, signum: int = SIGKILL, *, stopped: bool = False) -> RankEnd:
+    return RankEnd(rank, f"n{rank + 1}", None, signum, at, stopped)
+
+
+def victim(rank: int | None, at: float, symptom: str = WAITED, *, host: str = "") -> RankEnd:
+    return RankEnd(rank, host or f"n{(rank or 0) + 1}", 1, None, at, stopped=False, symptom=symptom)
+
+
+def waiting(rank: int, state: str = "S", *, silent_s: float | None = 31.0, step: int | None = None) -> RankState:
+    return RankState(rank, state, silent_s, step)
+
+
+def verdict(*ends: RankEnd, lost: dict[str, str] | None = None, **states: tuple[RankState, ...]) -> Verdict:
+    found = judge(Evidence(RANKS, ends, states, lost or {}))
+    assert found is not None
+    return found
+
+
+def test_good_ends_and_ends_on_request_are_nobody_s_fault() -> None:
+    ends = (failed(0, 1.0, code=0), killed(1, 2.0, SIGTERM, stopped=True))
+    assert judge(Evidence(RANKS, ends)) is None
+
+
+def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
+    assert verdict(failed(0, 7.2), killed(1, 7.1)).named == Named("n2", 1)
+
+
+def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
+    launcher = failed(None, 6.0, host="n1")
+    assert verdict(launcher).named == Named("n1", None)
+    assert verdict(launcher, failed(0, 6.1, code=3)).named == Named("n1", 0)
+    assert verdict(launcher, victim(2, 6.1)).named is None
+
+
+@pytest.mark.parametrize("cause", [failed(1, 5.05, error="ValueError: no data"), killed(1, 6.5)])
+def test_a_rank_with_a_cause_of_its_own_is_named_before_those_that_lost_it(cause: RankEnd) -> None:
+    found = verdict(victim(0, 5.0, LOST), cause, victim(2, 5.2, LOST))
+    assert (found.named, found.shown) == (Named("n2", 1), cause)
+
+
+def test_a_stopped_rank_is_named_in_place_of_those_that_waited_for_it() -> None:
+    found = verdict(victim(0, 5.0), victim(2, 5.1), n1=(), n2=(waiting(1, "T", step=7),), n3=())
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 is stopped (state T: SIGSTOP or a debugger) after step 7; "
+        "rank 0 on n1 timed out waiting for other ranks"
+    )
+    assert found.shown is not None
+    assert found.shown.rank == 0
+
+
+def test_what_fails_in_an_unknown_way_after_the_victims_does_not_hide_the_stopped_rank() -> None:
+    assert verdict(victim(0, 5.0), failed(2, 5.6, error="Oops"), n2=(waiting(1, "T"),)).named == Named("n2", 1)
+
+
+def test_a_rank_that_left_early_is_said_with_how_much_earlier() -> None:
+    found = verdict(failed(1, 4.5, code=0), victim(0, 5.0, LOST), victim(2, 5.1, LOST))
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 exited with code 0, 500 ms before rank 0 on n1 lost the connection to another rank"
+    )
+    several = verdict(failed(0, 1.0, code=0), failed(1, 3.0, code=0), victim(2, 5.0, LOST))
+    assert (several.named, several.reason.partition(",")[0]) == (None, "ranks 0-1 exited with code 0")
+
+
+def test_a_rank_that_ends_well_after_the_first_victim_has_not_left_early() -> None:
+    assert verdict(victim(0, 5.0), failed(1, 6.0, code=0), victim(2, 5.1)).named is None
+
+
+def test_the_one_rank_that_has_not_ended_is_said_with_its_state() -> None:
+    found = verdict(victim(0, 5.0), victim(2, 5.1), killed(1, 8.0, stopped=True), n1=(), n2=(waiting(1),), n3=())
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 alone had not ended (sleeping, last output 31 s before); "
+        "rank 0 on n1 timed out waiting for other ranks"
+    )
+    stuck = verdict(victim(0, 5.0), victim(2, 5.1), n2=(waiting(1, "D", silent_s=None, step=3),))
+    assert "waiting for a disk, a network file system or a driver (state D), no output, at step 3" in stuck.reason
+
+
+def test_nobody_is_named_where_two_have_not_ended_or_a_node_did_not_say() -> None:
+    two = verdict(victim(0, 5.0), n1=(), n2=(waiting(1),), n3=(waiting(2),))
+    assert (two.named, two.reason) == (None, "no rank is named: rank 0 on n1 timed out waiting for other ranks")
+    silent = verdict(victim(0, 5.0), killed(2, 7.0, SIGTERM, stopped=True), n1=(), n2=(waiting(1),))
+    assert silent.named is None
+
+
+def test_a_rank_that_its_launcher_ended_had_not_ended_of_its_own() -> None:
+    """Two ranks a node: the launcher of the victim ends its sibling, which may as well be the cause."""
+    ranks = {"n1": frozenset({0, 1}), "n2": frozenset({2, 3})}
+    ends = (victim(0, 5.0), RankEnd(1, "n1", None, SIGTERM, 5.1, stopped=True), victim(2, 5.1, host="n2"))
+    states = {"n1": (waiting(1),), "n2": (waiting(3),)}
+    found = judge(Evidence(ranks, ends, states))
+    assert found is not None
+    assert found.named is None
+
+
+def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
+    found = verdict(victim(0, 5.0, LOST), lost={"n2": "no word for 10 s"})
+    assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no word for 10 s", None)
+    own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no word for 10 s"})
+    assert own.named == Named("n1", 0)
+
+
+def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:
+    late = killed(2, 5.5, SIGABRT)
+    assert verdict(victim(0, 5.0), late).named == Named("n3", 2)
+    assert verdict(victim(0, 5.0), late, failed(1, 4.0, code=0)).named == Named("n2", 1)
