@@ -39,11 +39,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what roles promise that were not asked for."""
+    """Say of each test which host and role it is about, and leave out roles that were not asked for."""
+    for item in items:
+        _describe(item)
     if not (wanted := roles(config)):
         return
     marks = [(item, item.get_closest_marker("role")) for item in items]
     items[:] = [item for item, mark in marks if mark is None or mark.args[0] in wanted]
+
+
+def _describe(item: pytest.Item) -> None:
+    """Properties that the JUnit report has, for `pylaunch verify --json`."""
+    host = item.callspec.params.get("name") if isinstance(item, pytest.Function) and hasattr(item, "callspec") else None
+    role = item.get_closest_marker("role")
+    if host is not None:
+        item.user_properties.append(("host", host))
+    if role is not None:
+        item.user_properties.append(("role", role.args[0]))
 
 
 def roles(config: pytest.Config) -> tuple[str, ...]:

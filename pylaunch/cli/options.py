@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from pylaunch.cli import console, invocation
-from pylaunch.errors import ExitCode, UsageError
+from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.inventory import load_cluster
 from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
 from pylaunch.model.argv import quoted
 from pylaunch.model.job import RankOrder
+from pylaunch.model.plan import base_of
 from pylaunch.model.since import parse_since
 from pylaunch.model.size import parse_size
+from pylaunch.store import runs
 
 F = TypeVar("F", bound=Callable[..., object])
 _HOSTS = "pylaunch.hosts"
@@ -74,8 +78,29 @@ def _say_what_to_write_down(source: Path) -> None:
 
 inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.")
 nodes_know = _inventory("Ask the hosts of this inventory for runs that were started elsewhere.")
+
+
+def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Hosts of the inventory whose names go on as the last word of a limit does; none where it cannot be read."""
+    before, comma, beginning = incomplete.rpartition(",")
+    try:
+        names = load_cluster(context.params.get("inventory")).names
+    except PylaunchError:
+        return []
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(beginning)]
+
+
+def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Runs that are recorded here, the newest first."""
+    known = dict.fromkeys(base_of(each) for each in runs.ids())
+    return [CompletionItem(each) for each in known if each.startswith(incomplete)]
+
+
 limit = click.option(
-    "--limit", metavar="HOSTS", help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'."
+    "--limit",
+    metavar="HOSTS",
+    shell_complete=_hosts_to_complete,
+    help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'.",
 )
 
 
@@ -97,7 +122,7 @@ rank_order = click.option(
     show_default=True,
     help="Which hosts get neighbouring ranks; topology: those that stand together, as the inventory says.",
 )
-run = click.argument("run", required=False, metavar="[RUN]")
+run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
 
 
 def words(text: object) -> tuple[str, ...]:

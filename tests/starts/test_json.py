@@ -131,3 +131,19 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     assert {line.split()[0] for line in json.loads(several.stdout)["error"]["evidence"]} == {run, second}
     gate.touch()
     assert cluster.run("stop", "--all").returncode == ExitCode.DONE
+
+
+def test_hosts_and_runs_are_completed(
+    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = directories("n1", "n2")
+    assert ended(cluster.start("--limit", "n1", "--", "true")).returncode == ExitCode.DONE
+    (run,) = cluster.outcomes()
+    monkeypatch.setenv("_PYLAUNCH_COMPLETE", "bash_complete")
+    for line, offered in [
+        (f"pylaunch check -i {cluster.inventory} --limit n1,n", ["n1,n1", "n1,n2"]),
+        (f"pylaunch logs {run[:3]}", [run]),
+    ]:
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+        assert [each.partition(",")[2] for each in cluster.run().stdout.splitlines()] == offered

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pylaunch.cli import options
+from pylaunch.cli import document, options
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.probe.ask import Unreachable
+from pylaunch.provision.specifications import SpecificationResult, results
 from pylaunch.provision.verdict import unreachable_error
 from pylaunch.provision.workflow import site_request, survey
 from pylaunch.store import content
 from pylaunch.transport import process
+
+_PYTEST = (sys.executable, "-P", "-m", "pytest", "--quiet")
+_ANSWERS = {0: ExitCode.DONE, 1: ExitCode.JOB_FAILED, 2: ExitCode.INTERRUPTED}
 
 
 @click.command()
@@ -24,7 +32,8 @@ from pylaunch.transport import process
 @click.option("--roles", metavar="ROLES", help="Only what these roles promise, comma-separated.")
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write a JUnit XML report here.")
-def command(inventory: Path | None, limit: str | None, roles: str | None, deep: bool, junit: Path | None) -> int:
+@options.as_json
+def command(inventory: Path | None, limit: str | None, *, junit: Path | None, as_json: bool, **asked: Any) -> int:
     """Verify every host against what the roles promise.
 
     The specifications are pytest-testinfra tests that travel with pylaunch; nothing is changed on any host. Exit code
@@ -34,14 +43,17 @@ def command(inventory: Path | None, limit: str | None, roles: str | None, deep: 
     cluster = load_cluster(inventory, limit=limit)
     if not cluster.sources:
         raise UsageError("verify wants an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
-    wanted = tuple(role.strip() for role in (roles or "").split(",") if role.strip())
+    wanted = tuple(role.strip() for role in (asked["roles"] or "").split(",") if role.strip())
     unreachable = survey(site_request(cluster, wanted)).unreachable
     words = ["--inventory", cluster.sources[0]]
     words += ["--limit", limit] if limit is not None else []
     words += ["--roles", ",".join(wanted)] if wanted else []
-    words += ["--deep"] if deep else []
-    words += ["--junit-xml", str(junit.absolute())] if junit is not None else []
-    ended = _specifications(words)
+    words += ["--deep"] if asked["deep"] else []
+    if as_json:
+        ended = _documented(words, junit, cluster, unreachable)
+    else:
+        words += ["--junit-xml", str(junit.absolute())] if junit is not None else []
+        ended = _specifications(words)
     if unreachable:
         raise unreachable_error(unreachable, len(cluster.hosts))
     return ended
@@ -53,10 +65,41 @@ def _must_have_tools() -> None:
         raise UsageError(f"not installed: {', '.join(missing)}", hint="pip install 'pylaunch[verify]'")
 
 
+def _documented(
+    words: Sequence[str], junit: Path | None, cluster: Cluster, unreachable: Mapping[str, Unreachable]
+) -> ExitCode:
+    """Run the specifications for --json: their report is read, and what pytest prints is kept off stdout."""
+    with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
+        report = junit.absolute() if junit is not None else Path(directory, "report.xml")
+        done = process.run((*_PYTEST, str(content.specifications_directory()), *words, "--junit-xml", str(report)))
+        if done.returncode not in _ANSWERS or not report.exists():
+            raise PylaunchError(
+                f"pytest could not run the specifications (exit code {done.returncode})",
+                evidence=(done.stdout + done.stderr).splitlines()[-20:],
+            )
+        found = list(results(report.read_text(encoding="utf-8")))
+    reasons = {host: why.reason for host, why in unreachable.items()}
+    per_host = {
+        host: {"specifications": [_as_data(each) for each in found if each.host == host]}
+        for host in cluster.names
+        if host not in reasons
+    }
+    together = [_as_data(each) for each in found if each.host is None]
+    document.show({"hosts": document.hosts(cluster.names, reasons, per_host), "specifications": together})
+    return _ANSWERS[done.returncode]
+
+
+def _as_data(result: SpecificationResult) -> dict[str, object]:
+    return {
+        "specification": result.specification,
+        "role": result.role,
+        "outcome": result.outcome,
+        "message": result.message or None,
+    }
+
+
 def _specifications(words: Sequence[str]) -> ExitCode:
-    argv = (sys.executable, "-P", "-m", "pytest", "--quiet", str(content.specifications_directory()), *words)
-    returncode = process.run_on_terminal(argv)
-    answers = {0: ExitCode.DONE, 1: ExitCode.JOB_FAILED, 2: ExitCode.INTERRUPTED}
-    if returncode not in answers:
+    returncode = process.run_on_terminal((*_PYTEST, str(content.specifications_directory()), *words))
+    if returncode not in _ANSWERS:
         raise PylaunchError(f"pytest could not run the specifications (exit code {returncode}); it says why above")
-    return answers[returncode]
+    return _ANSWERS[returncode]

@@ -75,3 +75,23 @@ def test_every_page_is_printed_by_its_topic(capsys: pytest.CaptureFixture[str]) 
         assert len(capsys.readouterr().out.splitlines()) > 3
     assert main.run(["help", "inventry"]) == ExitCode.USAGE
     assert "pylaunch help inventory" in capsys.readouterr().err
+
+
+def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
+    """What bash is told to offer for the last word of `line`."""
+    words = line.split(" ")
+    monkeypatch.setenv("_PYLAUNCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    with pytest.raises(SystemExit):
+        main.run([])
+    return [each.partition(",")[2] for each in capsys.readouterr().out.splitlines() if each]
+
+
+def test_verbs_options_topics_and_hosts_are_completed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert completions(monkeypatch, capsys, "pylaunch prov") == ["provision"]
+    assert completions(monkeypatch, capsys, "pylaunch drift --exi") == ["--exit-code"]
+    assert completions(monkeypatch, capsys, "pylaunch help xi") == ["xid"]
+    assert completions(monkeypatch, capsys, "pylaunch check -i nowhere.ini --limit x") == []

@@ -1,0 +1,70 @@
+"""Hosts that no inventory names: with nothing but their addresses and a key that an agent holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from pylaunch.model.hostset import fold
+from tests.lab.controller import must_be_clean
+
+pytestmark = pytest.mark.lab
+
+
+@pytest.fixture
+def agent(lab: Lab, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of a person whose ssh-agent has the lab's key."""
+    socket = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.PIPE, text=True)
+    assert agent.stdout is not None
+    agent.stdout.readline()
+    environment = {**os.environ, **lab.environment, "SSH_AUTH_SOCK": str(socket)}
+    try:
+        subprocess.run(["ssh-add", "-q", str(lab.spec.paths.key)], env=environment, check=True)
+        yield environment
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def test_two_hosts_and_no_file(lab: Lab, agent: dict[str, str], tmp_path: Path) -> None:
+    directory = tmp_path / "project"
+    directory.mkdir()
+    addresses = [lab[name].address for name in ("n1", "n2")]
+    hosts = ("-H", fold(addresses))
+
+    def pylaunch(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            lab.command(*words), env=agent, cwd=directory, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    job = ("--framework", "command", "--workdir", "/", "--", "hostname")
+    unknown = pylaunch("start", *hosts, *job)
+    assert unknown.returncode == ExitCode.CLUSTER_NOT_READY
+    assert f"hint: pylaunch trust -H '{hosts[1]}' --limit '{hosts[1]}'" in unknown.stderr
+
+    trusted = pylaunch("trust", *hosts, "--yes")
+    assert trusted.returncode == ExitCode.DONE, trusted.stderr
+    assert (directory / ".pylaunch" / "known_hosts").exists()
+
+    expected = [f"{address}:{rank} | n{rank + 1}" for rank, address in enumerate(addresses)]
+    for named in (hosts, ("-i", ",".join(addresses) + ",")):
+        started = pylaunch("start", *named, *job)
+        assert started.returncode == ExitCode.DONE, started.stderr
+        assert sorted(started.stdout.splitlines()) == expected
+    must_be_clean(lab)
+
+    written = re.search(r"to keep these hosts: (printf .* > cluster.ini)", started.stderr)
+    assert written is not None
+    subprocess.run(["sh", "-c", written[1]], cwd=directory, check=True)
+    found = json.loads(pylaunch("gpus", "--json").stdout)
+    assert [(each["host"], each["unreachable"]) for each in found["hosts"]] == [(each, None) for each in addresses]
