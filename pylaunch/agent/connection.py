@@ -99,6 +99,7 @@ class Controller(Lines):
         if self.wants is not None:
             since = times.begins(directory, paths, self.wants.since)
             self.follower = Follower(paths, self.wants, mask=mask, since=since)
+            self.follower.dates = times.Dates(directory)
             self._meter = meter(self.wants.usage_s) if self.wants.usage_s > 0 else None
             self.wants = None
             self._is_caught_up = False

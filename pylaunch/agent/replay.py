@@ -57,7 +57,9 @@ def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
             _say(event)
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
-    follower = Follower(paths, follow, since=times.begins(directory, paths, follow.since))
+    since = times.begins(directory, paths, follow.since)
+    follower = Follower(paths, follow, since=since)
+    follower.dates = times.Dates(directory)
     while True:
         output = follower.next(ended=True)
         if output is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Optional, Tuple
 
 from pylaunch.agent import rank_files, wire
 from pylaunch.agent.masking import Mask
@@ -20,6 +20,9 @@ PATIENCE_S = 0.3
 
 NOTHING_SECRET = Mask(())
 NO_TIME: Mapping[str, int] = {}
+
+Dates = Callable[[str, int], Optional[Tuple[float, int]]]
+"""Stream name and offset → when what begins there was written, and up to which offset; None where that is not known."""
 
 NEWEST = 256 * 1024
 """Bytes of a log that a reader who fell behind goes on with."""
@@ -49,6 +52,16 @@ def _unfinished(chunk: bytes) -> int:
         if byte < 0x80:
             return 0
     return 0
+
+
+def _undated(name: str, offset: int) -> None:
+    """Nothing is known of when logs were written."""
+
+
+def _up_to(text: bytes, length: int) -> bytes:
+    """The whole lines in the first `length` bytes of `text`; the first line where that is longer."""
+    whole = text.rfind(b"\n", 0, length) + 1 or text.find(b"\n") + 1
+    return text if length >= len(text) else text[: whole or len(text)]
 
 
 @dataclass
@@ -81,6 +94,9 @@ class Follower:
         self._past = {stream.name: rank_files.size(stream.path) for stream in self._streams}
         self._clock = clock
         self._mask = mask
+        self.dates: Dates = _undated
+        """When what was there already was written; without it, it is dated when it is read."""
+
         self._lag = follow.lag
 
     @property
@@ -103,8 +119,13 @@ class Follower:
             if not text and stream.offset > start:
                 return wire.Skipped(stream.name, start, stream.offset, stream.path)
             if text:
+                dated = self.dates(stream.name, start) if start < self._past[stream.name] else None
+                if dated is not None:
+                    text = _up_to(text, dated[1] - start)
+                    stream.offset = start + len(text)
+                moment = self._clock() if dated is None else dated[0]
                 text = self._mask.hide(text)
-                return wire.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), self._clock())
+                return wire.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
         return None
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:

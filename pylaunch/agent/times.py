@@ -10,11 +10,12 @@ of older ones one in every 1/SHARE of their age.
 
 from __future__ import annotations
 
+import collections
 import math
 import os
 import struct
 import time
-from typing import Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Deque, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from pylaunch.agent import rank_files
 from pylaunch.agent.layout import RunDirectory
@@ -130,6 +131,23 @@ def _begin(path: str, marks: List[Mark], moment: float) -> int:
         return line_begin(path, before(marks, moment))
     except OSError:
         return 0
+
+
+class Dates:
+    """When what logs have now was written: stream name and offset → the mark that follows, if there is one."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._marks: Dict[str, Deque[Mark]] = {}
+
+    def __call__(self, name: str, offset: int) -> Optional[Mark]:
+        """The first mark behind `offset`, which must not become less from one call to the next."""
+        if name not in self._marks:
+            self._marks[name] = collections.deque(read(self._directory.times(name)))
+        marks = self._marks[name]
+        while marks and marks[0][1] <= offset:
+            marks.popleft()
+        return marks[0] if marks else None
 
 
 def line_begin(path: str, offset: int) -> int:

@@ -74,6 +74,12 @@ class Live:
             hint = f"pylaunch logs -f {self._run}"
             console.say(f"what ranks write cannot be shown here any more ({error.strerror}); the run goes on: {hint}")
 
+    def hold(self) -> None:
+        """What comes now was written before, by all ranks at different times."""
+
+    def catch_up(self) -> None:
+        """All that was written before has come."""
+
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Nobody asked."""
 

@@ -23,6 +23,9 @@ from pylaunch.model.usage import NodeUsage
 from pylaunch.store.runs import Recorder
 
 TICK_S = 0.1
+HOLD_S = 10.0
+"""How long an attached terminal waits at most for what all nodes wrote before."""
+
 REDRAW_S = 0.5
 """How often the board is drawn."""
 
@@ -77,6 +80,16 @@ class Terminal(Live):
         """Draw it the next time."""
         with self._lock:
             self._board.read(host, reading)
+
+    def hold(self) -> None:
+        """Let lines wait for those of other nodes that may be older."""
+        with self._lock:
+            self._merge.held_until = _now() + HOLD_S
+
+    def catch_up(self) -> None:
+        """Show them, in the order of their times."""
+        with self._lock:
+            self._merge.held_until = 0.0
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
         """Let it wait for its place; a flood is shown here and now, so that it is taken no faster than it is shown."""

@@ -7,7 +7,7 @@ import getpass
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -41,14 +41,16 @@ class NodeState:
     reason: str = ""
 
 
-def follow(record: RunRecord, watcher: Watcher) -> Outcome:
+def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None]) -> Outcome:
     """Follow a live run to its end, from the beginning of its logs. Ctrl-C stops the run, as in start.
+
+    When the watcher has all that was written before, `on_caught_up` is called.
 
     Raises ClusterNotReadyError when no node of it can be reached.
     """
 
     async def work(fleet: Fleet) -> Outcome:
-        follower = Follower(record.plan, fleet, watcher, streams=rank_streams(record.plan))
+        follower = Follower(record.plan, fleet, watcher, streams=rank_streams(record.plan), on_caught_up=on_caught_up)
         _need_one(record, await fleet.unless_interrupted(_attach(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
         return await follower.follow()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 from pylaunch.agent import wire
@@ -38,8 +39,20 @@ def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
 class Follower:
     """Follows one run on all of its nodes until it is over."""
 
-    def __init__(self, plan: RunPlan, fleet: Fleet, watcher: Watcher, *, streams: list[str]) -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        fleet: Fleet,
+        watcher: Watcher,
+        *,
+        streams: list[str],
+        on_caught_up: Callable[[], None] = lambda: None,
+    ) -> None:
         self._plan = plan
+        self._on_caught_up = on_caught_up
+        self._behind = {node.host.name for node in plan.nodes}
+        """Hosts of which there is output from before this followed them."""
+
         self._streams = streams
         self._fleet = fleet
         self._watcher = watcher
@@ -72,11 +85,21 @@ class Follower:
                 break
             ordered = self._flight.stop
             await self._take(host, message)
+            self._note_caught_up(host, message)
             if self._flight.stop is not None and self._flight.stop != ordered:
                 await self._stop_all(self._flight.stop)
         outcome = self._flight.outcome(time.time())
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
+
+    def _note_caught_up(self, host: str, message: object) -> None:
+        if not self._behind:
+            return
+        self._behind.intersection_update(self._flight.live)
+        if isinstance(message, wire.CaughtUp):
+            self._behind.discard(host)
+        if not self._behind:
+            self._on_caught_up()
 
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """A person wants the run to stop; `follow` obeys."""

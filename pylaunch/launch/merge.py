@@ -58,6 +58,9 @@ class Merge:
     """Channel and text → whose next line that is."""
 
     _serial: Iterator[int] = field(default_factory=itertools.count)
+    held_until: float = 0.0
+    """Lines of some streams have not come yet, which may be older than any that are here: all wait until then."""
+
     waiting: int = 0
     """Characters that have not been told."""
 
@@ -84,7 +87,7 @@ class Merge:
             if not queue or queue[0] is not line:
                 heapq.heappop(self._order)
                 continue
-            if now - line.arrived < WINDOW_S and not self.is_full:
+            if (now < self.held_until or now - line.arrived < WINDOW_S) and not self.is_full:
                 return
             yield self._tell(stream[1], line.text)
 

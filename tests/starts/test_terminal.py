@@ -15,7 +15,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.starts.cluster import DirectoryCluster
+from pylaunch.agent import times
+from pylaunch.agent.layout import RunDirectory
+from tests.agent.controller import wait_until
+from tests.starts.cluster import Directory, DirectoryCluster
 
 OURS = re.compile(r"\r(?=\x1b\[2K)|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
 """What pylaunch itself sends to a terminal: the cursor, the lines of the board, colours."""
@@ -107,12 +110,13 @@ def test_no_view_passes_on_what_a_rank_wrote_to_own_the_terminal(
     cluster = directories("n1")
     hostile = ("--", "sh", "-c", f"printf '{HOSTILE}'; printf '{HOSTILE}' >&2; exit 3", "arg\x1b]0;owned\x07")
     live = on_terminal(cluster, *started(cluster, *hostile)).ends()
+    (run,) = cluster.outcomes()
     views = {
         "start": live,
-        "status": on_terminal(cluster, "status").ends(),
+        "status": on_terminal(cluster, "status", run).ends(),
         "ps": on_terminal(cluster, "ps", "--all").ends(),
-        "attach": on_terminal(cluster, "attach").ends(),
-        "logs": on_terminal(cluster, "logs").ends(),
+        "attach": on_terminal(cluster, "attach", run).ends(),
+        "logs": on_terminal(cluster, "logs", run).ends(),
     }
     assert {name: obeyed(text) for name, text in views.items()} == dict.fromkeys(views, "")
     assert "n1:0 | ABC" in live.replace("\x1b[0m", "")
@@ -130,9 +134,10 @@ def test_a_pipe_gets_what_a_rank_wrote_as_it_is_and_the_end_says_how_long(
 ) -> None:
     cluster = directories("n1")
     run = cluster.run(*started(cluster, "--", "sh", "-c", f"printf '{HOSTILE}'"))
+    (run_id,) = cluster.outcomes()
     assert re.search(r"^run \w+ done in \d+ s: 1 rank on n1 exited with code 0$", run.stderr, re.M)
-    assert re.search(r"^run \w+ done in \d+ s: ", cluster.run("status").stderr, re.M)
-    logs = cluster.run("logs").stdout
+    assert re.search(r"^run \w+ done in \d+ s: ", cluster.run("status", run_id).stderr, re.M)
+    logs = cluster.run("logs", run_id).stdout
     assert "n1:0 | A\x1b]0;owned\x07B\x1b[2J\x9b2JC\x0e\x00\u202eD\x1b]8;;http://x\x1b\\E\x1b[31mred\n" in logs
 
 
@@ -157,3 +162,29 @@ def test_the_board_survives_ctrl_z_and_a_narrower_terminal(directories: Callable
     assert shell.written().count(SHOW_CURSOR) >= shell.written().count(HIDE_CURSOR)
     shell.types("exit")
     shell.ends()
+
+
+def test_attach_shows_what_was_written_before_in_the_order_of_writing(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    turns = cluster.inventory.with_name("turns")
+    turns.mkdir()
+    waits = f"while [ ! -e {turns}/$turn ]; do sleep 0.05; done"
+    job = f"for turn in 0 1 2 3 4; do {waits}; [ $((turn % 2)) != $RANK ] || echo turn $turn; done"
+    assert cluster.run(*started(cluster, "--detach", "--", "sh", "-c", job)).returncode == 0
+    (run,) = cluster.outcomes()
+    for turn in range(4):
+        (turns / str(turn)).touch()
+        size = len("turn 0\n") * (turn // 2 + 1)
+        is_dated(cluster.nodes[f"n{turn % 2 + 1}"], run, f"{turn % 2}.out", size)
+    attached = on_terminal(cluster, "attach", run)
+    attached.shows(r"turn 0.*turn 1.*turn 2.*turn 3")
+    (turns / "4").touch()
+    assert re.findall(r"turn \d", attached.ends()) == [f"turn {turn}" for turn in range(5)]
+
+
+def is_dated(node: Directory, run: str, stream: str, size: int) -> None:
+    """Wait until the agent knows when so many bytes of a log were written."""
+    path = RunDirectory(run, str(node.path / "root" / "runs" / run)).times(stream)
+    wait_until(lambda: [there for _, there in times.read(path)][-1:] == [size], "the agent's look")

@@ -30,7 +30,8 @@ def command(run: str | None, *, inventory: Path | None) -> int:
     recorder = runs.Recorder(record.plan.run, console.say)
     is_in_charge = recorder.take_charge()
     with watching(record.plan, recorder if is_in_charge else None) as watcher:
-        outcome = follow(record, watcher)
+        watcher.hold()
+        outcome = follow(record, watcher, watcher.catch_up)
     if is_in_charge:
         recorder.finish(outcome)
     show_outcome(record.plan, outcome, runs.read(record.plan.run).ran_s(outcome))

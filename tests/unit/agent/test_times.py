@@ -60,6 +60,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
+def test_what_was_there_already_is_dated_by_its_marks(directory: RunDirectory, clock: Clock) -> None:
+    log = written(directory, clock, "100 a\n", "160 b\n161 c", "220 d\ntwo lines\n")
+    with log.open("a") as rank:
+        rank.write("not looked at\n")
+    follower = Follower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
+    follower.dates = times.Dates(directory)
+    told = []
+    while isinstance(output := follower.next(ended=True), wire.Output):
+        told.append((output.time, output.text))
+    assert told == [
+        (100.0, "100 a\n"),
+        (160.0, "160 b\n"),
+        (160.0, "161 c220 d\n"),
+        (220.0, "two lines\n"),
+        (999.0, "not looked at\n"),
+    ]
+
+
 def test_what_was_written_before_is_left_away(directory: RunDirectory, clock: Clock) -> None:
     written(directory, clock, "100 a\n", "160 b\n", "220 c\n")
     assert shown(directory, 90.0) == "100 a\n160 b\n220 c\n"

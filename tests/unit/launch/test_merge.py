@@ -63,3 +63,19 @@ def test_every_line_is_told_once_for_each_who_wrote_it() -> None:
     assert sum(len(line.sources) for line in lines) == 50 * 6 * 2
     assert len(lines) < 50 * 6
     assert merge.waiting == 0
+
+
+def test_lines_that_are_held_come_in_the_order_of_their_times_when_all_have_come() -> None:
+    merge = Merge(held_until=30.0)
+    merge.add(RANKS[0], "out", "third\n", time=13.0, now=20.0)
+    merge.add(RANKS[0], "out", "fourth\n", time=14.0, now=20.0)
+    assert list(merge.due(25.0)) == []
+    merge.add(RANKS[2], "out", "first\nsecond\n", time=11.0, now=26.0)
+    merge.held_until = 0.0
+    assert [line.text for line in merge.due(27.0)] == ["first", "second", "third", "fourth"]
+
+
+def test_lines_are_not_held_without_end() -> None:
+    merge = Merge(held_until=30.0)
+    merge.add(RANKS[0], "out", "line\n", time=13.0, now=20.0)
+    assert [line.text for line in merge.due(30.0)] == ["line"]
