@@ -157,48 +157,6 @@ def environment_fact(path: str) -> Dict[str, Any]:
     }
 
 
-def altered_files(path: str) -> List[List[str]]:
-    """Files of the environment at `path` that are not as installed: distribution, file, how."""
-    import csv  # noqa: PLC0415 -- few ask for it, and every host would pay
-
-    altered = []
-    library = os.path.join(path, "lib")
-    for python in sorted(os.listdir(library)):
-        packages = os.path.join(library, python, "site-packages")
-        recorded = set()
-        for name in sorted(os.listdir(packages)):
-            record = os.path.join(packages, name, "RECORD")
-            if not name.endswith(".dist-info") or not os.path.exists(record):
-                continue
-            for file, expected, _ in csv.reader(text_of(record).splitlines()):
-                recorded.add(file)
-                how = changed_since(os.path.join(packages, file), expected)
-                if how is not None:
-                    altered.append([name[: -len(".dist-info")], os.path.normpath(os.path.join(packages, file)), how])
-        # Deeper down, packages keep caches of their own; here, a file changes what every import means.
-        for file in sorted(os.listdir(packages)):
-            if file.endswith((".py", ".pth", ".so")) and file not in recorded and not file.startswith("_virtualenv."):
-                altered.append(["no package", os.path.join(packages, file), "added"])
-    return altered
-
-
-def changed_since(path: str, expected: str) -> Optional[str]:
-    """How a file differs from its hash in a RECORD (`sha256=…`), None when it does not or has none."""
-    import base64  # noqa: PLC0415 -- few ask for it, and every host would pay
-
-    algorithm, _, wanted = expected.partition("=")
-    if not wanted:
-        return None
-    digest = hashlib.new(algorithm)
-    try:
-        with open(path, "rb") as file:
-            for chunk in iter(lambda: file.read(1 << 20), b""):
-                digest.update(chunk)
-    except FileNotFoundError:
-        return "missing"
-    return None if base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode() == wanted else "edited"
-
-
 def package_facts(names: List[str]) -> List[Any]:
     """Installed versions."""
     try:
@@ -362,7 +320,6 @@ ONE: Dict[str, Callable[[Any], Any]] = {
     "limits": limit_fact,
     "links": link_fact,
     "environments": environment_fact,
-    "altered": altered_files,
     "contents": text_of,
     "exists": os.path.exists,
     "reports": report_fact,

@@ -13,6 +13,7 @@ import time
 from typing import Any, Callable, Dict, List, Optional
 
 from pylaunch.agent import essentials, gpu
+from pylaunch.agent.altered import touched_files
 from pylaunch.agent.facts import (
     LIMITS,
     RPM_VERSIONS,
@@ -23,13 +24,15 @@ from pylaunch.agent.facts import (
     run,
     sshd_facts,
 )
-from pylaunch.agent.installed import installed_digest
+from pylaunch.agent.installed import MARKER, installed_digest
 from pylaunch.agent.text import text_of
 
 Group = Dict[str, Any]
 
 DEADLINE_S = 8.0
 SLOW_DEADLINE_S = 20.0
+
+FILES_TOLD = 20
 
 SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
 PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap")
@@ -172,7 +175,15 @@ def environment(python: str) -> Group:
         "python": os.path.realpath(python) if os.path.exists(python) else None,
         "environment digest": essentials.told(lambda: installed_digest(place)) or None,
         **{name: version or None for name, version in essentials.libraries(python).items()},
+        **files_not_as_installed(place),
     }
+
+
+def files_not_as_installed(place: str) -> Group:
+    """A fact for each file of an environment of ours that was written after its installation; none is the usual."""
+    if not os.path.exists(os.path.join(place, MARKER)):
+        return {}
+    return {path: "%s (%s)" % (how, distribution) for distribution, path, how in touched_files(place)[:FILES_TOLD]}
 
 
 def distributions(python: str) -> Group:

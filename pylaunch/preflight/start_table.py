@@ -114,6 +114,8 @@ START_TABLE: dict[str, Row] = {
     "world.libraries": _reported(
         "the agents report the installed distributions; a host with pylaunch_attestation=off is left out"
     ),
+    "world.files": _not_asked("cost: looks at every installed file, 20,000 of them for torch; slow on network disks"),
+    "world.contents": _not_asked("cost: reads every installed file"),
     "login.variables": _asked(),
     "login.identity": _asked(),
     "login.locale": _asked(),

@@ -66,6 +66,8 @@ questions need."""
 _DEADLINES: dict[str, float] = {
     "host.filesystem": 3.0,
     "code.tree": 4.0,
+    "world.files": 10.0,
+    "world.contents": 55.0,
     "gpu.smi": 20.0,
     "gpu.nvlink": 20.0,
     "gpu.host": 20.0,

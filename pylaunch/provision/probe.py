@@ -13,6 +13,7 @@ from pylaunch.provision.facts import Facts, parse_facts
 
 _READERS = {
     "gpus": ("gpu", "gpu_fact"),
+    "altered": ("altered", "altered_files"),
     "portraits": ("portrait", "portrait_fact"),
     "communications": ("communication", "fact"),
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +19,8 @@ from tests.lab.fault_case import Case
 
 JOB, CHECKPOINTS, ENVIRONMENT, NAMED = "/opt/job", "/srv/checkpoints", "/opt/ranks", "/etc/job.conf"
 PACKAGES = f"{ENVIRONMENT}/lib/python3.11/site-packages"
+SIX = "import sys\n"
+SIX_HASH = base64.urlsafe_b64encode(hashlib.sha256(SIX.encode()).digest()).rstrip(b"=").decode()
 ARGUMENTS = (
     "--workdir", JOB, "--python", f"{ENVIRONMENT}/bin/python", "--checkpoint-dir", CHECKPOINTS, "--file", NAMED,
 )  # fmt: skip
@@ -33,8 +37,11 @@ def prepared(lab: Lab) -> Iterator[None]:
         node.write(f"{JOB}/model.py", "def fit(steps):\n    return steps\n")
         node.write(f"{JOB}/base.yaml", "lr: 0.1\nlayers: 12\n")
         node.write(NAMED, "seed = 7\n")
-        node.write(f"{PACKAGES}/torch-2.6.0.dist-info/RECORD", "torch/__init__.py,sha256=1,1\n")
-        node.write(f"{PACKAGES}/numpy-2.1.0.dist-info/RECORD", "numpy/__init__.py,sha256=1,1\n")
+        node.write(f"{PACKAGES}/torch-2.6.0.dist-info/RECORD", "torch/__init__.py,,\n")
+        node.write(f"{PACKAGES}/numpy-2.1.0.dist-info/RECORD", "numpy/__init__.py,,\n")
+        node.write(f"{PACKAGES}/six-1.17.0.dist-info/RECORD", f"six.py,sha256={SIX_HASH},{len(SIX)}\n")
+        node.write(f"{PACKAGES}/six.py", SIX)
+        node.write(f"{ENVIRONMENT}/pyvenv.cfg", "home = /usr/bin\nversion = 3.11.2\n")
         node.run("mkdir", "-p", f"{ENVIRONMENT}/bin", CHECKPOINTS)
         node.run("ln", "-sfn", "/usr/bin/python3", f"{ENVIRONMENT}/bin/python")
     try:
@@ -229,6 +236,7 @@ FAULTS = (
          "world.libraries", ("n3",)),
     Case("one more package", written("n1", f"{PACKAGES}/tqdm-4.67.0.dist-info/RECORD", "tqdm.py,,\n"),
          "world.libraries", ("n1",)),
+    Case("library edited on one node", edited("n2", f"{PACKAGES}/six.py", "import site\n"), "world.files", ("n2",)),
     Case("script edited on one node", edited("n3", f"{JOB}/train.py", "print('debug')\n"), "code.files", ("n3",)),
     Case("script missing", moved("n2", f"{JOB}/train.py"), "code.files", ("n2",)),
     Case("module edited on one node", edited("n1", f"{JOB}/model.py", "# tuned\n"), "code.tree", ("n1",)),

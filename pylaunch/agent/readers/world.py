@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
-from pylaunch.agent import essentials
-from pylaunch.agent.installed import installed_digest
+from pylaunch.agent import altered, essentials
+from pylaunch.agent.installed import MARKER, installed_digest
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
@@ -38,4 +38,21 @@ def libraries(path: str) -> Optional[Dict[str, Any]]:
         return None
 
 
-READERS = {"world.python": python, "world.libraries": libraries}
+def files(path: str) -> Optional[List[List[str]]]:
+    """Files beside the interpreter at `path` that were written after their installation: distribution, file, how."""
+    return _altered(path, altered.touched_files)
+
+
+def contents(path: str) -> Optional[List[List[str]]]:
+    """The same, of every file, read to its end."""
+    return _altered(path, altered.altered_files)
+
+
+def _altered(path: str, look: Callable[[str], List[List[str]]]) -> Optional[List[List[str]]]:
+    place = essentials.environment_of(path)
+    if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
+        return None
+    return look(place)
+
+
+READERS = {"world.files": files, "world.contents": contents, "world.python": python, "world.libraries": libraries}

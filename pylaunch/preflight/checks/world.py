@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.majority import majority
-from pylaunch.preflight.check import Check
+from pylaunch.preflight.check import Asks, Check
 from pylaunch.preflight.survey import Survey, Wanted
 from pylaunch.preflight.uniform import Rule, odd_ones, shown
 
@@ -83,6 +83,27 @@ def _differences(here: Mapping[str, str], there: Mapping[str, str], other: str) 
     return (*lines[:SHOWN_PACKAGES], *more)
 
 
+def _ask_about(reader: str) -> Asks:
+    return lambda host, wanted: {reader: wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+
+
+def _altered(check: str) -> Callable[[Survey], Iterable[Finding]]:
+    def judge(survey: Survey) -> Iterable[Finding]:
+        for host, files in survey.measured(check).items():
+            if not files:
+                continue
+            many = "a file" if len(files) == 1 else f"{len(files)} files"
+            lines = [f"{path} {how} ({distribution})" for distribution, path, how in files[:SHOWN_PACKAGES]]
+            more = [f"{len(files) - SHOWN_PACKAGES} more"] if len(files) > SHOWN_PACKAGES else []
+            fix = "pylaunch provision --deep --roles python_env --limit {hosts}"
+            if not survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/"):
+                fix = "install it again: pip install --force-reinstall --no-deps DISTRIBUTION"
+            text = f"{many} of the Python environment not as installed: the versions agree, the code does not"
+            yield Finding(check, Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
+
+    return judge
+
+
 CHECKS = (
     Check(
         "world.python",
@@ -102,5 +123,24 @@ CHECKS = (
         Severity.FAIL,
         _ask_libraries,
         _libraries,
+    ),
+    Check(
+        "world.files",
+        "files of the environment are as they were installed",
+        "A library that was edited on one host computes something else there, and every version agrees.",
+        "size and time of every file with the records of its distribution; those written later, byte by byte",
+        Severity.WARN,
+        _ask_about("world.files"),
+        _altered("world.files"),
+    ),
+    Check(
+        "world.contents",
+        "contents of the environment are as they were installed",
+        "What changes a file and sets its time back, a failing disk for one, is found by its bytes alone.",
+        "the hash of every file with the records of its distribution",
+        Severity.WARN,
+        _ask_about("world.contents"),
+        _altered("world.contents"),
+        deep=True,
     ),
 )

@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from pylaunch.agent import essentials, portrait
+from pylaunch.agent.installed import MARKER
 
 
 def test_a_reader_that_does_not_come_back_costs_its_own_group_alone() -> None:
@@ -43,3 +44,16 @@ def test_an_interpreter_that_does_not_exist_has_nothing_installed(tmp_path: Path
 def test_a_kernel_series_is_its_first_two_numbers() -> None:
     assert essentials.kernel_series("6.1.0-18-amd64") == "6.1"
     assert essentials.kernel_series("5.14.0-427.13.1.el9_4.x86_64") == "5.14"
+
+
+def test_a_file_of_our_environment_that_was_edited_is_a_fact_of_its_own(tmp_path: Path) -> None:
+    packages = tmp_path / "lib" / "python3.12" / "site-packages"
+    info = packages / "six-1.17.0.dist-info"
+    info.mkdir(parents=True)
+    (packages / "six.py").write_text("six = 6\n")
+    (info / "RECORD").write_text("six.py,sha256=AAAA,8\n")
+    assert portrait.files_not_as_installed(str(tmp_path)) == {}, "an environment that is not ours has no record of ours"
+    (tmp_path / MARKER).write_text("{}")
+    (packages / "six.py").write_text("six = 7777\n")
+    told = {str(packages / "six.py"): "edited (six-1.17.0)"}
+    assert portrait.files_not_as_installed(str(tmp_path)) == told

@@ -88,6 +88,13 @@ def test_a_user_with_another_number_cannot_use_a_shared_home() -> None:
     assert finding.severity is Severity.FAIL
 
 
+def test_a_library_that_was_edited_is_named_with_its_file_though_all_versions_agree() -> None:
+    files = [["torch-2.6.0", "/p/torch/nn/functional.py", "edited"]]
+    (finding,) = findings(world.CHECKS, alike({**HEALTHY, "world.files": []}, n2={"world.files": files}), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == ("world.files", Severity.WARN, ("n2",))
+    assert finding.evidence == ("/p/torch/nn/functional.py edited (torch-2.6.0)",)
+
+
 def test_hosts_with_other_login_users_are_told_to_log_in_as_one_and_nobody_is_renumbered() -> None:
     root = identity(user="root", uid=0, gid=0, groups=["root(0)"])
     (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=root), WANTED)

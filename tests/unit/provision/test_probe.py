@@ -16,8 +16,9 @@ from pylaunch.provision.probe import _modules
         ([{"communications": [{}]}, {"gpus": []}], {"text", "installed", "facts", "communication"}),
         (
             [{"portraits": ["/usr/bin/python3"]}],
-            {"text", "installed", "facts", "essentials", "gpu", "portrait"},
+            {"text", "installed", "facts", "altered", "essentials", "gpu", "portrait"},
         ),
+        ([{"altered": ["/opt/pylaunch/envs/1"]}], {"text", "installed", "facts", "altered"}),
     ],
 )
 def test_a_probe_carries_what_somebody_asks_for_and_no_more(

@@ -1,0 +1,117 @@
+"""Files of a Python environment that are not as their distributions installed them.
+
+Two looks: `altered_files` reads every file; `touched_files` reads only those whose size or time says that somebody
+wrote them after the installation: 0.2 s instead of 7 s for an environment with torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Iterator, List, Optional, Set, Tuple
+
+from pylaunch.agent.installed import MARKER
+from pylaunch.agent.text import text_of
+
+
+def altered_files(path: str) -> List[List[str]]:
+    """Files of the environment at `path` that are not as installed: distribution, file, how. Every file is read."""
+    altered = []
+    for distribution, file, expected, _, _ in _recorded(path):
+        how = changed_since(file, expected)
+        if how is not None:
+            altered.append([distribution, file, how])
+    return altered + _added(path)
+
+
+def touched_files(path: str) -> List[List[str]]:
+    """The same, of files that differ in size from the record, or were written later than it.
+
+    A file of the same size whose time was set back is found by `altered_files` alone. In an environment that is not
+    ours, scripts in bin/ are left out: whoever moves a virtual environment rewrites them.
+    """
+    altered = []
+    is_ours = os.path.exists(os.path.join(path, MARKER))
+    packages = tuple(each + os.sep for each in _packages(path))
+    for distribution, file, expected, size, installed_at in _recorded(path):
+        if not is_ours and not file.startswith(packages):
+            continue
+        try:
+            status = os.stat(file)
+        except (FileNotFoundError, NotADirectoryError):
+            altered.append([distribution, file, "missing"])
+            continue
+        if str(status.st_size) != size or status.st_mtime > installed_at:
+            how = changed_since(file, expected)
+            if how is not None:
+                altered.append([distribution, file, how])
+    return altered + _added(path)
+
+
+def _packages(path: str) -> Iterator[str]:
+    library = os.path.join(path, "lib")
+    for python in sorted(os.listdir(library)):
+        packages = os.path.join(library, python, "site-packages")
+        if os.path.isdir(packages):
+            yield os.path.normpath(packages)
+
+
+def _recorded(path: str) -> Iterator[Tuple[str, str, str, str, float]]:
+    """Distribution, file, hash and size of every file that a RECORD has with its hash, and when it was installed."""
+    import csv  # noqa: PLC0415 -- few ask for it, and every host would pay
+
+    marked_at = _written_at(os.path.join(path, MARKER))
+    for packages in _packages(path):
+        for name in sorted(os.listdir(packages)):
+            record = os.path.join(packages, name, "RECORD")
+            if not name.endswith(".dist-info") or not os.path.exists(record):
+                continue
+            installed_at = max(_written_at(record), marked_at)
+            for file, expected, size in csv.reader(text_of(record).splitlines()):
+                if expected:
+                    place = os.path.normpath(os.path.join(packages, file))
+                    yield name[: -len(".dist-info")], place, expected, size, installed_at
+
+
+def _written_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _added(path: str) -> List[List[str]]:
+    """Files at the top of the packages that no distribution brought: they change what every import means.
+
+    Deeper down, packages keep caches of their own.
+    """
+    import csv  # noqa: PLC0415 -- few ask for it, and every host would pay
+
+    added = []
+    for packages in _packages(path):
+        names = sorted(os.listdir(packages))
+        tops = [name for name in names if name.endswith((".py", ".pth", ".so")) and not name.startswith("_virtualenv.")]
+        if not tops:
+            continue
+        recorded: Set[str] = set()
+        for name in names:
+            record = os.path.join(packages, name, "RECORD")
+            if name.endswith(".dist-info") and os.path.exists(record):
+                recorded.update(row[0] for row in csv.reader(text_of(record).splitlines()) if row)
+        added += [["no package", os.path.join(packages, name), "added"] for name in tops if name not in recorded]
+    return added
+
+
+def changed_since(path: str, expected: str) -> Optional[str]:
+    """How a file differs from its hash in a RECORD (`sha256=…`), None when it does not."""
+    import base64  # noqa: PLC0415 -- few ask for it, and every host would pay
+
+    algorithm, _, wanted = expected.partition("=")
+    digest = hashlib.new(algorithm)
+    try:
+        with open(path, "rb") as file:
+            for chunk in iter(lambda: file.read(1 << 20), b""):
+                digest.update(chunk)
+    except FileNotFoundError:
+        return "missing"
+    return None if base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode() == wanted else "edited"
