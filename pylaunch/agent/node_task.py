@@ -87,6 +87,9 @@ class NodeTask:
     hostfile: str = ""
     """The nodes of the run as `address slots=ranks` lines, kept in a file that ranks are told of."""
 
+    unread_program: List[str] = field(default_factory=list)
+    """A script, or `-m` and a module, whose source the controller has not seen: refuse one of another framework."""
+
     choose_port: bool = False
     """Choose a free port, take and keep it as if it were `hold_port`, and say with Ready which one it is."""
 

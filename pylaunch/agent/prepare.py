@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import socket
 import time
 from typing import Iterator
 
-from pylaunch.agent import leases, ports, rank_files, ways, wire
+from pylaunch.agent import leases, ports, programs, rank_files, ways, wire
 from pylaunch.agent.layout import NodeRoot, RunDirectory, default_root
 
 LOG_SPACE = 64 << 20
@@ -166,7 +165,7 @@ def _port_problem(port: int, error: OSError) -> wire.Reason:
 def problems(task: wire.NodeTask, directory: RunDirectory) -> list[wire.Reason]:
     """Why this node cannot do `task`, apart from what must be taken."""
     network = [*_hostname(task), *_loopback(task), *ways.problems(task)]
-    return [*_workdir(task), *_programs(task), *_needs(task), *_logs(directory), *network]
+    return [*_workdir(task), *programs.problems(task), *_needs(task), *_logs(directory), *network]
 
 
 def _workdir(task: wire.NodeTask) -> Iterator[wire.Reason]:
@@ -179,18 +178,6 @@ def _workdir(task: wire.NodeTask) -> Iterator[wire.Reason]:
         )
     elif not os.access(task.workdir, os.R_OK | os.X_OK):
         yield wire.Reason("workdir-closed", f"working directory {task.workdir} may not be entered", "")
-
-
-def _programs(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    commands = [task.launcher, *(rank.argv for rank in task.ranks)]
-    for program in dict.fromkeys(command[0] for command in commands if command and command[0] != wire.RANK_ENTRY):
-        path = os.path.join(task.workdir, program) if "/" in program else program
-        if "/" in program and not os.path.exists(path):
-            if program not in {need.path for need in task.needs}:
-                yield wire.Reason("path-missing", f"program {path} does not exist", "")
-        elif shutil.which(path, path=task.env.get("PATH", os.defpath)) is None:
-            reason = "is not executable" if "/" in program else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
-            yield wire.Reason("not-executable", f"program {path} {reason}", "")
 
 
 def _needs(task: wire.NodeTask) -> Iterator[wire.Reason]:

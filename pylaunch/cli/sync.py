@@ -100,9 +100,9 @@ def workdir(asked: object, tree: Tree) -> str:
     return TREE if inside == "." else f"{TREE}/{inside}"
 
 
-def check_script(tree: Tree, workdir: str, script: str) -> None:
-    """Raises UsageError when `script` is not in `tree`."""
-    if script.startswith("/"):
+def check_script(tree: Tree, workdir: str, script: str | None) -> None:
+    """Raises UsageError when `script` is not in `tree`; None is a module, which may be installed on the nodes."""
+    if script is None or script.startswith("/"):
         return
     path = normpath(join(workdir.removeprefix(TREE).lstrip("/"), script))
     manifest = tree.manifest

@@ -37,4 +37,5 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         machines=machines(each.host.rank_address for each in plan.nodes),
         gloo=command.gloo,
         hostfile=hostfile(plan),
+        unread_program=list(plan.job.entry) if plan.job.is_unread else [],
     )

@@ -69,11 +69,14 @@ class JobSpec:
     """A job as asked for; nothing in it depends on the cluster."""
 
     command: Argv
-    """For command: a program and its arguments. For all others: a Python script and its arguments."""
+    """For command: a program and its arguments. For all others: a Python script or `-m MODULE`, and its arguments."""
 
     framework: Framework
     workdir: str
     """Absolute directory on every node in which the ranks start; with `sync`, TREE and what follows it."""
+
+    is_unread: bool = False
+    """The framework was chosen without the script's source: nodes refuse a script that asks for another."""
 
     ranks_per_node: int | None = None
     """None: one per device the inventory declares, or one where it declares none."""
@@ -117,6 +120,16 @@ class JobSpec:
 
     start_timeout: timedelta = timedelta(seconds=60)
     """How long every node may take to become ready."""
+
+    @property
+    def entry(self) -> Argv:
+        """The words of `command` that name the program: a script, or `-m` and a module."""
+        return self.command[:2] if self.command[:1] == ("-m",) else self.command[:1]
+
+    @property
+    def script(self) -> str | None:
+        """The script that ranks run; None for a module."""
+        return None if self.command[:1] == ("-m",) else self.command[0]
 
     @property
     def stop_grace(self) -> timedelta:

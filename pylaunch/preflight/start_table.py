@@ -162,8 +162,10 @@ REFUSALS: dict[str, str] = {
     "cannot-start": "world.python",
     "device-leased": "ours.leases",
     "disk-full": "storage.room",
+    "framework": "",
     "hostname-loopback": "reach.names",
     "interface-missing": "network.interface",
+    "launcher-missing": "",
     "leftovers-stay": "ours.stale_processes",
     "logs-not-writable": "storage.writable",
     "loopback-interface": "network.interface",
@@ -174,6 +176,7 @@ REFUSALS: dict[str, str] = {
     "port-closed": "network.ports",
     "port-leased": "network.port_free",
     "port-unusable": "network.port_free",
+    "program-elsewhere": "",
     "workdir-closed": "storage.writable",
     "workdir-missing": "storage.writable",
 }

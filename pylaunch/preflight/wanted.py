@@ -18,7 +18,7 @@ def wanted_by(
     return Wanted(
         workdir="" if job.sync is not None else job.workdir,  # What travels with the run is proven by its hash.
         command=() if job.sync is not None else job.command,
-        script=job.command[0] if scripted and job.sync is None else "",
+        script=(job.script or "") if scripted and job.sync is None else "",
         devices={node.host.name: node.devices for node in plan.nodes if node.devices},
         pythons={node.host.name: job.python or node.host.rank_python for node in plan.nodes} if scripted else {},
         files=tuple(files),

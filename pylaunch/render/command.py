@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
-from pylaunch.render.environment import node_environment, rank_environment, script_need
+from pylaunch.render.environment import node_environment, rank_environment, script_needs
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
@@ -13,5 +13,5 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
         launcher=(),
         env=node_environment(plan, node),
         ranks=tuple(RankCommand(plan.job.command, rank_environment(plan, node, rank)) for rank in node.ranks),
-        needs=(script_need(program),) if "/" in program else (),
+        needs=script_needs(plan.job) if "/" in program else (),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from posixpath import dirname
 
+from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import Need, NodePlan, RankPlan, RunPlan
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -68,6 +69,9 @@ def interpreter_need(plan: RunPlan, node: NodePlan) -> Need:
     return Need(interpreter(plan, node), hint)
 
 
-def script_need(path: str) -> Need:
-    """What the user wants to run."""
-    return Need(path, "take the code along with --sync ., or start from a directory that every node has: --workdir DIR")
+def script_needs(job: JobSpec) -> tuple[Need, ...]:
+    """The script, and how nodes get one. Python itself looks for a module."""
+    if job.script is None:
+        return ()
+    ship = "" if job.sync is not None else "take the code along with --sync ., or "
+    return (Need(job.script, f"{ship}start from a directory that every node has: --workdir DIR"),)

@@ -12,7 +12,7 @@ from pylaunch.render.environment import (
     interpreter_need,
     node_environment,
     rank_environment,
-    script_need,
+    script_needs,
     threads,
 )
 
@@ -36,16 +36,17 @@ class Dialect:
 def render(plan: RunPlan, node: NodePlan, dialect: Dialect) -> NodeCommand:
     """`node`'s ranks, exec'd directly."""
     python = interpreter(plan, node)
-    script, *arguments = plan.job.command
+    entry = plan.job.entry
+    arguments = plan.job.command[len(entry) :]
 
     def command(rank: RankPlan) -> RankCommand:
-        argv = (python, "-u", *dialect.entry, script, *dialect.arguments(rank), *arguments)
+        argv = (python, "-u", *dialect.entry, *entry, *dialect.arguments(rank), *arguments)
         return RankCommand(argv, {**rank_environment(plan, node, rank), **dialect.rank_env(rank)})
 
     return NodeCommand(
         launcher=(),
         env={**threads(node), **dialect.env, **node_environment(plan, node)},
         ranks=tuple(map(command, node.ranks)),
-        needs=(interpreter_need(plan, node), script_need(script)),
+        needs=(interpreter_need(plan, node), *script_needs(plan.job)),
         gloo=dialect.gloo,
     )

@@ -8,7 +8,7 @@ from pylaunch.render.environment import (
     interpreter_need,
     node_environment,
     rank_environment,
-    script_need,
+    script_needs,
     threads,
 )
 
@@ -24,7 +24,6 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     Static rendezvous because c10d ignores node ranks, and a foreign listener on its port hangs it in silence.
     """
     python = interpreter(plan, node)
-    script = plan.job.command[0]
     launcher = (
         python, "-m", "torch.distributed.run",
         f"--nnodes={len(plan.nodes)}",
@@ -43,6 +42,6 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
         launcher=launcher,
         env={**threads(node), **node_environment(plan, node)},
         ranks=tuple(RankCommand(argv, rank_environment(plan, node, rank)) for rank in node.ranks),
-        needs=(interpreter_need(plan, node), script_need(script)),
+        needs=(interpreter_need(plan, node), *script_needs(plan.job)),
         gloo="torch",
     )

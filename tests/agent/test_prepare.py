@@ -7,6 +7,7 @@ import os
 import shlex
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, n
     (tmp_path / "file").write_text("")
     found = reasons(node, task(tmp_path / name, "true"))
     assert found["workdir-missing"].message == f"working directory {tmp_path}/{name} {words}"
-    assert "--workdir" in found["workdir-missing"].hint
+    assert found["workdir-missing"].hint.startswith("take the code along with --sync .")
 
 
 def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
@@ -232,3 +233,66 @@ def test_a_node_that_was_provisioned_as_the_only_one_refuses_to_be_one_of_severa
     refused = reasons(node, task(tmp_path, "true", env_file=str(file), machines=2))
     assert list(refused) == ["loopback-interface"]
     assert "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME is lo here" in refused["loopback-interface"].message
+
+
+def made_environment(directory: Path, *packages: str, closed: bool = True) -> Path:
+    """The interpreter of a virtual environment, as files."""
+    for package in packages:
+        (directory / "lib/python3.11/site-packages" / package).mkdir(parents=True)
+    (directory / "lib/python3.11/site-packages").mkdir(parents=True, exist_ok=True)
+    (directory / "bin").mkdir()
+    (directory / "bin/python").symlink_to(sys.executable)
+    (directory / "pyvenv.cfg").write_text(f"include-system-site-packages = {str(not closed).lower()}\n")
+    return directory / "bin/python"
+
+
+def test_a_console_script_of_another_environment_is_refused_by_name_and_taken_by_path(
+    node: Node, tmp_path: Path
+) -> None:
+    chosen, other = made_environment(tmp_path / "chosen"), made_environment(tmp_path / "other")
+    tool = other.with_name("trainer")
+    tool.write_text(f"#!{other}\n")
+    tool.chmod(0o755)
+    env = {"PATH": f"{chosen.parent}:{other.parent}:/usr/bin:/bin"}
+    found = reasons(node, task(tmp_path, ["trainer"], env=env, python=str(chosen)))
+    assert found["program-elsewhere"].message == (
+        f"program trainer is not in the environment of the ranks ({chosen.parent}); {tool} runs in that of {other}"
+    )
+    assert f"--python {other}" in found["program-elsewhere"].hint
+    node.prepared(task(tmp_path, [str(tool)], run="r2", env=env, python=str(chosen)))
+    node.prepared(task(tmp_path, ["trainer"], run="r3", env=env, python=str(other)))
+    node.prepared(task(tmp_path, ["hostname"], run="r4", env=env, python=str(chosen)))
+
+
+@pytest.mark.parametrize(
+    ("packages", "closed", "path", "is_refused"),
+    [
+        ((), True, {}, True),
+        (("torch",), True, {}, False),
+        ((), False, {}, False),
+        ((), True, {"PYTHONPATH": "/t"}, False),
+    ],
+)
+def test_torchrun_in_a_virtual_environment_without_torch_is_refused(
+    node: Node, tmp_path: Path, packages: tuple[str, ...], closed: bool, path: dict[str, str], is_refused: bool
+) -> None:
+    python = made_environment(tmp_path / "env", *packages, closed=closed)
+    launcher = [str(python), "-m", "torch.distributed.run", wire.RANK_ENTRY]
+    asked = task(tmp_path, "true", launcher=launcher, env={"PATH": os.environ["PATH"], **path})
+    if is_refused:
+        found = reasons(node, asked)["launcher-missing"]
+        assert found.message == f"{python} has no module torch, of which torch.distributed.run is a part"
+    else:
+        node.prepared(asked)
+
+
+def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_another_framework(
+    node: Node, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("from accelerate import Accelerator")
+    found = reasons(node, task(tmp_path, "true", unread_program=["train.py"]))["framework"]
+    assert found.message.startswith(f"{tmp_path}/train.py uses accelerate.Accelerator")
+    assert found.hint.startswith("--framework accelerate")
+    (tmp_path / "train.py").write_text("import torch.distributed")
+    node.prepared(task(tmp_path, "true", run="r2", unread_program=["train.py"]))
+    node.prepared(task(tmp_path, "true", run="r3", unread_program=["-m", "installed.somewhere"]))

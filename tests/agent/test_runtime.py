@@ -100,6 +100,19 @@ def test_a_script_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> N
     assert controller.ended(0).exit_code == 1
 
 
+def test_a_module_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg/lib.py").write_text("")
+    text = "import sys; from . import lib; print(__name__, sys.argv, sys.path[0], __package__); raise ValueError('no')"
+    (tmp_path / "pkg/train.py").write_text(text)
+    words = [sys.executable, "-m", "pylaunch.runtime", "-m", "pkg.train", "--a", "b c"]
+    controller = node.started(task(tmp_path, words))
+    controller.until(wire.Finished)
+    path = f"{tmp_path}/pkg/train.py"
+    assert controller.text("0.out") == f"__main__ ['{path}', '--a', 'b c'] {tmp_path} pkg\n"
+    assert controller.ended(0).error == f"ValueError: no ({path}:1)"
+
+
 def test_a_mark_costs_a_few_microseconds(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, STEPS)]))
     controller.until(wire.Finished)

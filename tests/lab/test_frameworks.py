@@ -105,6 +105,30 @@ def test_every_rank_sees_the_devices_that_the_plan_gives_its_node(
     assert seen == ["view 0 0 3 0,1", "view 1 1 3 0,1", "view 2 0 3 4"]
 
 
+@pytest.mark.parametrize("framework", SCRIPTED)
+def test_a_module_runs_in_every_framework_from_the_nodes_or_shipped(framework_lab: Lab, framework: str) -> None:
+    directory = framework_lab.inventory.parent / "modules"
+    (directory / "pkg").mkdir(parents=True, exist_ok=True)
+    (directory / "pkg/look.py").write_text(LOOK.replace('env["CUDA_VISIBLE_DEVICES"]', "__name__, __package__"))
+    for place in (("--sync", str(directory)), ("--workdir", str(directory))):
+        run = start(framework_lab, framework, *place, "-m", "pkg.look")
+        assert run.returncode == ExitCode.DONE, run.stderr
+        seen = sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "view" in line)
+        assert seen == ["view 0 0 2 __main__ pkg", "view 1 0 2 __main__ pkg"]
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("torchrun", "--standalone"), ("accelerate", "launch", "--num_processes", "1"), ("python",)], ids=len
+)
+def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(
+    framework_lab: Lab, words: tuple[str, ...]
+) -> None:
+    """As typed, each of these is a world on every node, and each of them ends well."""
+    run = start(framework_lab, "auto", "--", *words, str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "trained on 2 ranks" in run.stdout
+
+
 def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
     checkpoint = framework_lab.inventory.parent / "direct.pt"
     words = (leaving(framework_lab, "train_ddp.py"), "--epochs", "3", "--checkpoint", str(checkpoint))

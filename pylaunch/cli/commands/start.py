@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, environment, options, sync, variables
+from pylaunch.cli import console, document, environment, options, program, sync, variables
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.live import counted
 from pylaunch.cli.running import Manner, run_with_document
@@ -21,7 +21,7 @@ from pylaunch.launch.cargo import Cargo
 from pylaunch.launch.queue import Turn
 from pylaunch.launch.session import TakenError
 from pylaunch.launch.tree import Tree
-from pylaunch.model.argv import Argv, quoted, quoted_with_env
+from pylaunch.model.argv import quoted, quoted_with_env
 from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan, plan_run
 from pylaunch.model.secret import MASK
@@ -33,7 +33,6 @@ from pylaunch.store import runs
 MIN_NODE_TIMEOUT_S = 3
 """Nodes are asked for a word every second."""
 
-AUTO = "auto"
 LEAST_LOG = 4 << 20
 """Bytes: less would cut what a log begins with and what a failure ends with."""
 
@@ -41,7 +40,7 @@ EXAMPLES = """\b
 Examples:
   pylaunch start -i cluster.ini -- train.py --epochs 3
   pylaunch start -i cluster.ini --nodes 2 --nproc-per-node 4 --env NCCL_DEBUG=WARN -- train.py
-  pylaunch start -i cluster.ini --framework jax -- jax_train.py
+  pylaunch start -i cluster.ini --sync . -m package.train --lr 3
   pylaunch start -i cluster.ini -- hostname
 """
 
@@ -60,11 +59,12 @@ Examples:
 @options.rank_order
 @click.option(
     "--framework",
-    type=click.Choice([AUTO, *(framework.value for framework in Framework)]),
-    default=AUTO,
+    type=click.Choice([program.AUTO, *(framework.value for framework in Framework)]),
+    default=program.AUTO,
     show_default=True,
-    help="What the ranks are given; auto is torchrun for SCRIPT.py, command for any other program.",
+    help="How ranks are started; auto reads what SCRIPT imports, and is command for any other program.",
 )
+@click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as in python -m.")
 @environment.options
 @sync.options
 @click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
@@ -123,12 +123,16 @@ def command(
 ) -> int:  # fmt: skip
     """Start SCRIPT on all nodes at the same moment, follow it, and say how it ended.
 
+    SCRIPT may be another launcher's line (torchrun, accelerate launch, deepspeed): what maps to pylaunch is taken over.
+
     Every node is prepared first; if one refuses, nothing starts and all reasons are shown. The first failing rank
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
-    env = environment.given(asked, os.environ)
     tree = sync.given(asked)
-    job = _job(asked, env, tree)
+    chosen, asked = program.understood(asked, tree)
+    program.report_misplaced(chosen, asked, tree, _long_options())
+    env = environment.given(asked, os.environ)
+    job = _job(asked, chosen, env, tree)
     checks = at_start_checks(skip=options.words(asked["skip"]), none=bool(asked["no_check"]))
     collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
     manner = Manner(checks, detach, _turn(asked), Cargo(env.secrets, tree), collect_to)
@@ -138,6 +142,7 @@ def command(
     variables.check_plan(plan, commands)
     for remark in remarks(plan):
         console.say(remark)
+    program.report_ranks_alone(chosen, plan.world_size)
     if dry_run:
         _show_plan(plan, commands, as_json=as_json)
         return ExitCode.DONE
@@ -157,6 +162,11 @@ def command(
             plan = plan_run(cluster, job, runs.new_run_id())
 
 
+def _long_options() -> frozenset[str]:
+    parameters = click.get_current_context().command.params
+    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
+
+
 def _turn(asked: Mapping[str, object]) -> Turn | None:
     timeout = asked["queue_timeout"]
     if not asked["queue"]:
@@ -168,18 +178,15 @@ def _turn(asked: Mapping[str, object]) -> Turn | None:
     return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
 
 
-def _job(asked: Mapping[str, object], env: environment.Environment, tree: Tree | None) -> JobSpec:
-    words = tuple(map(str, _sequence(asked["words"])))
-    if not words:
-        raise UsageError("nothing to run", hint="pylaunch start -- train.py")
-    framework = _framework(str(asked["framework"]), words)
+def _job(
+    asked: Mapping[str, object], chosen: program.Program, env: environment.Environment, tree: Tree | None
+) -> JobSpec:
     workdir = _workdir(asked["workdir"]) if tree is None else sync.workdir(asked["workdir"], tree)
-    if tree is not None and (framework is not Framework.COMMAND or "/" in words[0]):
-        sync.check_script(tree, workdir, words[0])
-    return JobSpec(
-        command=words,
-        framework=framework,
+    job = JobSpec(
+        command=chosen.words,
+        framework=chosen.framework,
         workdir=workdir,
+        is_unread=chosen.is_unread,
         ranks_per_node=_ranks_per_node(str(asked["nproc_per_node"])),
         rank_order=RankOrder(str(asked["rank_order"])),
         nodes=asked["nodes"] if isinstance(asked["nodes"], int) else None,
@@ -202,20 +209,9 @@ def _job(asked: Mapping[str, object], env: environment.Environment, tree: Tree |
         min_nodes=asked["min_nodes"] if isinstance(asked["min_nodes"], int) else None,
         ends_with_controller=bool(asked["kill_on_disconnect"]),
     )
-
-
-def _framework(asked: str, words: Argv) -> Framework:
-    """auto looks at the name of the program alone; what a script imports is its own business."""
-    is_script = words[0].endswith(".py")
-    if asked == AUTO:
-        return Framework.TORCHRUN if is_script else Framework.COMMAND
-    framework = Framework(asked)
-    if framework is not Framework.COMMAND and not is_script:
-        raise UsageError(
-            f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
-            hint=f"pylaunch start --framework command -- {quoted(words)}",
-        )
-    return framework
+    if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
+        sync.check_script(tree, workdir, job.script)
+    return job
 
 
 def _workdir(asked: object) -> str:

@@ -109,3 +109,20 @@ def test_nodes_learn_whose_gloo_is_used() -> None:
         Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.COMMAND: "",
     }  # fmt: skip
     assert gloo(Framework.JAX, UNEQUAL) == ""
+
+
+@pytest.mark.parametrize(
+    ("framework", "argv"),
+    [
+        (Framework.TORCHRUN, ("-u", "-m", "pkg.train", "--lr", "3")),
+        (Framework.DIRECT, ("-u", "-m", "pkg.train", "--lr", "3")),
+        (Framework.ACCELERATE, ("-u", "-m", "pkg.train", "--lr", "3")),
+        (Framework.DEEPSPEED, ("-u", "-m", "pkg.train", "--local_rank=0", "--lr", "3")),
+        (Framework.JAX, ("-u", "-m", "pylaunch.runtime", "-m", "pkg.train", "--lr", "3")),
+    ],
+)
+def test_every_framework_runs_a_module_and_needs_no_file_for_it(framework: Framework, argv: tuple[str, ...]) -> None:
+    job = JobSpec(("-m", "pkg.train", "--lr", "3"), framework, "/home/ml", rendezvous_port=29500)
+    ((node, command), *_) = render(plan_run(Cluster(BARE), job, "7f3a9c01"))
+    assert command.ranks[0].argv[1:] == argv
+    assert [need.path for need in command.needs] == [node.host.rank_python]

@@ -2,7 +2,7 @@ from pylaunch.agent import spawn
 from pylaunch.agent.wire import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.launch.task import node_task
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
 from pylaunch.render import render, torchrun
 
@@ -110,3 +110,17 @@ def test_devices_are_leased_where_they_are() -> None:
     plan = planned(Framework.TORCHRUN, "train.py")
     tasks = [node_task(plan, node, words, "") for node, words in render(plan)]
     assert [task.devices for task in tasks] == [[2, 3], []]
+
+
+def test_a_node_reads_a_script_that_was_not_on_the_controller() -> None:
+    for is_unread, expected in ((True, ["-m", "pkg.train"]), (False, [])):
+        plan = planned(Framework.TORCHRUN, "-m", "pkg.train", "--lr", "3", is_unread=is_unread)
+        tasks = [node_task(plan, node, words, "") for node, words in render(plan)]
+        assert [task.unread_program for task in tasks] == [expected, expected]
+
+
+def test_the_hint_for_a_missing_script_names_sync_unless_the_code_travels_already() -> None:
+    (_, first), _ = render(planned(Framework.TORCHRUN, "train.py"))
+    assert first.needs[1].hint.startswith("take the code along with --sync .")
+    (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", sync=Sync("/home/ml", "0" * 64, 1, 1)))
+    assert "--sync" not in first.needs[1].hint

@@ -1,0 +1,247 @@
+"""Another launcher's command line in pylaunch's terms. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from posixpath import basename, dirname
+
+from pylaunch.errors import UsageError
+from pylaunch.model.argv import Argv, pylaunch, quoted
+from pylaunch.model.job import Framework
+
+PYTHON = re.compile(r"python(\d(\.\d+)?)?\Z")
+PYTHON_FLAGS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
+ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "accelerate.commands.launch": "accelerate launch",
+    "deepspeed.launcher.runner": "deepspeed",
+}
+OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
+"""Launchers that span nodes on their own, and their flag for the number of ranks."""
+
+FLAG, VALUE = "flag", "value"
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Flags of a launcher, written with `-` inside."""
+
+    framework: Framework | None
+    taken: Mapping[str, str]
+    """Flag → parameter of `pylaunch start`."""
+
+    dropped: Mapping[str, str]
+    """Flags whose work pylaunch does in any case → FLAG or VALUE."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Flag → variable of the ranks that it sets."""
+
+
+TORCHRUN = Launcher(
+    None,
+    {
+        "--nproc-per-node": "nproc_per_node",
+        "--nnodes": "nodes",
+        "--max-restarts": "max_restarts",
+        "--master-port": "port",
+    },
+    {
+        **dict.fromkeys(("--standalone", "--use-env"), FLAG),
+        **dict.fromkeys(("--node-rank", "--master-addr", "--local-addr", "--role", "--start-method"), VALUE),
+        **dict.fromkeys(("--rdzv-backend", "--rdzv-endpoint", "--rdzv-id", "--rdzv-conf", "--monitor-interval"), VALUE),
+        **dict.fromkeys(("--log-dir", "--redirects", "-r", "--tee", "-t", "--local-ranks-filter"), VALUE),
+    },
+)
+ACCELERATE = Launcher(
+    Framework.ACCELERATE,
+    {
+        "--num-processes": "processes",
+        "--num-machines": "nodes",
+        "--main-process-port": "port",
+        "--max-restarts": "max_restarts",
+    },
+    {
+        **dict.fromkeys(("--multi-gpu", "--same-network"), FLAG),
+        **dict.fromkeys(("--machine-rank", "--main-process-ip", "--rdzv-backend", "--rdzv-conf"), VALUE),
+    },
+    {
+        "--mixed-precision": "ACCELERATE_MIXED_PRECISION",
+        "--dynamo-backend": "ACCELERATE_DYNAMO_BACKEND",
+        "--gradient-accumulation-steps": "ACCELERATE_GRADIENT_ACCUMULATION_STEPS",
+        "--num-cpu-threads-per-process": "OMP_NUM_THREADS",
+        "--cpu": "ACCELERATE_USE_CPU",
+    },
+)
+DEEPSPEED = Launcher(
+    Framework.DEEPSPEED,
+    {"--num-gpus": "nproc_per_node", "--num-nodes": "nodes", "--master-port": "port"},
+    {
+        **dict.fromkeys(("--no-ssh", "--no-ssh-check", "--force-multi"), FLAG),
+        **dict.fromkeys(("--master-addr", "--launcher", "--node-rank"), VALUE),
+    },
+)
+LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
+ACCELERATE_SETTINGS = "accelerate's settings are variables of the ranks: --env ACCELERATE_USE_FSDP=true, and so on"
+MODULE_FLAGS = ("-m", "--module")
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """A command line taken apart."""
+
+    launcher: str
+    """As it is called, or "" where there is none in it."""
+
+    words: Argv
+    """The program and its arguments; `-m NAME` and its arguments for a module."""
+
+    framework: Framework | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Parameters of `pylaunch start`, as they would be typed."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    """Flags that ask for what pylaunch does in any case."""
+
+
+def taken_apart(words: Argv) -> Pasted | None:
+    """A launcher's or Python's command line in pylaunch's terms; None for any other program.
+
+    Raises UsageError for a launcher, or a flag of one, that pylaunch has no equivalent for.
+    """
+    env = {}
+    while words and ASSIGNMENT.match(words[0]):
+        name, _, value = words[0].partition("=")
+        env[name] = value
+        words = words[1:]
+    if not words:
+        return None
+    program, rest = basename(words[0]), words[1:]
+    options = {} if "/" not in words[0] else {"python": f"{dirname(words[0])}/python"}
+    if program in OTHERS:
+        raise _refusal_of_mpi(program, rest)
+    if PYTHON.match(program):
+        found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]})
+    elif program == "accelerate" and rest[:1] == ("launch",):
+        found = _of_launcher("accelerate launch", rest[1:], options)
+    elif program in ("torchrun", "deepspeed"):
+        found = _of_launcher(program, rest, options)
+    else:
+        found = None
+    return None if found is None else replace(found, env={**env, **found.env})
+
+
+def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
+        rest = rest[2:] if rest[0] in PYTHON_FLAGS_WITH_VALUE else rest[1:]
+    if rest[:1] == ("-m",) and len(rest) > 1:
+        if rest[1] in MODULES:
+            return _of_launcher(MODULES[rest[1]], rest[2:], options)
+        return Pasted("", rest, options=options)
+    return Pasted("", rest, options=options) if rest and rest[0].endswith(".py") else None
+
+
+def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
+    launcher = LAUNCHERS[name]
+    taken, env, dropped, is_module = dict(options), {}, [], False
+    framework = launcher.framework
+    while rest and rest[0].startswith("-") and rest[0] != "--":
+        typed, equals, value = rest[0].partition("=")
+        flag = typed if not typed.startswith("--") else typed.replace("_", "-")
+        rest = rest[1:]
+        if flag in MODULE_FLAGS:
+            is_module = True
+            continue
+        if flag == "--no-local-rank":
+            framework = Framework.DIRECT
+            continue
+        has_value = (
+            flag in launcher.taken or (flag in launcher.env and flag != "--cpu") or launcher.dropped.get(flag) == VALUE
+        )
+        if has_value and not equals:
+            if not rest:
+                raise UsageError(f"{name} {typed}: expected a value")
+            value, rest = rest[0], rest[1:]
+        if flag in launcher.taken:
+            taken[launcher.taken[flag]] = value
+        elif flag in launcher.env:
+            env[launcher.env[flag]] = _env_value(flag, value)
+        elif flag in launcher.dropped:
+            dropped.append(typed)
+        else:
+            raise _unknown(name, typed, rest)
+    words = rest[1:] if rest[:1] == ("--",) else rest
+    if not words:
+        raise UsageError(f"{name}: no script follows its flags", hint=pylaunch("start", "--", "train.py"))
+    if not is_module and not words[0].endswith(".py"):
+        raise UsageError(
+            f"{name} is given {words[0]}, which does not end in .py",
+            hint=pylaunch("start", "--framework", "command", "--", *words),
+        )
+    return Pasted(name, ("-m", *words) if is_module else words, framework, _per_node(name, taken), env, tuple(dropped))
+
+
+def _env_value(flag: str, value: str) -> str:
+    if flag == "--cpu":
+        return "true"
+    return value.upper() if flag == "--dynamo-backend" else value
+
+
+def _per_node(name: str, taken: Mapping[str, str]) -> Mapping[str, str]:
+    """`taken` with what pylaunch counts otherwise. Raises UsageError for a number that does not fit."""
+    options = {key: value for key, value in taken.items() if key != "processes"}
+    if "processes" in taken:
+        options["nproc_per_node"] = _divided(name, taken["processes"], taken.get("nodes", "1"))
+    if options.get("nproc_per_node") in ("gpu", "cpu"):
+        options["nproc_per_node"] = "auto"
+    if ":" in options.get("nodes", ""):
+        least, _, most = options["nodes"].partition(":")
+        raise UsageError(
+            f"{name} --nnodes={options['nodes']}: pylaunch starts a fixed number of nodes",
+            hint=pylaunch("start", "--nodes", most, "--min-nodes", least, "--max-restarts", "3", "--", "train.py"),
+        )
+    return options
+
+
+def _divided(name: str, processes: str, machines: str) -> str:
+    if not (processes.isdecimal() and machines.isdecimal() and int(machines)) or int(processes) % int(machines):
+        raise UsageError(
+            f"{name} --num_processes {processes} on {machines} machines: expected the same number on each",
+            hint=pylaunch("start", "--nodes", machines, "--", "train.py"),
+        )
+    return str(int(processes) // int(machines))
+
+
+def _unknown(name: str, flag: str, rest: Argv) -> UsageError:
+    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
+    script = rest[at:] if at is not None else ("train.py",)
+    framework = LAUNCHERS[name].framework or Framework.TORCHRUN
+    return UsageError(
+        f"{name} {flag}: pylaunch starts the ranks itself and has no such flag",
+        evidence=[ACCELERATE_SETTINGS] if framework is Framework.ACCELERATE else (),
+        hint=pylaunch("start", "--framework", framework.value, "--", *script),
+    )
+
+
+def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
+    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
+    if at is None:
+        at = next((place for place, word in enumerate(rest) if PYTHON.match(basename(word))), None)
+    words = rest[at:] if at is not None else ("train.py",)
+    return UsageError(
+        f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank",
+        hint=f"{quoted(('pylaunch', 'start', '--', *words))} (--nproc-per-node N for N ranks on each node)",
+    )
+
+
+def described(pasted: Pasted, used: Mapping[str, str]) -> str:
+    """One line about what was made of it; `used` are the options that hold."""
+    taken = [f"--{name.replace('_', '-')} {value}" for name, value in used.items()]
+    taken += [f"--env {name}={value}" for name, value in pasted.env.items()]
+    parts = [f"takes over {', '.join(taken)}"] if taken else []
+    parts += [f"does itself what {', '.join(pasted.dropped)} asks for"] if pasted.dropped else []
+    return f"note: pylaunch starts the ranks in place of {pasted.launcher}" + "".join(f", {part}" for part in parts)

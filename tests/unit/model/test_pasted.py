@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.job import Framework
+from pylaunch.model.pasted import Pasted, taken_apart
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("torchrun train.py", Pasted("torchrun", ("train.py",))),
+        ("torchrun --nnodes=2 --node_rank 1 --rdzv-endpoint=a:1 --nproc-per-node gpu train.py --nnodes 3",
+         Pasted("torchrun", ("train.py", "--nnodes", "3"), None, {"nodes": "2", "nproc_per_node": "auto"}, {},
+                ("--node_rank", "--rdzv-endpoint"))),
+        ("torchrun -m pkg.train --lr 3", Pasted("torchrun", ("-m", "pkg.train", "--lr", "3"))),
+        ("torchrun --standalone -- train.py", Pasted("torchrun", ("train.py",), dropped=("--standalone",))),
+        ("/v/bin/torchrun train.py", Pasted("torchrun", ("train.py",), options={"python": "/v/bin/python"})),
+        ("python3.11 -u -m torch.distributed.launch --use_env --nproc_per_node=2 train.py",
+         Pasted("torchrun", ("train.py",), None, {"nproc_per_node": "2"}, {}, ("--use_env",))),
+        ("/v/bin/python -m torch.distributed.run train.py",
+         Pasted("torchrun", ("train.py",), options={"python": "/v/bin/python"})),
+        ("accelerate launch --num_processes=4 --num_machines 2 --machine_rank 0 --cpu --mixed_precision=bf16 t.py",
+         Pasted("accelerate launch", ("t.py",), Framework.ACCELERATE, {"nodes": "2", "nproc_per_node": "2"},
+                {"ACCELERATE_USE_CPU": "true", "ACCELERATE_MIXED_PRECISION": "bf16"}, ("--machine_rank",))),
+        ("accelerate launch --dynamo_backend inductor -m pkg.t",
+         Pasted("accelerate launch", ("-m", "pkg.t"), Framework.ACCELERATE, {},
+                {"ACCELERATE_DYNAMO_BACKEND": "INDUCTOR"})),
+        ("deepspeed --num_gpus 2 --master_port 4711 t.py --deepspeed",
+         Pasted("deepspeed", ("t.py", "--deepspeed"), Framework.DEEPSPEED, {"nproc_per_node": "2", "port": "4711"})),
+        ("deepspeed --no_local_rank t.py", Pasted("deepspeed", ("t.py",), Framework.DIRECT)),
+        ("A=1 B= torchrun t.py", Pasted("torchrun", ("t.py",), env={"A": "1", "B": ""})),
+        ("python -X dev -u t.py -x", Pasted("", ("t.py", "-x"))),
+        ("python -m pkg.t -x", Pasted("", ("-m", "pkg.t", "-x"))),
+        ("python -c pass", None),
+        ("python", None),
+        ("hostname -f", None),
+        ("accelerate config", None),
+        ("A=1", None),
+    ],
+)  # fmt: skip
+def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None:
+    assert taken_apart(tuple(line.split())) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("mpirun -np 4 --host a,b python -u t.py -x", "mpirun starts ranks on all nodes itself",
+         "pylaunch start -- t.py -x (--nproc-per-node N for N ranks on each node)"),
+        ("srun ./prog", "srun starts ranks on all nodes itself",
+         "pylaunch start -- train.py (--nproc-per-node N for N ranks on each node)"),
+        ("torchrun --run-path t.py", "torchrun --run-path: pylaunch starts the ranks itself and has no such flag",
+         "pylaunch start --framework torchrun -- t.py"),
+        ("torchrun --nnodes=1:4 t.py", "torchrun --nnodes=1:4: pylaunch starts a fixed number of nodes",
+         "pylaunch start --nodes 4 --min-nodes 1 --max-restarts 3 -- train.py"),
+        ("torchrun --no-python prog", "torchrun --no-python", "pylaunch start --framework torchrun -- train.py"),
+        ("torchrun prog", "torchrun is given prog, which does not end in .py",
+         "pylaunch start --framework command -- prog"),
+        ("torchrun --nproc-per-node", "torchrun --nproc-per-node: expected a value", None),
+        ("torchrun --standalone", "torchrun: no script follows its flags", "pylaunch start -- train.py"),
+        ("accelerate launch --num_processes 3 --num_machines 2 t.py", "expected the same number on each",
+         "pylaunch start --nodes 2 -- train.py"),
+        ("accelerate launch --config_file c.yaml t.py", "accelerate launch --config_file: pylaunch starts the ranks",
+         "pylaunch start --framework accelerate -- t.py"),
+        ("deepspeed --hostfile h t.py", "deepspeed --hostfile", "pylaunch start --framework deepspeed -- t.py"),
+    ],
+)  # fmt: skip
+def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, message: str, hint: str | None) -> None:
+    with pytest.raises(UsageError) as caught:
+        taken_apart(tuple(line.split()))
+    assert message in caught.value.message
+    assert caught.value.hint == hint
