@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +75,38 @@ def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_ev
     assert "Copy the environment's wheels" not in rolled_back.stderr
     assert current(lab) == {before}
     assert provision(lab).stderr.startswith("3 hosts: nothing to change")
+
+
+def test_only_wheels_that_changed_travel_and_the_result_is_that_of_a_full_installation(
+    lab: Lab, another: Manifest
+) -> None:
+    assert provision(lab).ok
+    (part,) = (project_directory(lab.inventory) / "environment" / "parts").glob("*.tar")
+    with tarfile.open(part) as tar:
+        travelled = tar.getnames()
+    assert [name.split("-")[0] for name in travelled] == ["requirements.lock", "wheels/six"]
+    own = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/six.py").stdout.split()
+    assert len(own) == 1, "a wheel that changed has files of its own"
+    shared = lab["n2"].run("find", "/opt/pylaunch/envs", "-samefile", f"{SITE_PACKAGES}/tabulate/__init__.py")
+    assert len(shared.stdout.split()) == 2
+    marker = "/opt/pylaunch/current/pylaunch-environment.json"
+    built_on_another = json.loads(lab["n3"].read(marker))
+    lab["n3"].run("rm", "-rf", "/opt/pylaunch/envs", "/opt/pylaunch/tools")
+    assert provision(lab).ok
+    assert json.loads(lab["n3"].read(marker)) == built_on_another
+    assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
+
+
+def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: Manifest) -> None:
+    tabulate = f"{SITE_PACKAGES}/tabulate/__init__.py"
+    lab["n3"].run("sh", "-c", f"echo '# edited' >> {tabulate}")
+    try:
+        assert provision(lab).ok
+        assert "# edited" not in lab["n3"].read(tabulate)
+        assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
+    finally:
+        assert provision(lab, "--rollback").ok
+        assert provision(lab, "--deep").ok
 
 
 def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: Manifest) -> None:

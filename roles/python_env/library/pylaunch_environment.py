@@ -12,6 +12,8 @@ import tarfile
 import zipfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pylaunch_altered_library import altered_files
+from ansible.module_utils.pylaunch_environment_base import Base, distribution, linked_copy
 from ansible.module_utils.pylaunch_installed_library import MARKER, installed_digest
 
 DOCUMENTATION = r"""
@@ -19,10 +21,13 @@ module: pylaunch_environment
 short_description: Install a locked Python environment from its archive, without a network
 description:
   - Verifies every file of the archive against the manifest, installs aside with uv, renames, and flips C(current).
+  - Where an environment is there that shares wheels with the new one and is as it was installed, the new one is built
+    on it with hard links, and only the other wheels are needed.
   - Whatever fails, the environment that was current before stays current and whole.
 options:
   state:
-    description: C(planned) says whether the archive is needed and whether it would fit; C(current) installs.
+    description: C(planned) returns which members of the archive are needed, and fails when they would not fit;
+      C(current) installs.
     choices: [planned, current]
     default: current
   root:
@@ -41,6 +46,10 @@ options:
     description: A file of the environment is not as it was installed, so it is made anew whatever its records say.
     default: false
     type: bool
+  base:
+    description: The environment to build on, as C(planned) returned it; empty for none.
+    default: ''
+    type: str
   keep:
     description: Environments to keep, the current one included.
     default: 3
@@ -71,6 +80,34 @@ class Environment:
         self.incoming = os.path.join(root, "incoming")
         self.archive = os.path.join(self.incoming, self.id + ".tar")
         self.aside = os.path.join(self.envs, "." + self.id)
+        self.uv = os.path.join(root, "tools", "uv-" + manifest["files"][manifest["uv"]][:16])
+
+    def wheels(self):
+        """Member of the archive -> sha256, of what is installed."""
+        files = self.manifest["files"]
+        return {name: files[name] for name in files if name.startswith("wheels/") and name != self.manifest["uv"]}
+
+    def marker(self):
+        """What an environment that is built from this manifest is known by."""
+        return {"id": self.id, "wheels": self.wheels(), "python": self.python, "version": self.manifest["python"]}
+
+    def best_base(self):
+        """The whole environment here that shares most wheels with this one, None where none shares any."""
+        found = []
+        for name in os.listdir(self.envs) if os.path.isdir(self.envs) else []:
+            base = Base.read(os.path.join(self.envs, name), self.marker())
+            if base is not None and name != self.id and base.kept:
+                found.append(base)
+        found.sort(key=lambda base: (-len(base.kept), base.path))
+        return next((base for base in found if base.is_whole() and not altered_files(base.path)), None)
+
+    def needed(self, base):
+        """Members of the archive that an installation on `base` takes."""
+        kept = base.kept if base is not None else ()
+        has_uv = os.access(self.uv, os.X_OK)
+        return sorted(
+            name for name in self.manifest["files"] if name not in kept and not (name == self.manifest["uv"] and has_uv)
+        )
 
     def is_installed(self):
         """The environment is there, runs, and holds the distributions it was installed with."""
@@ -109,12 +146,12 @@ class Environment:
         if free < needed:
             raise RefusedError("%s: %s are free, the environment needs %s" % (place, size(free), size(needed)))
 
-    def unpack(self):
-        """Take the wheels out of the archive, refusing any byte that the manifest does not vouch for."""
+    def unpack(self, needed):
+        """Take the `needed` members out of the archive, refusing any byte that the manifest does not vouch for."""
         directory = os.path.join(self.incoming, self.id)
         shutil.rmtree(directory, ignore_errors=True)
         os.makedirs(directory)
-        missing = dict(self.manifest["files"])
+        missing = {name: self.manifest["files"][name] for name in needed}
         with tarfile.open(self.archive, "r:") as archive:
             for member in archive:
                 expected = missing.pop(member.name, None)
@@ -132,10 +169,38 @@ class Environment:
         os.unlink(self.archive)
         return directory
 
-    def install(self, module, wheels):
-        """Build the environment aside and put it in its place."""
-        uv = extracted_uv(os.path.join(wheels, os.path.basename(self.manifest["uv"])), wheels)
+    def install(self, module, wheels, base):
+        """Build the environment aside, on `base` unless it is None, and put it in its place."""
+        self.keep_uv(wheels)
         shutil.rmtree(self.aside, ignore_errors=True)
+        interpreter = os.path.join(self.aside, "bin", "python")
+        lock = os.path.join(wheels, "requirements.lock")
+        words = ["--quiet", "--python", interpreter]
+        from_wheels = ["--no-index", "--find-links", wheels, "--require-hashes", "--compile-bytecode"]
+        if base is None:
+            self.run_uv(module, wheels, ["venv", "--quiet", "--relocatable", "--python", self.python, self.aside])
+            self.run_uv(module, wheels, ["pip", "sync", *words, *from_wheels, lock])
+        else:
+            added = {name: digest for name, digest in self.wheels().items() if name not in base.kept}
+            linked_copy(base.path, self.aside)
+            if base.gone:
+                gone = sorted(distribution(name) for name in base.gone)
+                self.run_uv(module, wheels, ["pip", "uninstall", *words, *gone])
+            if added:
+                part = only_locked(lock, set(added.values()))
+                self.run_uv(module, wheels, ["pip", "install", *words, *from_wheels, "--no-deps", "-r", part])
+        marker = dict(self.marker(), digest=installed_digest(self.aside))
+        with open(os.path.join(self.aside, MARKER), "w", encoding="utf-8") as file:
+            json.dump(marker, file)
+        old = self.aside + ".old"
+        shutil.rmtree(old, ignore_errors=True)
+        if os.path.lexists(self.path):
+            os.rename(self.path, old)
+        os.rename(self.aside, self.path)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def run_uv(self, module, wheels, words):
+        """Run uv without a network. Raises RefusedError with its words when it fails."""
         environment = {
             "UV_CACHE_DIR": os.path.join(wheels, "cache"),
             "UV_NO_CONFIG": "1",
@@ -147,25 +212,19 @@ class Environment:
             "PYTHONPATH": "",
             "PYTHONHOME": "",
         }
-        lock = os.path.join(wheels, "requirements.lock")
-        interpreter = os.path.join(self.aside, "bin", "python")
-        for words in (
-            [uv, "venv", "--quiet", "--relocatable", "--python", self.python, self.aside],
-            [uv, "pip", "sync", "--quiet", "--python", interpreter, "--no-index", "--find-links", wheels,
-             "--require-hashes", "--compile-bytecode", lock],
-        ):  # fmt: skip
-            code, out, err = module.run_command(words, environ_update=environment)
-            if code != 0:
-                raise RefusedError("uv %s failed: %s" % (words[1], (err or out).strip()))
-        digest = installed_digest(self.aside)
-        with open(os.path.join(self.aside, MARKER), "w", encoding="utf-8") as file:
-            json.dump({"id": self.id, "digest": digest}, file)
-        old = self.aside + ".old"
-        shutil.rmtree(old, ignore_errors=True)
-        if os.path.lexists(self.path):
-            os.rename(self.path, old)
-        os.rename(self.aside, self.path)
-        shutil.rmtree(old, ignore_errors=True)
+        code, out, err = module.run_command([self.uv, *words], environ_update=environment)
+        if code != 0:
+            raise RefusedError("uv %s failed: %s" % (" ".join(words[:2]), (err or out).strip()))
+
+    def keep_uv(self, wheels):
+        """Put uv where the next installation finds it, and remove earlier versions."""
+        wheel = os.path.join(wheels, os.path.basename(self.manifest["uv"]))
+        if not os.path.exists(wheel):
+            return
+        directory = os.path.dirname(self.uv)
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory, mode=0o700)
+        extract_uv(wheel, self.uv)
 
     def make_current(self):
         """Flip the link in one step."""
@@ -203,15 +262,22 @@ def copied_digest(source, destination):
     return digest.hexdigest()
 
 
-def extracted_uv(wheel, directory):
-    """The uv binary out of its wheel."""
-    uv = os.path.join(directory, "uv")
+def extract_uv(wheel, path):
+    """Write the uv binary of `wheel` to `path`."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".data/scripts/uv"))
         with archive.open(name) as source:
-            copied_digest(source, uv)
-    os.chmod(uv, 0o700)
-    return uv
+            copied_digest(source, path + ".new")
+    os.chmod(path + ".new", 0o700)
+    os.rename(path + ".new", path)
+
+
+def only_locked(lock, digests):
+    """Write the lines of `lock` that are for these wheels beside it; the new file."""
+    part = lock + ".part"
+    with open(lock, encoding="utf-8") as whole, open(part, "w", encoding="utf-8") as file:
+        file.writelines(line for line in whole if line.strip().rpartition("sha256:")[2] in digests)
+    return part
 
 
 def size(count):
@@ -230,16 +296,15 @@ def python_version(module, python):
 
 def planned(module, environment):
     """What an installation would need."""
-    installed = environment.is_installed()
-    if not installed:
+    answer = {"changed": False, "archive": environment.archive, "base": "", "members": []}
+    if not environment.is_installed():
         environment.refuse_early(python_version(module, environment.python))
+        base = environment.best_base()
+        answer.update(base=os.path.basename(base.path) if base is not None else "", members=environment.needed(base))
         if not module.check_mode:
             os.makedirs(environment.incoming, mode=0o700, exist_ok=True)
-    return {
-        "changed": False,
-        "archive": environment.archive,
-        "needs_archive": not installed and not module.check_mode,
-    }
+    answer["needs_archive"] = bool(answer["members"]) and not module.check_mode
+    return answer
 
 
 def current(module, environment):
@@ -252,8 +317,12 @@ def current(module, environment):
     if module.check_mode:
         return answer
     if not installed:
+        name = module.params["base"]
+        base = Base.read(os.path.join(environment.envs, name), environment.marker()) if name else None
+        if name and base is None:
+            raise RefusedError("the environment %s, to build on, is no longer there: provision again" % name)
         try:
-            environment.install(module, environment.unpack())
+            environment.install(module, environment.unpack(environment.needed(base)), base)
         finally:
             shutil.rmtree(environment.aside, ignore_errors=True)
             shutil.rmtree(environment.incoming, ignore_errors=True)
@@ -272,6 +341,7 @@ def main():
             "manifest": {"type": "dict", "required": True},
             "python": {"type": "path", "default": "/usr/bin/python3"},
             "altered": {"type": "bool", "default": False},
+            "base": {"type": "str", "default": ""},
             "keep": {"type": "int", "default": 3},
         },
         supports_check_mode=True,

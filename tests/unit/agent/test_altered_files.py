@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.agent import altered
 from pylaunch.agent.altered import altered_files, touched_files
 from pylaunch.agent.installed import MARKER
 
@@ -87,3 +88,7 @@ def test_scripts_of_an_environment_that_is_not_ours_are_left_out_and_its_librari
     (packages.parents[2] / "bin" / "six").write_text("#!elsewhere\n")
     (packages / "six.py").write_text("six = 7777\n")
     assert touched_files(str(packages.parents[2])) == [["six-1.17.0", str(packages / "six.py"), "edited"]]
+
+
+def test_the_marker_that_the_role_writes_is_the_one_that_is_looked_for() -> None:
+    assert altered.MARKER == MARKER
