@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -185,8 +186,22 @@ def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
 
     try:
         return GitIgnoreSpec.from_lines(lines)
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}", hint="the patterns are those of .gitignore") from None
+    except (ValueError, re.error) as error:
+        number, line = next(each for each in enumerate(lines, start=1) if not _is_pattern(each[1]))
+        raise UsageError(
+            f"{where}: line {number}: {line.strip()!r} is no pattern: {error}",
+            hint="the patterns are those of .gitignore",
+        ) from None
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
 
 
 def _read(directory: Path, path: str, status: os.stat_result) -> File:

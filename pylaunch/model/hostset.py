@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+
+MOST_NAMES = 1 << 16
 
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
@@ -65,11 +68,26 @@ def expand(text: str) -> tuple[str, ...]:
     Names are separated by commas; `[1-3,7]` counts, keeping zero padding.
     Raises ValueError with the offending piece when a bracket or range is malformed.
     """
+    if "[" in text and (count := _count(text)) > MOST_NAMES:
+        raise ValueError(f"{text!r} stands for {count} hosts; at most {MOST_NAMES} can be named so")
     names: dict[str, None] = {}
     for piece in _split_outside_brackets(text):
         for name in _expand_one(piece):
             names[name] = None
     return tuple(names)
+
+
+def _count(text: str) -> int:
+    """How many names `text` stands for, counted without making them. Malformed brackets count as one."""
+    return sum(math.prod(map(_length, _BRACKETS.findall(piece))) for piece in _split_outside_brackets(text))
+
+
+def _length(inside: str) -> int:
+    pairs = (item.strip().partition("-") for item in inside.split(","))
+    bounds = [(first, last or first) for first, _, last in pairs]
+    if not all(first.isdecimal() and last.isdecimal() for first, last in bounds):
+        return 1
+    return max(1, sum(int(last) - int(first) + 1 for first, last in bounds))
 
 
 def _split_outside_brackets(text: str) -> list[str]:

@@ -39,7 +39,7 @@ def control_directory() -> Path:
     """Where the shared connections live: short (a socket path has 108 bytes), ours alone, gone at reboot.
 
     A long XDG_RUNTIME_DIR or TMPDIR is passed over.
-    Raises ClusterNotReadyError when somebody else made the directory first.
+    Raises ClusterNotReadyError when somebody else made the directory first, or it is none.
     """
     name = f"pylaunch-ssh-{os.getuid()}"
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -50,8 +50,14 @@ def control_directory() -> Path:
         if len(os.fsencode(directory)) + SOCKET_NAME_LENGTH <= SOCKET_PATH_LIMIT
     )
     directory = next(fitting, Path("/tmp") / name)
-    directory.mkdir(mode=0o700, exist_ok=True)
-    status = directory.lstat()
+    try:
+        directory.mkdir(mode=0o700, exist_ok=True)
+        status = directory.lstat()
+    except OSError as error:
+        raise ClusterNotReadyError(
+            f"{directory} is no directory that SSH connections can be kept in: {error.strerror}",
+            hint=f"remove it, or run with XDG_RUNTIME_DIR set: ls -ld {directory}",
+        ) from None
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise ClusterNotReadyError(
             f"{directory} belongs to somebody else or is open to others, so SSH connections cannot be kept there",

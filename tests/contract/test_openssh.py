@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import getpass
 import hashlib
 import json
@@ -11,9 +12,11 @@ import os
 import pty
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -228,13 +231,18 @@ def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
 
 def test_trust_asks_on_a_terminal_and_obeys_the_answer(server: Server, project: Path) -> None:
     controller, terminal = pty.openpty()
-    with os.fdopen(controller, "wb", buffering=0) as keyboard, os.fdopen(terminal) as screen:
-        for answer, accepted in ((b"n\n", False), (b"y\n", True)):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    fingerprint = public_key(place("127.0.0.1", server.port), server.host_key).fingerprint
+    with os.fdopen(controller, "r+b", buffering=0) as keyboard, os.fdopen(terminal) as screen:
+        for answer, code in ((b"n\n", ExitCode.CLUSTER_NOT_READY), (b"y\n", ExitCode.DONE)):
             keyboard.write(answer)
             command = [sys.executable, "-c", "from pylaunch.cli.main import main; main()", "trust"]
-            ended = subprocess.run(command, stdin=screen, capture_output=True, text=True, check=False)
+            ended = subprocess.run(command, stdin=screen, stdout=screen, stderr=subprocess.PIPE, text=True, check=False)
+            shown = keyboard.read(1 << 16).decode()
+            assert fingerprint in shown, "it is cut where it is compared"
             assert "accept 1 host key? [y/N]" in ended.stderr
-            assert known_hosts(project).exists() == accepted
+            assert ended.returncode == code
+            assert known_hosts(project).exists() == (code == ExitCode.DONE)
 
 
 def test_trust_without_a_terminal_refuses_to_decide(

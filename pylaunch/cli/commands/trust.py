@@ -80,7 +80,10 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
         ):
             console.say(f"the old key is trusted still, by your own file; remove it with: ssh-keygen -R '{place}'")
     elif accepted:
-        console.say("nothing was accepted")
+        raise ClusterNotReadyError(
+            f"nothing was accepted: {fold(each.host for each in accepted)} cannot be connected to",
+            hint="compare the fingerprints with those on the hosts, then run pylaunch trust again",
+        )
     elif shown and all(each.state == "trusted" for each in shown):
         console.say(f"nothing to accept: {_count(shown)} trusted already")
     _complain(silent, [each for each in shown if each.state == "changed" and not replace])

@@ -115,3 +115,11 @@ def test_sockets_are_told_and_left_out(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a directory"):
         read_tree(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("pattern", ["[z-a]", "!"])
+def test_an_ignore_file_with_a_line_that_is_no_pattern_is_refused_with_the_line(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / ".gitignore").write_text(f"*.pyc\n{pattern}\n")
+    with pytest.raises(UsageError) as refused:
+        read_tree(tmp_path)
+    assert f".gitignore: line 2: '{pattern}' is no pattern" in refused.value.message

@@ -112,6 +112,13 @@ def test_writing_makes_the_directory_and_leaves_no_file_aside(tmp_path: Path) ->
     assert [entry.name for entry in file.parent.iterdir()] == ["known_hosts"]
 
 
+@pytest.mark.parametrize("blob", ["AAAAé", "\udcff", "|", "AAA"])
+def test_a_key_that_is_no_base64_is_no_entry(blob: str) -> None:
+    text = f"n1 ssh-ed25519 {blob}\nn1 ssh-ed25519 {BLOB}\n"
+    assert keys_for(text, "n1") == (key("n1"),)
+    assert replaced(text, [key("n1")]).endswith(f"n1 ssh-ed25519 {BLOB}\n")
+
+
 def test_bytes_that_are_no_text_survive_a_write(tmp_path: Path) -> None:
     file = tmp_path / "known_hosts"
     file.write_bytes(b"# caf\xe9\n")

@@ -92,6 +92,18 @@ def test_a_control_directory_that_others_can_enter_is_refused() -> None:
         ssh.control_directory()
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_control_directory_that_is_none_is_refused(runtime_directory: Path, is_link: bool) -> None:
+    directory = ssh.control_directory()
+    directory.rmdir()
+    if is_link:
+        directory.symlink_to(runtime_directory / "nowhere")
+    else:
+        directory.touch()
+    with pytest.raises(ClusterNotReadyError, match="is no directory that SSH connections can be kept in"):
+        ssh.control_directory()
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
