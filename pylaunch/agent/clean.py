@@ -9,7 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 
-from pylaunch.agent import processes, rank_files, record
+from pylaunch.agent import processes, rank_files, record, run_processes
 from pylaunch.agent.layout import RUN_ID, SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
@@ -23,6 +23,8 @@ class Cleaned:
 
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    """Agents that got SIGSTOP: their runs are live, and nobody answers for them."""
 
 
 def lock(directory: RunDirectory) -> int | None:
@@ -61,6 +63,8 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     for directory in root.all_runs():
         held = lock(directory)
         if held is None:
+            stopped = run_processes.stopped_agent(directory)
+            cleaned.stopped += [stopped] if stopped is not None else []
             continue
         try:
             _remove_sockets(directory, cleaned, dry_run=dry_run)
@@ -77,15 +81,22 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
 
 def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
     def find() -> list[processes.Process]:
-        marked = [(process, processes.run_of(process.pid, root.path)) for process in processes.mine()]
-        dead = {run for run in {run for _, run in marked} if run and RUN_ID.match(run) and not is_live(root.run(run))}
-        return [process for process, run in marked if run in dead]
+        return [process for process, _ in orphans(root)]
 
-    orphans = find()
-    phrases = {process: f"{process} of dead run {processes.run_of(process.pid, root.path)}" for process in orphans}
-    left = processes.end_all(find, GRACE_S) if orphans and not dry_run else []
+    phrases = {process: f"{process} of dead run {run}" for process, run in orphans(root)}
+    left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
     cleaned.removed += [phrase for process, phrase in phrases.items() if process not in left]
     cleaned.left += [str(process) for process in left]
+
+
+def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
+    """What carries the mark of a dead run, and stopped helpers of connections to one; with that run."""
+    marked = [(process, processes.run_of(process.pid, root.path)) for process in processes.mine()]
+    found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
+    helpers = run_processes.helpers(root, [process for process, _ in found])
+    found += [(process, run) for process, run in helpers if process.state == run_processes.STOPPED]
+    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
+    return [(process, run) for process, run in found if run in dead]
 
 
 def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:

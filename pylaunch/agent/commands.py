@@ -12,7 +12,7 @@ import shutil
 
 from pylaunch.agent import clean, hold, rank_files, record, relay, trees, wire
 from pylaunch.agent.crew import archive
-from pylaunch.agent.layout import AgentError, NodeRoot, UnknownRunError, default_root, open_root
+from pylaunch.agent.layout import AgentError, AgentStoppedError, NodeRoot, UnknownRunError, default_root, open_root
 
 MAX_ARCHIVE = 16 << 20
 
@@ -29,9 +29,15 @@ def main() -> int:
         return _obey(arguments, open_root(arguments.root, make=not arguments.dry_run))
     except (AgentError, wire.WireError, OSError) as error:
         if arguments.verb in ("open", "attach"):
-            return relay.fail(str(error), wire.NO_RUN if isinstance(error, UnknownRunError) else "")
+            return relay.fail(str(error), _code(error))
         print(json.dumps({"error": str(error)}))
         return 1
+
+
+def _code(error: Exception) -> str:
+    if isinstance(error, AgentStoppedError):
+        return wire.AGENT_STOPPED
+    return wire.NO_RUN if isinstance(error, UnknownRunError) else ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,7 +79,7 @@ def _obey(arguments: argparse.Namespace, root: NodeRoot) -> int:
         print(json.dumps(_runs(root)))
     elif arguments.verb == "clean":
         cleaned = clean.clean(root, dry_run=arguments.dry_run)
-        print(json.dumps({"removed": cleaned.removed, "left": cleaned.left}))
+        print(json.dumps({"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}))
     else:
         print(json.dumps(_node(root, dry_run=arguments.dry_run)))
     return 0

@@ -9,6 +9,7 @@
     stop-requested           why a person asked for the end of the run; absent while nobody did
     agent.log                what the supervisor itself has to say
     task.json                what it was asked to do
+    boot                     the kernel's id of the time since the node was started, when the run began
     events.jsonl             what happened, as wire messages
     outcome.json             how it ended; absent while it runs
     logs/<rank>.out|err      what the ranks wrote; launcher.out|err for the launcher
@@ -49,6 +50,10 @@ class AgentError(Exception):
 
 class UnknownRunError(AgentError):
     """There is nothing of this run here."""
+
+
+class AgentStoppedError(AgentError):
+    """The agent of the run is there and got SIGSTOP."""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,15 @@ def start_time(process: Process) -> float:
     return boot + process.started / os.sysconf("SC_CLK_TCK")
 
 
+def boot_id() -> str:
+    """What the kernel calls the time since this node was started; "" where it does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
+            return source.read().strip()
+    except OSError:
+        return ""
+
+
 def environment(pid: int) -> dict[str, str]:
     """The environment `pid` was started with; {} when it may not be read or is gone."""
     try:
@@ -196,6 +205,7 @@ def end_all(
             elif (process.pid, process.started) not in told:
                 told.add((process.pid, process.started))
                 send(process, signal.SIGTERM)
+                send(process, signal.SIGCONT)  # One that is stopped would not hear of it.
         sleep(POLL_S)
         left = find()
     return left

@@ -10,7 +10,7 @@ import json
 import os
 from dataclasses import dataclass
 
-from pylaunch.agent import rank_files, untrusted_json, wire
+from pylaunch.agent import processes, rank_files, untrusted_json, wire
 from pylaunch.agent.layout import RunDirectory
 
 EVENTS = (
@@ -53,7 +53,8 @@ class Record:
             self._complain(error)
 
     def keep_task(self, task: wire.NodeTask) -> None:
-        """Write down what was asked for."""
+        """Write down what was asked for, and since when this node is up."""
+        self._write("boot", processes.boot_id().encode() + b"\n")
         self._write("task.json", wire.encode(wire.Prepare(task)))
 
     def close(self, outcome: Outcome) -> None:

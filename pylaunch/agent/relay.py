@@ -15,12 +15,14 @@ import time
 import traceback
 from typing import Callable
 
-from pylaunch.agent import clean, local_socket, rank_files, replay, scope, wire
-from pylaunch.agent.layout import AgentError, NodeRoot, RunDirectory, UnknownRunError
+from pylaunch.agent import clean, local_socket, rank_files, replay, run_processes, scope, wire
+from pylaunch.agent.layout import AgentError, AgentStoppedError, NodeRoot, RunDirectory, UnknownRunError
 from pylaunch.agent.supervisor import Supervisor
 
 STARTING_S = 5.0
 POLL_S = 0.02
+LOOK_S = 0.5
+"""After this long without a word from the supervisor, whether it is stopped is looked at."""
 
 
 def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -95,10 +97,13 @@ def _become_daemon(directory: RunDirectory, keep: tuple[int, int]) -> None:
 
 
 def _relay(directory: RunDirectory) -> int | None:
-    """Pass bytes both ways until one side ends; None when no supervisor spoke."""
+    """Pass bytes both ways until one side ends; None when no supervisor spoke. Raises AgentStoppedError."""
     try:
-        supervisor = local_socket.connect(directory.file("agent.sock"))
-        first = supervisor.recv(1 << 16)
+        supervisor = local_socket.connect(directory.file("agent.sock"), LOOK_S)
+        first = _first_word(supervisor, directory)
+    except (BlockingIOError, socket.timeout):
+        _need_running(directory)
+        return None
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         return None
     if not first:
@@ -111,6 +116,24 @@ def _relay(directory: RunDirectory) -> int | None:
     except OSError:
         os._exit(1)
     os._exit(0)
+
+
+def _first_word(supervisor: socket.socket, directory: RunDirectory) -> bytes:
+    """What it says first, however long it is busy. Raises AgentStoppedError."""
+    while True:
+        try:
+            first = supervisor.recv(1 << 16)
+        except socket.timeout:
+            _need_running(directory)
+        else:
+            supervisor.settimeout(None)
+            return first
+
+
+def _need_running(directory: RunDirectory) -> None:
+    stopped = run_processes.stopped_agent(directory)
+    if stopped is not None:
+        raise AgentStoppedError(stopped)
 
 
 def _pass_on(supervisor: socket.socket) -> None:

@@ -40,6 +40,8 @@ SHIMS_PER_RANK = 8
 
 LEFTOVER_GRACE_S = 2.0
 
+GOES_ON = "pylaunch stop RUN ends that run; kill -CONT PID on the node lets it go on"
+
 
 class RefusedError(Exception):
     """This node cannot take part, for these reasons."""
@@ -63,6 +65,9 @@ def prepare_run(asked: wire.Prepare, root: NodeRoot, record: Record, loop: Loop)
     except node_environment.NodeEnvironmentError as error:
         raise RefusedError([error.reason]) from None
     reasons = [wire.Reason("leftovers-stay", f"{left} of a dead run survives SIGKILL") for left in cleaned.left]
+    reasons += [
+        wire.Reason("agent-stopped", f"{stopped}; its ranks may run on", GOES_ON) for stopped in cleaned.stopped
+    ]
     holdings = prepare.Holdings(task, root)
     reasons += [*prepare.problems(task, record.directory), *holdings.take()]
     crew = Crew(wire.Prepare(task, asked.secrets), root, record.directory)

@@ -52,8 +52,6 @@ def main(order: str, look: Callable[[], Mapping[str, Any]]) -> None:
     except AgentError as error:
         cleaned.left.append(str(error))
     ended, stays = end(asked["targets"]) if asked["targets"] else ([], [])
-    json.dump(
-        {"removed": cleaned.removed, "left": cleaned.left, "ended": ended, "stays": stays, "readings": look()},
-        sys.stdout,
-    )
+    told = {"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}
+    json.dump({**told, "ended": ended, "stays": stays, "readings": look()}, sys.stdout)
     print()

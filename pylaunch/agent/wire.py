@@ -342,10 +342,12 @@ class Failed:
 
     message: str
     code: str = ""
-    """NO_RUN, or "" for everything that only the message tells."""
+    """NO_RUN, AGENT_STOPPED, or "" for everything that only the message tells."""
 
 
 NO_RUN = "no-run"
+AGENT_STOPPED = "agent-stopped"
+"""The agent got SIGSTOP: it is there and cannot answer."""
 
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Stop)

@@ -64,7 +64,7 @@ def word(answer: Standing) -> str:
     if answer.outcome is not None:
         return answer.outcome.status.value
     phases = {node.phase for node in answer.nodes}
-    for phase in ("running", "stopping", "prepared", "new", "starting"):
+    for phase in ("running", "stopping", "prepared", "new", "starting", "not answering"):
         if phase in phases:
             return phase
     return "unreachable"
@@ -75,7 +75,7 @@ def row(record: RunRecord, answer: Standing, now: float) -> tuple[str, ...]:
     ended = answer.outcome.ended_at if answer.outcome is not None else None
     return (
         record.plan.run,
-        word(answer),
+        word(answer) + (", not proven clean" if answer.outcome is not None and answer.outcome.unproven else ""),
         str(record.plan.world_size),
         fold(node.host.name for node in record.plan.nodes),
         moment(record.created_at),

@@ -23,6 +23,7 @@ def summary(record: RunRecord, answer: Standing, now: float) -> dict[str, object
     return {
         "run": record.plan.run,
         "status": word(answer),
+        "unproven": [] if answer.outcome is None else list(answer.outcome.unproven),
         "ranks": record.plan.world_size,
         "hosts": [node.host.name for node in record.plan.nodes],
         "created": document.moment(record.created_at),

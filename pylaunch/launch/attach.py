@@ -16,12 +16,13 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.confine import Foreign, overstepped
 from pylaunch.launch.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.follow import LAST_S, Follower, rank_streams
-from pylaunch.launch.link import Agent, AgentAbsentError, Link, RunUnknownError
+from pylaunch.launch.link import Agent, AgentAbsentError, AgentStoppedError, Link, RunUnknownError
+from pylaunch.launch.proof import Proof, end
 from pylaunch.launch.run import on_fleet, with_fleet
 from pylaunch.launch.skipped import LIVE_LAG, told
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 
@@ -35,7 +36,7 @@ class NodeState:
 
     host: str
     phase: str
-    """A phase of the agent, or "unreachable"."""
+    """A phase of the agent, "not answering" for one that is stopped, or "unreachable"."""
 
     running: tuple[int, ...] = ()
     reason: str = ""
@@ -58,16 +59,42 @@ def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None]
     return on_fleet(record.plan, _agent(record), work, last_s=LAST_S)
 
 
-def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> Outcome:
-    """End a run on every node that can be reached, and learn whether anything is left there."""
+def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> tuple[Outcome, Mapping[str, Proof]]:
+    """End a run on every node that can be reached, and learn whether anything is left there.
 
-    async def work(fleet: Fleet) -> Outcome:
+    Nodes whose agent cannot prove it (killed, stopped, gone) are asked themselves; what they answered, by host.
+    Raises ClusterNotReadyError when nothing is known of any node.
+    """
+
+    async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
         follower = Follower(record.plan, fleet, watcher, streams=[])
-        _need_one(record, await fleet.unless_interrupted(_attach(fleet, record, follower)))
+        reasons = await fleet.unless_interrupted(_attach(fleet, record, follower))
         follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
-        return await follower.follow()
+        return await follower.follow(), reasons
 
-    return on_fleet(record.plan, _agent(record), work)
+    outcome, reasons = on_fleet(record.plan, _agent(record), work)
+    in_doubt = {*outcome.unproven, *outcome.leftovers}
+    if not in_doubt:
+        return outcome, {}
+    proofs = end(record, in_doubt, grace.total_seconds())
+    silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
+    _need_one(record, {name: reason or reasons[name] for name, reason in silent.items()})
+    return proven(outcome, proofs), proofs
+
+
+def proven(outcome: Outcome, proofs: Mapping[str, Proof]) -> Outcome:
+    """`outcome` with what nodes have shown. A run of which nothing was there any more was not stopped: it was lost."""
+    known = {host: left for host, left in outcome.leftovers.items() if host not in proofs}
+    after = replace(
+        outcome,
+        leftovers=known | {host: each.left for host, each in proofs.items() if each.left},
+        unproven=tuple(host for host in outcome.unproven if host not in proofs or proofs[host].reason is not None),
+    )
+    was_over = proofs and all(each.is_clean and not each.found for each in proofs.values())
+    if outcome.by_hand and was_over and not any(end.stopped for end in outcome.ends):
+        host, first = next(iter(proofs.items()))
+        return replace(after, status=Status.FAILED, reason=f"{host} lost: {first.words}", by_hand=False)
+    return after
 
 
 def _by_whom() -> str:
@@ -196,6 +223,8 @@ def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: s
         return NodeState(name, absent)
     if isinstance(failures.get(name), RunUnknownError):
         return NodeState(name, absent)
+    if isinstance(failures.get(name), AgentStoppedError):
+        return NodeState(name, "not answering", reason=_reason(failures[name]))
     if name in failures:
         return NodeState(name, "unreachable", reason=_reason(failures[name]))
     hello = fleet.links[name].hello

@@ -41,6 +41,10 @@ class NoAgentError(LinkError):
     """The connection works, and what answers is not the agent."""
 
 
+class AgentStoppedError(LinkError):
+    """The host answers, and the agent of the run there is stopped (SIGSTOP)."""
+
+
 class RunUnknownError(LinkError):
     """The host answers, and has nothing of this run."""
 
@@ -139,7 +143,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
                 raise await _explain(host, child)
             hello = _decoded(host, line)
             if isinstance(hello, wire.Failed):
-                raise RunUnknownError(hello.message) if hello.code == wire.NO_RUN else LinkError(hello.message)
+                raise _refused(hello, call)
             if not isinstance(hello, wire.Hello):
                 raise LinkError(f"expected Hello, got {type(hello).__name__}")
             if hello.protocol != wire.PROTOCOL:
@@ -174,6 +178,12 @@ async def _not_obeyed(host: Host, known_hosts: str | None) -> LinkError | None:
     child = await spawn(proof.argv)
     failure = forced_command.explain(host, proof, await child.leave(forced_command.TIMEOUT_S))
     return None if failure is None else LinkError(failure.reason, failure.hint)
+
+
+def _refused(failed: wire.Failed, call: Call) -> LinkError:
+    if failed.code == wire.AGENT_STOPPED:
+        return AgentStoppedError(failed.message, f"pylaunch stop {call.run} ends it; kill -CONT lets it go on")
+    return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else LinkError(failed.message)
 
 
 async def _measure_clock(host: Host, child: Child) -> ClockOffset:

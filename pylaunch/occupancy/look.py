@@ -93,6 +93,9 @@ class Swept:
     left: tuple[str, ...]
     """Of runs that are over, and could not be removed."""
 
+    stopped: tuple[str, ...]
+    """Agents of live runs that got SIGSTOP, so that nobody answers for their ranks."""
+
     ended: tuple[str, ...]
     """Left over processes that were ended."""
 
@@ -127,7 +130,8 @@ def _swept(answer: Answered) -> Swept:
     def phrases(name: str) -> tuple[str, ...]:
         return msgspec.convert(answer[name], tuple[str, ...])
 
-    return Swept(phrases("removed"), phrases("left"), phrases("ended"), phrases("stays"), _view(answer["readings"]))
+    removed, left, stopped = phrases("removed"), phrases("left"), phrases("stopped")
+    return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer["readings"]))
 
 
 def _readers() -> str:

@@ -122,6 +122,7 @@ START_TABLE: dict[str, Row] = {
     "code.files": _asked(),
     "code.tree": _asked(),
     "ours.stale_processes": _agent("the agent removes them while it prepares"),
+    "ours.stopped_agents": _agent("the agent looks for them while it prepares"),
     "ours.leases": _agent("the agent takes the leases"),
     "ours.shared_memory": _not_asked("storage.shared_memory fails when too little is left"),
     "ours.launcher_directories": _not_asked("storage.room fails when too little is left"),
@@ -157,6 +158,7 @@ FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
 """Checks that may pass when another run ends: a start that waits for its turn does not refuse for them before."""
 
 REFUSALS: dict[str, str] = {
+    "agent-stopped": "ours.stopped_agents",
     "already-prepared": "",
     "cannot-fork": "limits.processes",
     "cannot-start": "world.python",

@@ -340,13 +340,23 @@ class Child:
 
 def interrupt(pid: int, within_s: float) -> bool:
     """Ctrl-C for another process of ours; whether it has ended within so many seconds."""
+    return _ends(pid, within_s, signal.SIGINT)
+
+
+def ends(pid: int, within_s: float) -> bool:
+    """Whether another process of ours has ended within so many seconds."""
+    return _ends(pid, within_s, None)
+
+
+def _ends(pid: int, within_s: float, number: signal.Signals | None) -> bool:
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process, signal.SIGINT)
+        if number is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, number)
         end = select.poll()
         end.register(process, select.POLLIN)
         return bool(end.poll(within_s * 1000))

@@ -94,7 +94,7 @@ def test_a_live_run_is_not_touched(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exec sleep 60"))
     pid = controller.pid(0)
     assert json.loads(node.ask("hello").stdout)["runs"] == ["r1"]
-    assert json.loads(node.ask("clean").stdout) == {"removed": [], "left": []}
+    assert json.loads(node.ask("clean").stdout) == {"removed": [], "left": [], "stopped": []}
     assert is_alive(pid)
 
 

@@ -180,3 +180,11 @@ def appears(path: Path, within_s: float = ENDS_S) -> None:
     while not path.exists():
         assert time.monotonic() < until, f"not within {within_s:g} s: {path}"
         time.sleep(0.02)
+
+
+def gone(pid: int, within_s: float = ENDS_S) -> None:
+    """Wait until `pid` has ended."""
+    until = time.monotonic() + within_s
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until, f"process {pid} is there after {within_s:g} s"
+        time.sleep(0.02)

@@ -8,8 +8,8 @@ import tempfile
 import time
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-from pylaunch.agent import clean, leases, processes
-from pylaunch.agent.layout import RUN_ID, NodeRoot, default_root
+from pylaunch.agent import clean, leases, processes, run_processes
+from pylaunch.agent.layout import NodeRoot, default_root
 
 SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")
@@ -25,16 +25,20 @@ MOST_COUNTED = 20000
 
 
 def stale(template: str) -> List[Dict[str, Any]]:
-    """Processes that carry the mark of a run of ours whose supervisor is dead: pid, command, run, since when."""
-    root = node_root(template)
+    """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
     found = []
-    for process in processes.mine():
-        run = processes.run_of(process.pid, root.path)
-        if run and process.state != "Z" and RUN_ID.match(run) and not clean.is_live(root.run(run)):
+    for process, run in clean.orphans(node_root(template)):
+        if process.state != "Z":
             begun = processes.start_time(process)
             told = {"pid": process.pid, "command": process.command[:200], "run": run}
             found.append({**told, "age_s": round(time.time() - begun)})
     return found
+
+
+def stopped(template: str) -> List[Dict[str, str]]:
+    """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
+    told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
+    return [{"run": run, "words": words} for run, words in told if words is not None]
 
 
 def node_root(template: str) -> NodeRoot:
@@ -128,6 +132,7 @@ def kept(template: str) -> Optional[Dict[str, Any]]:
 
 READERS = {
     "ours.stale": stale,
+    "ours.stopped": stopped,
     "ours.leases": device_leases,
     "ours.shared_memory": shared_memory,
     "ours.launchers": launchers,

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from pylaunch.cli import console, document, hints, options
+from pylaunch.cli.proving import is_in_doubt, prove_again
 from pylaunch.cli.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
@@ -21,6 +22,7 @@ from pylaunch.model.job import USUAL_PORT
 from pylaunch.occupancy.look import Swept, sweep
 from pylaunch.occupancy.processes import Occupant
 from pylaunch.probe.ask import Unreachable
+from pylaunch.store import runs
 
 
 class Stale(Enum):
@@ -64,9 +66,18 @@ def command(
             for phrase in each.ended:
                 console.say(f"{name}: ended {phrase}")
     last = {**swept, **ended}
+    if not dry_run:
+        _prove_runs(cluster)
     if as_json:
         document.show(_as_data(cluster, swept, ended, unreachable))
     return _verdict(last, unreachable, dry_run=dry_run)
+
+
+def _prove_runs(cluster: Cluster) -> None:
+    """Ask hosts that were swept about runs recorded here that they have not been proven clean of."""
+    for record in filter(is_in_doubt, runs.readable(lambda _: None)):
+        if record.outcome is not None and {*record.outcome.unproven, *record.outcome.leftovers} & {*cluster.names}:
+            prove_again(record, record.outcome)
 
 
 def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: bool) -> bool:
@@ -87,6 +98,8 @@ def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:
             console.say(f"{name}: {'would remove' if dry_run else 'removed'} {phrase}")
         for phrase in each.left:
             console.say(f"{name}: could not remove {phrase}")
+        for phrase in each.stopped:
+            console.say(f"{name}: {phrase}; its ranks may run on")
         seen = each.after.occupancy
         for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
             for occupant in occupants:
@@ -102,7 +115,9 @@ def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:
 
 def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], *, dry_run: bool) -> int:
     """Say how the hosts stand; 3 when something of this user's is left or a host could not be asked."""
-    unclean = {name for name, each in last.items() if each.left or each.stays or each.after.occupancy.stale}
+    unclean = {
+        name for name, each in last.items() if each.left or each.stopped or each.stays or each.after.occupancy.stale
+    }
     unclean |= {
         name for name, each in last.items() if any(u.subject == "occupants.processes" for u in each.after.unread)
     }
@@ -117,7 +132,11 @@ def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], 
         console.say(f"{hosts}: not known to be clean: {reason}")
     if unclean and not dry_run:
         console.say(f"{fold(unclean)}: not clean")
-        hints.say(pylaunch("clean", "--stale", "kill", "--limit", fold(unclean)))
+        stopped = {name for name, each in last.items() if each.stopped}
+        next_steps = ["pylaunch stop RUN ends a run whose agent is stopped"] if stopped else []
+        if unclean - stopped:
+            next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(unclean - stopped)))
+        hints.say(*next_steps)
     return ExitCode.CLUSTER_NOT_READY if unreachable or (unclean and not dry_run) else ExitCode.DONE
 
 
@@ -134,6 +153,7 @@ def _host(first: Swept, then: Swept | None) -> dict[str, object]:
     return {
         "removed": list(first.removed),
         "not_removed": list(first.left),
+        "stopped_agents": list(first.stopped),
         "stale": [as_data(each) for each in seen.stale],
         "at_work": [as_data(each) for each in seen.at_work],
         "foreign": [as_data(each) for each in seen.foreign],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ from pylaunch.cli import console, document, options, run_data
 from pylaunch.cli.finding import find
 from pylaunch.cli.listing import row, standings
 from pylaunch.cli.live import counted, show_outcome
+from pylaunch.cli.proving import is_in_doubt, prove_again
 from pylaunch.cli.watching import is_settled, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.launch.attach import Standing
@@ -38,6 +40,8 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
             return ExitCode.DONE
         record = last
     (answer,) = standings([record])
+    if answer.outcome is not None and is_in_doubt(replace(record, outcome=answer.outcome)):
+        answer = replace(answer, outcome=prove_again(record, answer.outcome))
     if as_json:
         document.show(run_data.details(record, answer), is_stream=watch)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options, run_data
+from pylaunch.cli import console, document, options, proving, run_data
 from pylaunch.cli.finding import adopt_all, find
 from pylaunch.cli.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
@@ -18,10 +18,13 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
-from pylaunch.transport.process import interrupt
+from pylaunch.transport.process import ends, interrupt
 
 GIVES_UP_S = 30.0
 """A start that is told to give up may just have begun, and then has to end its ranks."""
+
+ENDS_S = 10.0
+"""What a controller that follows the run may take to notice its end."""
 
 
 @click.command()
@@ -48,7 +51,7 @@ def command(run: str | None, *, inventory: Path | None, everything: bool, now: b
 
 
 def _may_be_there(record: RunRecord) -> bool:
-    return record.outcome is None or bool(record.outcome.unproven)
+    return record.outcome is None or bool(record.outcome.unproven or record.outcome.leftovers)
 
 
 def _stop_run(last: RunRecord, *, now: bool, one: bool) -> int:
@@ -91,27 +94,40 @@ def _stop(record: RunRecord, *, now: bool) -> Outcome:
     """How the run ended: as it is recorded where it is over, else what its nodes report now."""
     runs.ask_to_stop(record.plan.run)
     record = _given_up(record)
-    hosts = [node.host.name for node in record.plan.nodes]
-    if record.outcome is not None and not record.outcome.unproven:
+    if record.outcome is not None and not _may_be_there(record):
         console.say(f"run {record.plan.run} is over: {record.outcome.reason}")
         return record.outcome
     recorder = runs.Recorder(record.plan.run, console.say)
     is_in_charge = recorder.take_charge()
     watcher = Live(record.plan, recorder if is_in_charge else None)
-    outcome = stop(record, watcher, timedelta(0) if now else record.plan.job.stop_grace)
+    outcome, proofs = stop(record, watcher, timedelta(0) if now else record.plan.job.stop_grace)
+    if proofs and not is_in_charge:
+        # Whoever is in charge sees the end of the run now, and knows nothing of what the nodes have shown.
+        process = runs.controller(record.plan.run)
+        is_in_charge = (process is None or ends(process, ENDS_S)) and recorder.take_charge()
+        record = runs.read(record.plan.run)
     if is_in_charge:
         recorder.finish(_with_proof(record.outcome, outcome))
-    console.say(f"run {record.plan.run} stopped on {fold(hosts)}")
+    stopped = [host for host in record.plan.cluster.names if host not in {*outcome.unproven, *outcome.leftovers}]
+    if stopped:
+        console.say(f"run {record.plan.run} stopped on {fold(stopped)}")
+    proving.show(record, proofs)
     show_proof(record.plan, outcome)
     return outcome
 
 
 def _must_be_proven(record: RunRecord, outcome: Outcome) -> None:
-    """Raises ClusterNotReadyError for hosts that could not be asked whether they are clean."""
+    """Raises ClusterNotReadyError for hosts that have not shown that they are clean."""
     if outcome.unproven:
         raise ClusterNotReadyError(
             f"{fold(outcome.unproven)} could not be asked",
             hint=f"when reachable again: pylaunch stop {record.plan.run}",
+        )
+    if outcome.leftovers:
+        raise ClusterNotReadyError(
+            f"processes of run {record.plan.run} are left on {fold(outcome.leftovers)}",
+            evidence=[f"{host}: {each}" for host, left in outcome.leftovers.items() for each in left],
+            hint=f"pylaunch stop --now {record.plan.run}",
         )
 
 

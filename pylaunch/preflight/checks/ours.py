@@ -30,6 +30,13 @@ def _stale(survey: Survey) -> Iterable[Finding]:
             yield Finding("ours.stale_processes", Severity.WARN, (host,), text, fix, "", evidence)
 
 
+def _stopped(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured("ours.stopped").items():
+        for each in found:
+            text = f"{each['words']}: its ranks may run on, and nobody answers for them"
+            yield Finding("ours.stopped_agents", Severity.FAIL, (host,), text, f"pylaunch stop {each['run']}")
+
+
 def _leases(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured("ours.leases").items():
         for each in found:
@@ -82,6 +89,15 @@ CHECKS = (
         Severity.WARN,
         lambda host, wanted: {"ours.stale": host.node_root},
         _stale,
+    ),
+    Check(
+        "ours.stopped_agents",
+        "agents that are stopped",
+        "The ranks of their runs go on beside the next run, and nobody can see or stop them.",
+        "none that got SIGSTOP",
+        Severity.FAIL,
+        lambda host, wanted: {"ours.stopped": host.node_root},
+        _stopped,
     ),
     Check(
         "ours.leases",

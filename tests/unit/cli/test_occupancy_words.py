@@ -24,7 +24,7 @@ def view(unread: tuple[Unread, ...] = (), complaint: str | None = None) -> HostV
 
 
 def swept(removed: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()) -> Swept:
-    return Swept(removed, (), (), (), view(unread))
+    return Swept(removed, (), (), (), (), view(unread))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from tests.unit.preflight.surveys import alike, findings
 
 HEALTHY: dict[str, Any] = {
     "ours.stale": [],
+    "ours.stopped": [],
     "ours.leases": [],
     "ours.shared_memory": {"files": [], "bytes": 0},
     "ours.launchers": [],
@@ -28,6 +29,8 @@ def test_a_host_without_leftovers_is_no_finding_nor_is_a_directory_that_was_just
     [
         ({"ours.stale": [{"pid": 7, "command": "python train.py", "run": "7f3a", "age_s": 9}]},
          "ours.stale_processes", Severity.WARN, "the next start on n2 ends them; now: pylaunch stop 7f3a"),
+        ({"ours.stopped": [{"run": "7f3a", "words": "the agent of run 7f3a (pid 4) is stopped (SIGSTOP)"}]},
+         "ours.stopped_agents", Severity.FAIL, "pylaunch stop 7f3a"),
         ({"ours.leases": [{"device": 1, "holder": "run 7f3a of ml since 10:00", "run": "7f3a"}]},
          "ours.leases", Severity.FAIL, "pylaunch stop 7f3a, or wait for its end"),
         ({"ours.shared_memory": {"files": ["/dev/shm/psm_1 2"], "bytes": 1 << 30}},

@@ -1,0 +1,141 @@
+"""A run whose agent was killed or stopped, or whose node was restarted, is proven stopped, and seen until then."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import processes
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone
+
+RANK = "echo up; echo $$ > {here}/rank.new; mv {here}/rank.new {here}/rank; exec sleep 600"
+DAEMON = "setsid sh -c '" + RANK + "' & sleep 600"
+
+
+@pytest.fixture
+def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Callable[[str], DirectoryCluster]:
+    """Starts a rank on n1 that goes on by itself, and writes its process id; without a controller."""
+
+    def start(script: str) -> DirectoryCluster:
+        cluster = directories("n1")
+        words = ("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
+        started = ended(cluster.start(*words))
+        assert started.returncode == ExitCode.DONE, started.stderr
+        appears(tmp_path / "rank")
+        (run,) = cluster.outcomes()
+        controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
+        os.kill(controller, signal.SIGKILL)
+        gone(controller)
+        return cluster
+
+    return start
+
+
+def rank_of(cluster: DirectoryCluster) -> int:
+    return int(cluster.inventory.with_name("rank").read_text())
+
+
+def killed(node: Directory) -> None:
+    (agent,) = node.agents()
+    os.kill(agent, signal.SIGKILL)
+    gone(agent)
+
+
+def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
+    detached: Callable[[str], DirectoryCluster],
+) -> None:
+    cluster = detached(RANK)
+    (run,), (agent,) = cluster.outcomes(), cluster.nodes["n1"].agents()
+    os.kill(agent, signal.SIGSTOP)
+    words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
+    assert "not answering" in cluster.run("ps").stdout
+    assert words in cluster.run("status", run).stdout
+    check = cluster.run("check", "-i", str(cluster.inventory), "--only", "ours")
+    assert f"{words}: its ranks may run on" in check.stdout + check.stderr
+    clean = cluster.run("clean", "-i", str(cluster.inventory))
+    assert (clean.returncode, words in clean.stderr) == (ExitCode.CLUSTER_NOT_READY, True)
+    another = ended(cluster.start("--no-check", "--", "true"))
+    assert (another.returncode, words in another.stderr) == (ExitCode.CLUSTER_NOT_READY, True)
+    stop = cluster.run("stop", run)
+    assert stop.returncode == ExitCode.DONE, stop.stderr
+    assert f"n1: ended: {words}" in stop.stderr
+    gone(rank_of(cluster))
+    gone(agent)
+    assert (cluster.outcomes()[run]["status"], cluster.outcomes()[run]["unproven"]) == ("stopped", [])
+
+
+def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
+    detached: Callable[[str], DirectoryCluster],
+) -> None:
+    cluster = detached(DAEMON)
+    (run,) = cluster.outcomes()
+    killed(cluster.nodes["n1"])
+    rank = rank_of(cluster)
+    status = cluster.run("status", run)
+    assert f"n1: left: pid {rank} (sleep 600)" in status.stderr
+    assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
+    stop = cluster.run("stop", run)
+    assert stop.returncode == ExitCode.DONE, stop.stderr
+    assert f"n1: ended: pid {rank} (sleep 600)" in stop.stderr
+    gone(rank)
+    outcome = cluster.outcomes()[run]
+    assert (outcome["status"], outcome["unproven"], outcome["leftovers"]) == ("failed", [], {})
+
+
+def test_a_node_that_was_restarted_and_lost_the_agents_archive_proves_itself_clean(
+    detached: Callable[[str], DirectoryCluster],
+) -> None:
+    cluster = detached(RANK)
+    (run,), root = cluster.outcomes(), cluster.nodes["n1"].path / "root"
+    killed(cluster.nodes["n1"])
+    gone(rank_of(cluster))
+    (root / "runs" / run / "boot").write_text("another boot\n")
+    shutil.rmtree(root / "agents")
+    stop = cluster.run("stop", run)
+    assert stop.returncode == ExitCode.DONE, stop.stderr
+    assert "n1: the node was restarted since the run began, and no process of it is left" in stop.stderr
+    outcome = cluster.outcomes()[run]
+    assert (outcome["status"], outcome["unproven"]) == ("failed", [])
+    assert "restarted" in outcome["reason"]
+
+
+@pytest.mark.parametrize("verb", ["status", "clean"])
+def test_other_verbs_prove_it_too_and_until_then_ps_lists_the_run(
+    detached: Callable[[str], DirectoryCluster], verb: str
+) -> None:
+    cluster = detached(RANK)
+    (run,) = cluster.outcomes()
+    killed(cluster.nodes["n1"])
+    gone(rank_of(cluster))
+    listed = cluster.run("ps")
+    assert "failed, not proven clean" in listed.stdout
+    assert cluster.outcomes()[run]["unproven"] == ["n1"]
+    assert cluster.run(verb, *([run] if verb == "status" else ["-i", str(cluster.inventory)])).returncode == 0
+    assert cluster.outcomes()[run]["unproven"] == []
+    assert "no run is live" in cluster.run("ps").stderr
+
+
+def test_a_stopped_helper_of_a_connection_does_not_escape_clean(
+    detached: Callable[[str], DirectoryCluster],
+) -> None:
+    cluster = detached(RANK)
+    (run,) = cluster.outcomes()
+    logs = cluster.begin("logs", "-f", run)
+    assert logs.stdout is not None
+    assert "up" in logs.stdout.readline()
+    root = str(cluster.nodes["n1"].path / "root")
+    (helper,) = [each for each in processes.mine() if f"{root}/agents/" in each.command and " attach " in each.command]
+    os.kill(helper.pid, signal.SIGSTOP)
+    logs.kill()
+    logs.wait()
+    assert cluster.run("stop", run).returncode == ExitCode.DONE
+    cleaned = json.loads(cluster.run("clean", "-i", str(cluster.inventory), "--json").stdout)
+    assert any(f"pid {helper.pid} " in phrase for phrase in cleaned["hosts"][0]["removed"]), cleaned
+    gone(helper.pid)
