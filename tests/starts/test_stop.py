@@ -52,7 +52,7 @@ def test_a_run_of_a_launcher_is_stopped_from_anywhere_and_not_started_again(
     start = launched.begin(*begin(launched, "--max-restarts", "2"))
     says(start, "started in")
     appears(launched.inventory.parent / "up")
-    stop = other.run("stop", *(() if where == "here" else ("-i", str(launched.inventory))))
+    stop = other.run("stop", "-i", str(launched.inventory))
     assert stop.returncode == ExitCode.DONE, stop.stderr
     followed = ended(start)
     assert followed.returncode == ExitCode.INTERRUPTED, followed.stderr
