@@ -26,6 +26,7 @@ from pylaunch.agent.crew import Crew, Ended, Shim, Started, name_of
 from pylaunch.agent.layout import NodeRoot
 from pylaunch.agent.log_limit import LogLimit
 from pylaunch.agent.loop import Loop
+from pylaunch.agent.out_of_memory import Memory
 from pylaunch.agent.record import Outcome, Record, note
 from pylaunch.agent.spawn import start_time
 from pylaunch.agent.tail import LAST_LINES, last_lines
@@ -98,6 +99,7 @@ class Run:
         self._release_at: float | None = None
         self._rendezvous_port: int | None = None
         self._has_begun = False
+        self._memory = Memory()
         self._told: set[int] = set()
         """Ranks that ended because somebody told them to."""
 
@@ -168,6 +170,7 @@ class Run:
         if self.outcome is not None:
             return
         self._log_limit.keep(now)
+        self._memory.look(now)
         self._times.look(now)
         reaped = list(self._crew.reap(time.time()))
         for shim in list(self._shims):
@@ -259,8 +262,13 @@ class Run:
             if failure is not None and ended.signal in (None, signal.SIGABRT):
                 error = error or self.mask.hide_in(symptoms.last_exception(said))
             step = testimony.last_step(directory, rank)
+            memory = None
+            if failure is not None and not symptom:
+                memory = self._memory.killer(by_sigkill=ended.signal == signal.SIGKILL)
             self._record.append(
-                wire.RankEnded(rank, *how, stopped=ended.was_told, error=error, step=step, symptom=symptom)
+                wire.RankEnded(
+                    rank, *how, stopped=ended.was_told, error=error, step=step, symptom=symptom, out_of_memory=memory
+                )
             )
             if ended.was_told:
                 self._told.add(rank)

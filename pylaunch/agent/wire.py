@@ -255,6 +255,20 @@ class CaughtUp:
 
 
 @dataclass(frozen=True)
+class OutOfMemory:
+    """The kernel ended a process for lack of memory when a rank ended."""
+
+    certain: bool
+    """It was this rank; else it is only likely."""
+
+    limit: int
+    """Bytes that there were."""
+
+    of: str
+    """Whose limit that is: "cgroup" or "host"."""
+
+
+@dataclass(frozen=True)
 class RankEnded:
     rank: int
     exit_code: Optional[int]
@@ -276,6 +290,9 @@ class RankEnded:
 
     symptom: str = ""
     """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
+
+    out_of_memory: Optional[OutOfMemory] = None
+    """The kernel ended processes for lack of memory at that moment; None where it did not."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +372,9 @@ FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
     LauncherEnded, Stopping, PeersUnheard, Finished, Failed,
 )  # fmt: skip
-_PARTS: Dict[str, Type[Any]] = {cls.__name__: cls for cls in (NodeTask, RankTask, Need, RankState, Reason, StepMark)}
+_PARTS: Dict[str, Type[Any]] = {
+    cls.__name__: cls for cls in (NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark)
+}
 _BY_NAME: Dict[str, Type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 
 

@@ -15,7 +15,7 @@ from pylaunch.launch.reading import node_usage
 from pylaunch.launch.skipped import LIVE_LAG, told
 from pylaunch.launch.watcher import Watcher
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, RankEnd, RankState
+from pylaunch.model.outcome import Outcome, OutOfMemory, RankEnd, RankState
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 
@@ -182,6 +182,7 @@ class Follower:
             error=left[0],
             step=left[1],
             symptom=message.symptom,
+            out_of_memory=_memory(message.out_of_memory) if isinstance(message, wire.RankEnded) else None,
         )
         before = self._flight
         self._flight = before.with_end(end, self._plan.job.failure_grace)
@@ -236,3 +237,7 @@ class Follower:
 
 def _order(stop: StopAll) -> wire.Stop:
     return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
+
+
+def _memory(reported: wire.OutOfMemory | None) -> OutOfMemory | None:
+    return None if reported is None else OutOfMemory(reported.certain, reported.limit, reported.of)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from signal import Signals
 
+from pylaunch.model.size import shown_size
+
 AT_EXIT = "terminate called without an active exception"
 """What C++ says when a thread cannot go on, which Python does to those that come to it while it goes away.
 
@@ -23,6 +25,27 @@ class Status(Enum):
     STOPPED = "stopped"
     REFUSED = "refused"
     """No rank was ever started."""
+
+
+@dataclass(frozen=True)
+class OutOfMemory:
+    """The kernel ended a process for lack of memory when a rank ended."""
+
+    certain: bool
+    """It was this rank; else it is only likely."""
+
+    limit: int
+    """Bytes that there were."""
+
+    of: str
+    """Whose limit that is: "cgroup" or "host"."""
+
+    @property
+    def text(self) -> str:
+        """In words: "out of memory (limit of the cgroup: 512 MiB)"."""
+        likely = "" if self.certain else "likely "
+        what = "memory" if self.of == "host" else "limit"
+        return f"{likely}out of memory ({what} of the {self.of}: {shown_size(self.limit)})"
 
 
 @dataclass(frozen=True)
@@ -51,6 +74,9 @@ class RankEnd:
     symptom: str = ""
     """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
+    out_of_memory: OutOfMemory | None = None
+    """The kernel ended processes for lack of memory at that moment."""
+
     @property
     def failed(self) -> bool:
         """It ended badly, of itself."""
@@ -61,7 +87,8 @@ class RankEnd:
         """What it did, in words: "exited with code 1", "was killed by SIGKILL after step 20"."""
         after = "" if self.step is None or self.exit_code == 0 else f" after step {self.step}"
         why = self.error or (AT_EXIT_SAID if self._aborted_at_exit else "")
-        return f"{self._end}{after}{f': {why}' if why else ''}"
+        memory = "" if self.out_of_memory is None else self.out_of_memory.text
+        return ": ".join(filter(None, (f"{self._end}{after}", "; ".join(filter(None, (why, memory))))))
 
     @property
     def _aborted_at_exit(self) -> bool:

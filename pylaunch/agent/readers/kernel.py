@@ -8,6 +8,8 @@ import subprocess
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
+from pylaunch.agent.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+
 STUCK_FOR_S = 1.0
 """How long a process must stay in uninterruptible sleep, without being woken once, to be reported."""
 
@@ -16,8 +18,6 @@ KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory:
 HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*self-detected stall")
 REMOUNTED = re.compile(r"Remounting filesystem read-only|I/O error, dev ")
 KEPT = 5
-
-CGROUPS = "/sys/fs/cgroup"
 
 
 def log(question: Any) -> Dict[str, Any]:
@@ -28,10 +28,10 @@ def log(question: Any) -> Dict[str, Any]:
     lines = log_lines()
     now = time.time()
     found: Dict[str, List[Dict[str, Any]]] = {"killed": [], "hung": [], "storage": []}
-    for at, text in lines or ():
+    for at, line in lines or ():
         for kind, pattern in (("killed", KILLED), ("hung", HUNG), ("storage", REMOUNTED)):
-            if pattern.search(text):
-                found[kind].append({"age_s": round(now - at), "text": text[:200]})
+            if pattern.search(line):
+                found[kind].append({"age_s": round(now - at), "text": line[:200]})
     return {
         "readable": lines is not None,
         "oom_kills": oom_kills(),
@@ -73,15 +73,6 @@ def timed_lines(text: str, booted: float) -> List[Tuple[float, str]]:
         elif ring:
             found.append((booted + float(ring.group(1)), ring.group(2)))
     return found
-
-
-def oom_kills() -> Optional[int]:
-    """Processes that the kernel killed for memory since boot."""
-    with open("/proc/vmstat", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return None
 
 
 def stuck(question: Any) -> List[Dict[str, Any]]:
@@ -149,19 +140,6 @@ def tightest(membership: str, root: str) -> Dict[str, Any]:
     return found
 
 
-def mounts(root: str, controller: str, controllers: str) -> List[str]:
-    """Where the hierarchy of a controller may be mounted."""
-    if not controller:
-        return [root, os.path.join(root, "unified")]
-    return [os.path.join(root, controller), os.path.join(root, controllers)]
-
-
-def chain(mounted: str, path: str) -> List[str]:
-    """A cgroup and those above it, up to the top of what we see of the hierarchy."""
-    parts = [part for part in path.split("/") if part and part != ".."]
-    return [os.path.join(mounted, *parts[:depth]) for depth in range(len(parts), -1, -1)]
-
-
 def limits_at(directory: str, controller: str, found: Dict[str, Any]) -> None:
     """Take over what is tighter in one cgroup."""
     if controller in ("", "memory"):
@@ -182,8 +160,6 @@ def limits_at(directory: str, controller: str, found: Dict[str, Any]) -> None:
 
 
 MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
-UNLIMITED_V1 = 1 << 60
-"""Version 1 says "no limit" with a number near 2^63."""
 
 
 def note(found: Dict[str, Any], name: str, limit: Optional[float], used: Optional[float], directory: str) -> None:
@@ -193,21 +169,6 @@ def note(found: Dict[str, Any], name: str, limit: Optional[float], used: Optiona
     before = found[name]
     if before is None or limit - (used or 0) < before["limit"] - (before["used"] or 0):
         found[name] = {"limit": limit, "used": used, "cgroup": directory}
-
-
-def number(directory: str, name: str) -> Optional[int]:
-    """The number in a file of a cgroup; None for "max" and where there is no such file."""
-    said = text(directory, name)
-    return int(said) if said.lstrip("-").isdigit() else None
-
-
-def text(directory: str, name: str) -> str:
-    """A file of a cgroup; "" where there is none."""
-    try:
-        with open(os.path.join(directory, name), encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 READERS = {"kernel.log": log, "kernel.stuck": stuck, "kernel.cgroups": cgroups}
