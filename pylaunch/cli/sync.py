@@ -118,6 +118,13 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
     )
 
 
+def told_not_shipped(paths: Sequence[str]) -> tuple[str, str]:
+    """What is printed of modules that the script imports and that are not shipped, and what to type."""
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    include = quoted([word for path in paths[:SHOWN] for word in ("--sync-include", path)])
+    return f"imported by the script and not shipped: {', '.join(paths[:SHOWN])}{more}", include
+
+
 def described(sync: Sync) -> str:
     """A tree in one line."""
     return f"{sync.files} files, {shown_size(sync.size)}, tree {sync.tree[:12]} of {sync.directory}"

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster
@@ -38,3 +39,24 @@ def test_the_hosts_that_are_checked_are_those_that_a_start_in_the_same_order_wou
     found = [json.loads(cluster.run(*words, *order).stdout)["hosts"] for order in ((), ("--rank-order", "topology"))]
     hosts = [[each["host"] for each in entries] for entries in found]
     assert hosts == [["n1", "n2"], ["n1", "n3"]]
+
+
+def test_with_sync_the_code_that_would_be_shipped_is_checked(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / ".gitignore").write_text("model.py\n")
+    (code / "model.py").write_text("")
+    (code / "train.py").write_text("import model\n")
+    words = ("check", "-i", str(cluster.inventory), "--only", "code", "--framework", "direct", "--sync", str(code))
+    missing = cluster.run(*words, "--", "missing.py")
+    assert missing.returncode == ExitCode.USAGE
+    assert f"missing.py is not among the files to ship from {code}" in missing.stderr
+    found = cluster.run(*words, "--", "train.py")
+    assert found.returncode == ExitCode.DONE, found.stderr
+    assert "warn  n[1-2]: imported by the script and not shipped: model.py  [code.files]" in found.stdout
+    assert "fix: --sync-include model.py" in found.stdout
+    whole = cluster.run(*words, "--sync-include", "model.py", "--", "train.py")
+    assert (whole.returncode, whole.stdout.strip()) == (ExitCode.DONE, "")

@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, findings, options
+from pylaunch.cli import console, document, findings, options, sync
+from pylaunch.cli.shipped_code import modules_not_shipped
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
+from pylaunch.launch.tree import Tree
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.finding import Finding
+from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, Framework, JobSpec, RankOrder
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.preflight import suite
@@ -29,6 +31,7 @@ EXAMPLES = """\b
 Examples:
   pylaunch check -i cluster.ini
   pylaunch check -i cluster.ini --checkpoint-dir /data/ckpt -- train.py --config base.yaml
+  pylaunch check -i cluster.ini --sync . -- train.py
   pylaunch check -i cluster.ini --only storage,world.libraries --json
   pylaunch check -i cluster.ini --fix
   pylaunch check --list storage.room
@@ -53,6 +56,7 @@ Examples:
     help="Who would start the ranks.",
 )
 @click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
+@sync.options
 @click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
 @click.option("--port", type=int, help="Rendezvous port on the first node.  [default: any; 29500 is tried]")
 @click.option(
@@ -80,12 +84,15 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
         suite.CHECKS, only=options.words(asked["only"]), skip=options.words(asked["skip"]), deep=asked["deep"]
     )
     cluster = load_cluster(inventory, limit=limit)
-    plan = plan_run(cluster, _job(words, asked), "check")
+    tree = sync.given(asked)
+    plan = plan_run(cluster, _job(words, asked, tree), "check")
     wanted = _wanted(plan, words, asked)
     cluster = replace(cluster, hosts=tuple(node.host for node in plan.nodes))
     found = run_checks(cluster, wanted, checks)
     if asked["fix"]:
         found = _fixed(cluster, wanted, checks, found, sure=asked["yes"])
+    if tree is not None and any(check.id == "code.files" for check in checks):
+        found = _with_shipped(found, tree, plan)
     if asked["junit_file"] is not None:
         with options.writing("--junit", asked["junit_file"]):
             asked["junit_file"].write_text(junit(found))
@@ -103,20 +110,45 @@ def run_checks(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...]) -> R
     return result(survey, checks, suite.judge(survey, checks), time.monotonic() - begun)
 
 
-def _job(words: tuple[str, ...], asked: dict[str, Any]) -> JobSpec:
+def _with_shipped(found: Result, tree: Tree, plan: RunPlan) -> Result:
+    """`found`, and what is wrong with the code that would be shipped: it is the same on all hosts."""
+    console.say(f"the code is that of {tree.directory}: {sync.described(plan.job.sync)}" if plan.job.sync else "")
+    lacking = modules_not_shipped(tree, plan.job.workdir, plan.job.command[0])
+    if not lacking:
+        return found
+    warning = Finding("code.files", Severity.WARN, found.hosts, *sync.told_not_shipped(lacking))
+    order = list(Severity)
+    ordered = sorted((*found.findings, warning), key=lambda finding: order.index(finding.severity))
+    return replace(found, findings=tuple(ordered), checks=tuple(dict.fromkeys((*found.checks, "code.files"))))
+
+
+def _job(words: tuple[str, ...], asked: dict[str, Any], tree: Tree | None) -> JobSpec:
+    framework = Framework(asked["framework"])
+    workdir = asked["workdir"] or str(Path.cwd())
+    shipped = None
+    if tree is not None:
+        workdir = sync.workdir(asked["workdir"], tree)
+        shipped = sync.as_asked(tree, tuple(asked["sync_exclude"]), tuple(asked["sync_include"]))
+        if words and (framework is not Framework.COMMAND or "/" in words[0]):
+            sync.check_script(tree, workdir, words[0])
     job = JobSpec(
         command=words or ("",),
-        framework=Framework(asked["framework"]),
-        workdir=asked["workdir"] or str(Path.cwd()),
+        framework=framework,
+        workdir=workdir,
+        sync=shipped,
         ranks_per_node=asked["nproc_per_node"],
         nodes=asked["nodes"],
         rank_order=RankOrder(asked["rank_order"]),
         python=asked["python"],
         rendezvous_port=asked["port"],
     )
-    if not job.workdir.startswith("/"):
+    if tree is None and not job.workdir.startswith("/"):
         raise UsageError(f"--workdir {job.workdir}: expected an absolute path")
     relative = [each for each in asked["files"] if not each.startswith("/")]
+    if relative and tree is not None:
+        raise UsageError(
+            f"--file {relative[0]}: with --sync, files of the tree are the same everywhere; expected an absolute path"
+        )
     if relative and not words and not asked["workdir"]:
         raise UsageError(f"--file {relative[0]}: relative paths start at the working directory", hint="--workdir DIR")
     return job
@@ -132,9 +164,11 @@ def _wanted(plan: RunPlan, words: tuple[str, ...], asked: dict[str, Any]) -> Wan
     )
     port: dict[str, Any] = {"port": asked["port"] or USUAL_PORT, "any_port": asked["port"] is None}
     if words:
-        return replace(wanted, **port)
+        # What is shipped needs no comparison; files of the hosts do, and start at "/".
+        start = "/" if plan.job.sync is not None and asked["files"] else wanted.workdir
+        return replace(wanted, workdir=start, **port)
     return Wanted(
-        workdir=asked["workdir"] or ("/" if asked["files"] else ""),
+        workdir=(asked["workdir"] if plan.job.sync is None else "") or ("/" if asked["files"] else ""),
         **port,
         devices=wanted.devices,
         pythons=wanted.pythons if asked["python"] else {},

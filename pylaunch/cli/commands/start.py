@@ -14,6 +14,7 @@ from pylaunch.cli import console, document, environment, options, program, sync,
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.live import counted
 from pylaunch.cli.running import Manner, run_with_document
+from pylaunch.cli.shipped_code import modules_not_shipped
 from pylaunch.cli.sweeping import end_stale
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -133,6 +134,8 @@ def command(
     program.report_misplaced(chosen, asked, tree, _long_options())
     env = environment.given(asked, os.environ)
     job = _job(asked, chosen, env, tree)
+    if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
+        console.say("warning: {}; {} ships them".format(*sync.told_not_shipped(lacking)))
     checks = at_start_checks(skip=options.words(asked["skip"]), none=bool(asked["no_check"]))
     collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
     manner = Manner(checks, detach, _turn(asked), Cargo(env.secrets, tree), collect_to)
