@@ -18,6 +18,7 @@ from pylaunch.launch.tree import Tree
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, Framework, JobSpec, RankOrder
+from pylaunch.model.pasted import taken_apart
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.preflight import suite
 from pylaunch.preflight.check import Check
@@ -83,6 +84,8 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
     checks = select(
         suite.CHECKS, only=options.words(asked["only"]), skip=options.words(asked["skip"]), deep=asked["deep"]
     )
+    pasted = taken_apart(words)
+    words = words if pasted is None else pasted.words
     cluster = load_cluster(inventory, limit=limit)
     tree = sync.given(asked)
     plan = plan_run(cluster, _job(words, asked, tree), "check")
