@@ -35,6 +35,12 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     assert [link for link in targets if not (page.parent / link).exists()] == []
 
 
+def test_every_promise_names_tests_that_are_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / "SECURITY.md").read_text())
+    assert len(named) > 20
+    assert [(file, name) for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == []
+
+
 def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
     modules = {path.stem for path in (ROOT / "pylaunch/cli/commands").glob("*.py")} - {"__init__"}
     assert modules == set(VERBS)
