@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ def mend(cluster: Cluster, plan: Sequence[Repair]) -> None:
 
 def _shown(follower: Follower) -> Callable[[Progress], None]:
     def show_progress(event: Progress) -> None:
-        ended = follower.add(event)
+        ended = follower.add(event, time.monotonic())
         if ended is not None and ended.report:
             console.say(f"  {ended.report}")
 

@@ -113,17 +113,21 @@ class LiveArea:
 
 
 @contextlib.contextmanager
-def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that `text` is being done, and for how long; what is returned changes the text."""
-    since, shown = time.monotonic(), [text]
+def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
+    """Show on a terminal that `text` is being done, and for how long.
 
-    def change(to: str) -> None:
-        shown[0] = to
+    The function that is returned changes the text; a callable is asked for it again and again.
+    """
+    since = time.monotonic()
+    shown: list[Callable[[], str]] = [lambda: text]
+
+    def change(to: str | Callable[[], str]) -> None:
+        shown[0] = to if callable(to) else lambda: to
 
     if not console.is_drawable():
         yield change
         return
-    with LiveArea(lambda: [f"{shown[0]} ({duration(time.monotonic() - since)})"], 0.5):
+    with LiveArea(lambda: [f"{shown[0]()} ({duration(time.monotonic() - since)})"], 0.5):
         yield change
 
 

@@ -15,19 +15,23 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from email.parser import BytesHeaderParser
 from importlib.metadata import version
 from pathlib import Path
 
 from pylaunch.errors import UsageError
+from pylaunch.model.size import shown_size
+from pylaunch.provision import resolution
 from pylaunch.provision.lock_sources import as_requirements
 from pylaunch.transport import process
+from pylaunch.transport.process import Completed
 
 LOCK = "requirements.lock"
 ARCHIVE = "environment.tar"
@@ -92,10 +96,22 @@ def read_manifest(directory: Path) -> Manifest | None:
         raise UsageError(f"{path}: not a manifest: {error}", hint="make it again: pylaunch env lock") from None
 
 
-def lock(request: LockRequest) -> Locked:
+@dataclass(frozen=True)
+class Progress:
+    """How a lock that takes long is shown."""
+
+    say: Callable[[str], None] = lambda text: None
+    """A line for a person."""
+
+    show: Callable[[Callable[[], str]], None] = lambda text: None
+    """What is being done from now on: called again and again for as long as it is."""
+
+
+def lock(request: LockRequest, progress: Progress = Progress()) -> Locked:
     """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
 
-    Unchanged requirements keep what they were locked to, at once, unless `upgrade`.
+    Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced, and
+    a distribution that is older than it could be because something has no wheel is named.
     Raises UsageError when pip cannot find wheels for them.
     """
     inputs = _inputs(request)
@@ -105,7 +121,7 @@ def lock(request: LockRequest) -> Locked:
     parent = request.directory.parent
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".environment-", dir=parent) as scratch:
-        wheels = _download(request, Path(scratch) / "wheels")
+        wheels = _download(request, Path(scratch) / "wheels", progress)
         tool = _download_uv(request, Path(scratch) / "uv")
         made = Path(scratch) / "made"
         made.mkdir()
@@ -175,33 +191,85 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
                 yield from _texts(included, seen | {included})
 
 
-def _download(request: LockRequest, directory: Path) -> list[Path]:
+def _download(request: LockRequest, directory: Path, progress: Progress) -> list[Path]:
     directory.mkdir()
     sources = [as_requirements(path, directory) for path in request.requirements]
-    _pip(request, directory, [word for path in sources for word in ("--requirement", str(path))])
+    words = [word for path in sources for word in ("--requirement", str(path))]
+    total = _announce(request, directory, words, progress)
+    unpacking = directory / "unpacking"
+    unpacking.mkdir()
+
+    def fetched() -> str:
+        size = sum(path.stat().st_size for path in unpacking.rglob("*.whl") if path.is_file())
+        return f"fetching wheels: {shown_size(size)}" + (f" of {shown_size(total)}" if total else "")
+
+    progress.show(fetched)
+    _pip(request, ["download", "--dest", str(directory), *words], {"TMPDIR": str(unpacking)})
+    progress.show(lambda: "packing the environment")
     return sorted(directory.glob("*.whl"))
 
 
+def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: Progress) -> int:
+    """Say what pip is going to download, and what it cannot; the bytes, as far as they are known."""
+    report = directory / "report.json"
+    dry_run = ["install", "--dry-run", "--ignore-installed", "--target", str(directory / "nothing")]
+    _pip(request, [*dry_run, "--report", str(report), *words])
+    chosen = resolution.read_report(report.read_text(encoding="utf-8"))
+    size_of = resolution.sizes(chosen)
+    if (text := resolution.announcement(chosen, size_of)) is not None:
+        progress.say(text)
+    pinned = resolution.pinned(
+        line for path in request.requirements for text in _texts(path) for line in text.splitlines()
+    )
+    if any(path.name.endswith((".lock", ".toml")) for path in request.requirements):
+        return sum(size or 0 for size in size_of.values())
+
+    def newest(name: str) -> str | None:
+        ended = process.run((sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", name))
+        found = re.match(r"\S+ \(([^)]+)\)", ended.stdout)
+        return found.group(1) if found is not None else None
+
+    def blocked_by(name: str, version: str) -> str | None:
+        ended = _run_pip(request, [*dry_run, f"{name}=={version}"])
+        return None if ended.ok else resolution.blocker(ended.stderr)
+
+    for each in resolution.held_back(
+        chosen, lambda one: resolution.normalized(one.name) not in pinned, newest, blocked_by
+    ):
+        progress.say(each.warning())
+    return sum(size or 0 for size in size_of.values())
+
+
 def _download_uv(request: LockRequest, directory: Path) -> Path:
-    _pip(request, directory, ["--no-deps", f"uv=={version('uv')}"])
+    _pip(request, ["download", "--dest", str(directory), "--no-deps", f"uv=={version('uv')}"])
     return next(directory.glob("uv-*.whl"))
 
 
-def _pip(request: LockRequest, directory: Path, words: Sequence[str]) -> None:
+def _run_pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> Completed:
     # Told a version, pip still judges markers by its own: for that version it is not told.
     for_python = ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
-    ended = process.run(
+    verb, *rest = words
+    return process.run(
         (
-            sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check",
-            "--only-binary", ":all:", "--dest", str(directory), *for_python, *words,
+            sys.executable, "-m", "pip", verb, "--quiet", "--no-input", "--disable-pip-version-check",
+            "--only-binary", ":all:", *for_python, *rest,
         ),
+        env=env,
     )  # fmt: skip
+
+
+def _pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+    ended = _run_pip(request, words, env)
     if not ended.ok:
         said = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
+        missing = resolution.blocker(ended.stderr)
+        hint = "only wheels can be locked: a package without one for this Python and machine needs another version"
+        if missing is not None:
+            hint = f"only wheels can be locked; {resolution.how_to_build(missing)}"
         raise UsageError(
-            f"pip cannot lock {' '.join(words)} for Python {request.python}",
+            f"pip cannot lock {' '.join(str(path) for path in request.requirements)} for Python {request.python}",
             evidence=said[-8:],
-            hint="only wheels can be locked: a package without one for this Python and machine needs another version",
+            hint=hint,
         )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pylaunch.model.hostset import fold
 from pylaunch.transport.runner import Progress, TaskStatus
 
+LONG_S = 5.0
+"""Seconds from which the duration of a task is shown."""
+
 
 @dataclass
 class TaskProgress:
@@ -14,11 +17,16 @@ class TaskProgress:
 
     role: str
     task: str
+    began_at: float
+    """Seconds, of a monotonic clock."""
+
+    ended_at: float = 0.0
     started: set[str] = field(default_factory=set)
     ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
 
-    def add(self, event: Progress) -> None:
+    def add(self, event: Progress, now: float) -> None:
         """Take one more step into account."""
+        self.ended_at = now
         if event.status is TaskStatus.STARTED:
             self.started.add(event.host)
         else:
@@ -31,16 +39,19 @@ class TaskProgress:
 
     @property
     def running(self) -> str:
-        """The task and where it still runs, for a line that is redrawn."""
+        """The task and the hosts on which it still runs, for a line that is redrawn."""
         done = set().union(*self.ended.values())
-        return f"{self.title} ({len(done)}/{len(self.started)} hosts)"
+        waiting = f", waiting for {fold(self.started - done)}" if done and self.started - done else ""
+        return f"{self.title}: {len(done)} of {len(self.started)} hosts{waiting}"
 
     @property
     def report(self) -> str | None:
         """What it did, once it is over; None when it changed nothing and failed nowhere."""
         told = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
         parts = [f"{status.value} on {fold(self.ended[status])}" for status in told if status in self.ended]
-        return f"{self.title}: {', '.join(parts)}" if parts else None
+        seconds = self.ended_at - self.began_at
+        took = f" in {seconds:.0f} s" if seconds >= LONG_S else ""
+        return f"{self.title}: {', '.join(parts)}{took}" if parts else None
 
 
 class Follower:
@@ -49,12 +60,12 @@ class Follower:
     def __init__(self) -> None:
         self.current: TaskProgress | None = None
 
-    def add(self, event: Progress) -> TaskProgress | None:
-        """Take one step into account; the task that it shows to be over, if any."""
+    def add(self, event: Progress, now: float) -> TaskProgress | None:
+        """Take one step into account, at `now` of a monotonic clock; the task that it shows to be over, if any."""
         ended = None
         if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
-            ended, self.current = self.current, TaskProgress(event.role, event.task)
-        self.current.add(event)
+            ended, self.current = self.current, TaskProgress(event.role, event.task, now)
+        self.current.add(event, now)
         return ended
 
     def end(self) -> TaskProgress | None:

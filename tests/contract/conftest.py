@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.transport import process
+from tests.node_python import NODE_PYTHON
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HERE = """\
@@ -27,7 +28,7 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("torch")
     inventory = directory / "cluster.ini"
     inventory.write_text(HERE.format(directory=directory))
-    for words in (("env", "lock", str(EXAMPLES / "requirements.txt")), ("provision",)):
+    for words in (("env", "lock", "--python", NODE_PYTHON, str(EXAMPLES / "requirements.txt")), ("provision",)):
         process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=600).checked()
     yield directory / "env" / "current" / "bin" / "python"
     shutil.rmtree(directory)

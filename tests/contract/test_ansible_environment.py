@@ -17,11 +17,9 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.provision.environment import ARCHIVE, MANIFEST, LockRequest, Manifest, lock
 from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
+from tests.node_python import NODE_PYTHON
 
 HERE = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
-NODE_PYTHON = subprocess.run(
-    ["/usr/bin/python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE, check=True
-).stdout.decode().strip()  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from pylaunch.lab import spec, tools
 from pylaunch.lab.lab import Lab
 from pylaunch.transport import process
 from tests.lab.controller import Gate
+from tests.node_python import NODE_PYTHON
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -105,7 +106,7 @@ def framework_lab(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -
     requirements.write_text(f"-r {EXAMPLES / 'requirements-frameworks.txt'}\n--find-links {wheels}\n")
     with Lab.up(_new_name(), nodes=2, share=(EXAMPLES, shared), inventory=shared / "cluster.ini") as made:
         inventory = ("-i", str(made.inventory))
-        made.pylaunch("env", "lock", *inventory, str(requirements), timeout_s=600).checked()
+        made.pylaunch("env", "lock", *inventory, "--python", NODE_PYTHON, str(requirements), timeout_s=600).checked()
         made.pylaunch("provision", *inventory, timeout_s=1200).checked()
         yield made
 

@@ -18,6 +18,7 @@ from pylaunch.store.paths import project_directory
 from pylaunch.transport.process import Completed
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.lab.conftest import _new_name, _real_nodes
+from tests.node_python import NODE_PYTHON
 
 __all__ = ["_real_nodes"]
 
@@ -62,7 +63,8 @@ def provisioned(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> 
     directory = tmp_path_factory.mktemp("roles")
     with Lab.up(_new_name(), nodes=len(NODES), inventory=directory / "cluster.ini") as lab:
         (directory / "requirements.txt").write_text("six==1.17.0\ntabulate==0.9.0\n")
-        lock(LockRequest((directory / "requirements.txt",), project_directory(lab.inventory) / "environment"))
+        environment = project_directory(lab.inventory) / "environment"
+        lock(LockRequest((directory / "requirements.txt",), environment, NODE_PYTHON))
         cluster = load_cluster(lab.inventory)
         ssh_config = directory / "ssh_config"
         ssh_config.write_text(

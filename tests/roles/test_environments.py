@@ -13,6 +13,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.provision.environment import LockRequest, Manifest, lock, read_manifest
 from pylaunch.store.paths import project_directory
+from tests.node_python import NODE_PYTHON
 from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
 
@@ -50,7 +51,7 @@ def another(lab: Lab, tmp_path: Path) -> Iterator[Manifest]:
     directory = project_directory(lab.inventory) / "environment"
     (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
     before = read_manifest(directory)
-    made = lock(LockRequest((tmp_path / "requirements.txt",), directory)).manifest
+    made = lock(LockRequest((tmp_path / "requirements.txt",), directory, NODE_PYTHON)).manifest
     yield made
     if read_manifest(directory) != before:
         assert provision(lab, "--rollback").ok

@@ -15,7 +15,15 @@ from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.variables.lint import Severity
-from pylaunch.provision.environment import CONTROLLER_PYTHON, Locked, LockRequest, Manifest, lock, read_manifest
+from pylaunch.provision.environment import (
+    CONTROLLER_PYTHON,
+    Locked,
+    LockRequest,
+    Manifest,
+    Progress,
+    lock,
+    read_manifest,
+)
 from pylaunch.store.paths import project_directory
 
 MIB = 1 << 20
@@ -47,7 +55,9 @@ environment_option = click.option(
 @click.argument("requirements", nargs=-1, required=True, type=click.Path(path_type=Path))
 @options.inventory
 @environment_option
-@click.option("--python", default=CONTROLLER_PYTHON, show_default=True, help="Python version of the hosts.")
+@click.option(
+    "--python", default=CONTROLLER_PYTHON, show_default="this controller's", help="Python version of the hosts."
+)
 @click.option("--upgrade", is_flag=True, help="Look for newer versions, though the requirements did not change.")
 def lock_command(
     requirements: tuple[Path, ...],
@@ -63,8 +73,8 @@ def lock_command(
     """
     directory = directory or _directory(inventory)
     request = LockRequest(requirements, directory.absolute(), python, upgrade)
-    with working("resolving requirements and fetching wheels"):
-        locked = lock(request)
+    with working("resolving requirements") as show:
+        locked = lock(request, Progress(console.say, show))
     console.say(summary(locked, request.directory))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from pylaunch.cli import console, document, hints, options, variables
+from pylaunch.cli.listing import duration
 from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -68,6 +70,7 @@ def command(
     Every host is asked what it is; Ansible then runs only the roles that differ, on the hosts where they do. A host
     that is as it should be costs one question.
     """
+    began_at = time.monotonic()
     _refuse_what_makes_no_sense(limit, asked)
     if asked["exit_code"] and not plan_only:
         raise UsageError("--exit-code goes with --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
@@ -91,7 +94,7 @@ def command(
         done = None
     else:
         done = _converge(request, found, asked["serial"]) if found.to_change else None
-        _say_summary(found, done)
+        _say_summary(found, done, time.monotonic() - began_at)
         if as_json:
             document.show(_report(found, done, differences))
     _raise_what_went_wrong(found, done, total=len(cluster.hosts))
@@ -208,7 +211,7 @@ def _rolled_back(request: ProvisionRequest, found: Survey, directory: Path) -> P
 
 def _shown(follower: Follower, redraw: Callable[[str], None] | None) -> Callable[[Progress], None]:
     def show(event: Progress) -> None:
-        ended = follower.add(event)
+        ended = follower.add(event, time.monotonic())
         if ended is not None and ended.report:
             console.say(f"  {ended.report}")
         if redraw is not None and follower.current is not None:
@@ -264,7 +267,7 @@ def _show_lines(differences: Mapping[str, Sequence[FileDifference]]) -> None:
         )
 
 
-def _say_summary(found: Survey, done: Convergence | None) -> None:
+def _say_summary(found: Survey, done: Convergence | None, seconds: float) -> None:
     counted: dict[str, list[str]] = {}
     for host, changes in done.after.changes.items() if done is not None else ():
         if not changes:
@@ -272,7 +275,7 @@ def _say_summary(found: Survey, done: Convergence | None) -> None:
             text = ", ".join(f"{role} {count} changed" for role, count in roles.items()) or "provisioned"
             counted.setdefault(text, []).append(host)
     for text, hosts in counted.items():
-        console.say(f"{fold(hosts)}: {text}; ok", style="green")
+        console.say(f"{fold(hosts)}: {text}; ok (in {duration(seconds)})", style="green")
     if done is not None:
         _say_notes(done.after)
         if done.untouched:

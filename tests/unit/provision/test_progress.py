@@ -11,19 +11,19 @@ def step(host: str, task: str, status: TaskStatus) -> Progress:
 def test_a_task_is_reported_when_the_next_one_starts() -> None:
     follower = Follower()
     for host in ("n1", "n2"):
-        assert follower.add(step(host, "Write files", TaskStatus.STARTED)) is None
-    follower.add(step("n1", "Write files", TaskStatus.CHANGED))
+        assert follower.add(step(host, "Write files", TaskStatus.STARTED), 100.0) is None
+    follower.add(step("n1", "Write files", TaskStatus.CHANGED), 103.0)
     assert follower.current is not None
-    assert follower.current.running == "role: Write files (1/2 hosts)"
-    follower.add(step("n2", "Write files", TaskStatus.FAILED))
-    ended = follower.add(step("n1", "Start services", TaskStatus.STARTED))
+    assert follower.current.running == "role: Write files: 1 of 2 hosts, waiting for n2"
+    follower.add(step("n2", "Write files", TaskStatus.FAILED), 131.0)
+    ended = follower.add(step("n1", "Start services", TaskStatus.STARTED), 140.0)
     assert ended is not None
-    assert ended.report == "role: Write files: changed on n1, failed on n2"
+    assert ended.report == "role: Write files: changed on n1, failed on n2 in 31 s"
 
 
 def test_a_task_that_changed_nothing_is_not_worth_a_line() -> None:
     follower = Follower()
-    follower.add(step("n1", "Look", TaskStatus.STARTED))
-    follower.add(step("n1", "Look", TaskStatus.OK))
+    follower.add(step("n1", "Look", TaskStatus.STARTED), 1.0)
+    follower.add(step("n1", "Look", TaskStatus.OK), 2.0)
     assert follower.current is not None
     assert follower.current.report is None

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pylaunch.provision.resolution import (
+    Chosen,
+    announcement,
+    blocker,
+    held_back,
+    normalized,
+    pinned,
+    read_report,
+    sizes,
+)
+
+NOT_FOUND = """\
+ERROR: Could not find a version that satisfies the requirement antlr4-python3-runtime==4.9.* (from hydra-core) (from \
+versions: 4.11.0, 4.11.1, 4.12.0, 4.13.0, 4.13.1, 4.13.2)
+ERROR: No matching distribution found for antlr4-python3-runtime==4.9.* (from hydra-core)
+"""
+"""What pip 25 writes for hydra-core==1.3.2 with --only-binary :all:."""
+
+
+def chosen(name: str, version: str = "1.0", url: str = "", *, is_requested: bool = True) -> Chosen:
+    return Chosen(name, version, url or f"https://index/{name}.whl", is_requested)
+
+
+def test_the_distribution_without_a_wheel_is_found_in_what_pip_says() -> None:
+    assert blocker(NOT_FOUND) == "antlr4-python3-runtime==4.9.*"
+    assert blocker("ERROR: No matching distribution found for deepspeed==0.19.8\n") == "deepspeed==0.19.8"
+    assert blocker("ERROR: Could not install packages due to an OSError\n") is None
+
+
+def test_an_old_version_for_want_of_a_wheel_is_named_with_the_wheel_to_build() -> None:
+    (held,) = held_back(
+        [chosen("hydra-core", "0.11.3"), chosen("six", "1.17.0"), chosen("omegaconf", "1.4.1", is_requested=False)],
+        lambda each: True,
+        {"hydra-core": "1.3.8", "six": "1.17.0", "omegaconf": "2.3.0"}.get,
+        lambda name, version: blocker(NOT_FOUND) if (name, version) == ("hydra-core", "1.3.8") else None,
+    )
+    warning = held.warning()
+    assert "hydra-core 0.11.3 is locked, the newest is 1.3.8: antlr4-python3-runtime==4.9.* has no wheel" in warning
+    assert "pip wheel --no-deps --wheel-dir wheels 'antlr4-python3-runtime==4.9.*'" in warning
+
+
+def test_a_version_that_other_requirements_hold_back_is_no_warning() -> None:
+    found = held_back([chosen("numpy", "1.26.4")], lambda each: True, {"numpy": "2.4.0"}.get, lambda *_: None)
+    assert found == ()
+
+
+@pytest.mark.parametrize(
+    "line", ["Hydra_Core==0.11.3", "hydra.core[x]===0.11.3 ; python_version > '3'", "hydra-core @ file:///x"]
+)
+def test_what_is_pinned_is_as_old_as_the_user_wants_it(line: str) -> None:
+    assert pinned([line]) == {normalized("hydra-core")}
+
+
+@pytest.mark.parametrize("line", ["hydra-core", "hydra-core>=0.11", "# hydra-core==1", "-r other.txt", ""])
+def test_what_is_not_pinned(line: str) -> None:
+    assert pinned([line]) == frozenset()
+
+
+def test_gigabytes_of_cuda_are_announced_with_their_size() -> None:
+    wheels = [chosen("torch"), chosen("nvidia-cublas-cu12"), chosen("six")]
+    size_of = {wheels[0].url: 900 << 20, wheels[1].url: 600 << 20, wheels[2].url: None}
+    text = announcement(wheels, size_of)
+    assert text is not None
+    assert text.startswith("downloading up to 1.5 GiB in 3 wheels (less what pip has cached); 1 more of unknown size")
+    assert "600 MiB of it is CUDA (1 wheels)" in text
+
+
+def test_a_small_download_is_not_worth_a_line() -> None:
+    assert announcement([chosen("six")], {"https://index/six.whl": 11000}) is None
+
+
+def test_wheels_in_local_directories_are_not_downloaded() -> None:
+    assert sizes([chosen("torch", url="file:///wheels/torch.whl")]) == {}
+
+
+def test_a_report_of_pip_is_read() -> None:
+    metadata = {"name": "six", "version": "1.17.0"}
+    report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}, "requested": True}]}
+    assert read_report(json.dumps(report)) == (Chosen("six", "1.17.0", "file:///six.whl", True),)
