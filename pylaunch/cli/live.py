@@ -105,7 +105,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
         others = plan.world_size - 1
-        told = f"; the other {counted(others, 'rank')} stopped with it" if others else ""
+        told = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
         console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
         console.quote(failure.last_lines[-LAST_LINES:])
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")

@@ -22,6 +22,9 @@ class SpecificationResult:
     message: str
     """Why it did not pass; the first line of what pytest says."""
 
+    evidence: tuple[str, ...] = ()
+    """The lines after it, all of them."""
+
 
 def results(junit: str) -> Iterator[SpecificationResult]:
     """Every result in a report, in the order in which the specifications ran."""
@@ -35,4 +38,12 @@ def results(junit: str) -> Iterator[SpecificationResult]:
             f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}",
             "passed" if told is None else _OUTCOMES[told.tag],
             message[0] if message else "",
+            () if told is None else _evidence(told.text or ""),
         )
+
+
+def _evidence(text: str) -> tuple[str, ...]:
+    """What pytest says below the first line, without the source of the specification and what it says of operands."""
+    lines = text.strip().splitlines()
+    told = [line[1:].strip() for line in lines if line.startswith("E ")] or lines
+    return tuple(line for line in told[1:] if line.strip() and not line.startswith(("assert ", "+ ", " + ")))

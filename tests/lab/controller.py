@@ -15,6 +15,7 @@ from typing import Any
 
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import Node
+from pylaunch.transport.process import Completed
 
 DEADLINE_S = 60.0
 POLL_S = 0.02
@@ -154,3 +155,13 @@ def events(lab: Lab) -> list[dict[str, Any]]:
     runs = Path(lab.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs"
     newest = max(runs.iterdir(), key=lambda path: (path / "plan.json").stat().st_mtime_ns)
     return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]
+
+
+def not_kept(verified: Completed) -> set[str]:
+    """The promises that `pylaunch verify --json` found broken, as test[host]."""
+    return {
+        f"{each['specification'].partition('.')[2]}[{host['host']}]"
+        for host in json.loads(verified.stdout)["hosts"]
+        for each in host.get("specifications", ())
+        if each["outcome"] in ("failed", "error")
+    }

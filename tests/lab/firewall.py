@@ -11,6 +11,7 @@ from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import Node
 from pylaunch.transport import process, ssh
 from pylaunch.transport.process import Completed
+from tests.lab.controller import not_kept
 
 RANK_PORT = 40000
 """One of the ports that the kernel chooses by itself, as NCCL and gloo have it."""
@@ -81,9 +82,8 @@ class Guarded:
 
     def verify(self) -> tuple[Completed, set[str]]:
         """`pylaunch verify` of the role, and which of its specifications do not hold."""
-        verified = self.lab.pylaunch("verify", "-i", str(self.inventory), "--roles", "firewall")
-        failed = {line.split("::")[1].split()[0] for line in verified.stdout.splitlines() if line.startswith("FAILED")}
-        return verified, failed - {
+        verified = self.lab.pylaunch("verify", "-i", str(self.inventory), "--roles", "firewall", "--json")
+        return verified, not_kept(verified) - {
             f"test_nothing_differs_from_the_desired_state[{name}]" for name in self.lab.spec.nodes
         }
 

@@ -17,7 +17,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.probe.ask import disconnect
 from pylaunch.transport import process, ssh
-from tests.lab.controller import wait_until
+from tests.lab.controller import not_kept, wait_until
 from tests.roles.conftest import NODES, Provisioned
 
 pytestmark = pytest.mark.lab
@@ -181,9 +181,9 @@ def test_verify_passes_on_nodes_that_were_provisioned_and_reports_to_ci(lab: Lab
 
 def test_verify_fails_for_a_host_that_is_not_as_promised_and_for_no_other(lab: Lab) -> None:
     lab["n2"].run("systemctl", "stop", "chrony.service")
-    verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "time_sync")
+    verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "time_sync", "--json")
     assert verified.returncode == ExitCode.JOB_FAILED
-    failed = {line.split("::")[1].split()[0] for line in verified.stdout.splitlines() if line.startswith("FAILED")}
+    failed = not_kept(verified)
     assert "test_chrony_runs_and_nothing_else_sets_the_clock[n2]" in failed
     assert all(name.endswith("[n2]") for name in failed)
     lab["n2"].run("systemctl", "start", "chrony.service")
@@ -194,4 +194,4 @@ def test_verify_tells_a_host_that_is_down_from_one_that_is_wrong(lab: Lab) -> No
         verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "python_env")
     assert verified.returncode == ExitCode.CLUSTER_NOT_READY
     assert "1 of 3 hosts cannot be reached: n3" in verified.stderr
-    assert "n3 cannot be reached" in verified.stdout
+    assert "n3" not in verified.stdout

@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pylaunch.cli import document, options
+from pylaunch.cli import console, document, options, promises
+from pylaunch.cli.listing import duration
+from pylaunch.cli.live_area import working
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -49,11 +52,18 @@ def command(inventory: Path | None, limit: str | None, *, junit: Path | None, as
     words += ["--limit", limit] if limit is not None else []
     words += ["--roles", ",".join(wanted)] if wanted else []
     words += ["--deep"] if asked["deep"] else []
+    begun = time.monotonic()
+    ended, found = _specifications(words, junit, len(cluster.hosts))
     if as_json:
-        ended = _documented(words, junit, cluster, unreachable)
+        _document(found, cluster, unreachable)
     else:
-        words += ["--junit-xml", str(junit.absolute())] if junit is not None else []
-        ended = _specifications(words)
+        # What cannot be reached is told once, below.
+        reached = [each for each in found if each.host not in unreachable]
+        for line in promises.lines(reached, cluster.sources[0]):
+            console.data(line)
+        hosts = len(cluster.hosts) - len(unreachable)
+        style = "green" if ended is ExitCode.DONE else "red"
+        console.say(promises.summary(reached, hosts, duration(time.monotonic() - begun)), style=style)
     if unreachable:
         raise unreachable_error(unreachable, len(cluster.hosts))
     return ended
@@ -65,19 +75,21 @@ def _must_have_tools() -> None:
         raise UsageError(f"not installed: {', '.join(missing)}", hint="pip install 'pylaunch[verify]'")
 
 
-def _documented(
-    words: Sequence[str], junit: Path | None, cluster: Cluster, unreachable: Mapping[str, Unreachable]
-) -> ExitCode:
-    """Run the specifications for --json: their report is read, and what pytest prints is kept off stdout."""
+def _specifications(words: Sequence[str], junit: Path | None, hosts: int) -> tuple[ExitCode, list[SpecificationResult]]:
+    """Run the specifications and read their report. What pytest prints is evidence only where it could not run them."""
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
         report = junit.absolute() if junit is not None else Path(directory, "report.xml")
-        done = process.run((*_PYTEST, str(content.specifications_directory()), *words, "--junit-xml", str(report)))
+        with working(f"verifying {hosts} host{'s' * (hosts != 1)}"):
+            done = process.run((*_PYTEST, str(content.specifications_directory()), *words, "--junit-xml", str(report)))
         if done.returncode not in _ANSWERS or not report.exists():
             raise PylaunchError(
                 f"pytest could not run the specifications (exit code {done.returncode})",
                 evidence=(done.stdout + done.stderr).splitlines()[-20:],
             )
-        found = list(results(report.read_text(encoding="utf-8")))
+        return _ANSWERS[done.returncode], list(results(report.read_text(encoding="utf-8")))
+
+
+def _document(found: Sequence[SpecificationResult], cluster: Cluster, unreachable: Mapping[str, Unreachable]) -> None:
     reasons = {host: why.reason for host, why in unreachable.items()}
     per_host = {
         host: {"specifications": [_as_data(each) for each in found if each.host == host]}
@@ -86,7 +98,6 @@ def _documented(
     }
     together = [_as_data(each) for each in found if each.host is None]
     document.show({"hosts": document.hosts(cluster.names, reasons, per_host), "specifications": together})
-    return _ANSWERS[done.returncode]
 
 
 def _as_data(result: SpecificationResult) -> dict[str, object]:
@@ -96,10 +107,3 @@ def _as_data(result: SpecificationResult) -> dict[str, object]:
         "outcome": result.outcome,
         "message": result.message or None,
     }
-
-
-def _specifications(words: Sequence[str]) -> ExitCode:
-    returncode = process.run_on_terminal((*_PYTEST, str(content.specifications_directory()), *words))
-    if returncode not in _ANSWERS:
-        raise PylaunchError(f"pytest could not run the specifications (exit code {returncode}); it says why above")
-    return _ANSWERS[returncode]
