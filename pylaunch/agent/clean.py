@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import glob
 import os
@@ -34,8 +35,11 @@ def lock(directory: RunDirectory) -> int | None:
     """
     try:
         held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
-    except OSError:
-        return None
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        # A disk without inodes has no lock file, and nobody holds one: the directory serves to keep others out.
+        held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import platform
 import shutil
 
-from pylaunch.agent import clean, hold, rank_files, record, relay, trees, wire
+from pylaunch.agent import clean, hold, rank_files, record, relay, room, trees, wire
 from pylaunch.agent.crew import archive
 from pylaunch.agent.layout import AgentError, AgentStoppedError, NodeRoot, UnknownRunError, default_root, open_root
 
@@ -29,9 +30,16 @@ def main() -> int:
         return _obey(arguments, open_root(arguments.root, make=not arguments.dry_run))
     except (AgentError, wire.WireError, OSError) as error:
         if arguments.verb in ("open", "attach"):
-            return relay.fail(str(error), _code(error))
-        print(json.dumps({"error": str(error)}))
+            return relay.fail(_words(error), _code(error))
+        print(json.dumps({"error": _words(error)}))
         return 1
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
+        full = room.full([os.path.dirname(str(error.filename))])
+        return "%s cannot be written: %s" % (error.filename, "; ".join(full) or error.strerror)
+    return str(error)
 
 
 def _code(error: Exception) -> str:

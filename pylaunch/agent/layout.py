@@ -9,6 +9,7 @@
     stop-requested           why a person asked for the end of the run; absent while nobody did
     agent.log                what the supervisor itself has to say
     task.json                what it was asked to do
+    reserve                  room for the end of the record on a disk that ranks fill; gone when the run is over
     boot                     the kernel's id of the time since the node was started, when the run began
     events.jsonl             what happened, as wire messages
     outcome.json             how it ended; absent while it runs

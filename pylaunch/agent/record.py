@@ -21,6 +21,9 @@ EVENTS = (
 
 MAX_EVENTS = 100_000
 
+RESERVE = "reserve"
+RESERVE_SIZE = 256 << 10
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -43,24 +46,49 @@ class Record:
         self.events: list[object] = []
         self.directory = directory
         self._complains = True
+        self._unwritten: list[bytes] = []
+        """Lines that had no room; they are written when the run is over and the reserve is free."""
 
     def append(self, event: object) -> None:
         """Remember `event` and write it down."""
         self.events.append(event)
+        self._unwritten.append(wire.encode(event))
+        self._write_events()
+
+    def _write_events(self) -> None:
+        before = b"" if self._complains else b"\n"  # The last line may be torn.
         try:
-            rank_files.append(self.directory.file("events.jsonl"), wire.encode(event))
+            rank_files.append(self.directory.file("events.jsonl"), before + b"".join(self._unwritten))
         except OSError as error:
             self._complain(error)
+        else:
+            self._unwritten.clear()
 
     def keep_task(self, task: wire.NodeTask) -> None:
         """Write down what was asked for, and since when this node is up."""
+        self._keep_reserve()
         self._write("boot", processes.boot_id().encode() + b"\n")
         self._write("task.json", wire.encode(wire.Prepare(task)))
 
     def close(self, outcome: Outcome) -> None:
         """Write down how it ended. From here on the run is over."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.directory.file(RESERVE))
+        if self._unwritten:
+            self._write_events()
         body = {"run": outcome.run, "outcome": outcome.outcome, "message": outcome.message, "time": outcome.time}
         self._write("outcome.json", json.dumps(body).encode() + b"\n")
+
+    def _keep_reserve(self) -> None:
+        """Room and an inode for the end of the record, whatever ranks fill."""
+        try:
+            descriptor = rank_files.open_regular(self.directory.file(RESERVE), os.O_WRONLY | os.O_CREAT)
+            try:
+                os.posix_fallocate(descriptor, 0, RESERVE_SIZE)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self._complain(error)
 
     def _write(self, name: str, content: bytes) -> None:
         try:

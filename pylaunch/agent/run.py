@@ -15,6 +15,7 @@ from pylaunch.agent import (
     prepare,
     processes,
     rank_states,
+    room,
     stop_request,
     symptoms,
     testimony,
@@ -261,6 +262,8 @@ class Run:
         else:
             if failure is not None and ended.signal in (None, signal.SIGABRT):
                 error = error or self.mask.hide_in(symptoms.last_exception(said))
+            if failure is not None and not ended.was_told:
+                error = "; ".join(filter(None, (error, *self._full())))
             step = testimony.last_step(directory, rank)
             memory = None
             if failure is not None and not symptom:
@@ -279,6 +282,11 @@ class Run:
             if self.life.is_held and not self._waiting:
                 # Before a launcher ends the others, which it does when it sees the first failure.
                 self._waiting = self._rank_states()
+
+    def _full(self) -> list[str]:
+        """File systems that the run uses and that are full: the traceback may have gone there, too."""
+        temporary = self.task.env.get("TMPDIR", "/tmp")
+        return room.full([self._record.directory.path, self.task.workdir, temporary, "/dev/shm"])
 
     def _rank_states(self) -> list[wire.RankState]:
         """Ranks that have not ended of their own, as they are now or were before a launcher ended them."""

@@ -1,0 +1,34 @@
+"""File systems that have no room or no inode left, for the words beside a rank's failure."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterable, List
+
+LEAST_BYTES = 64 << 10
+LEAST_INODES = 4
+"""With less than these, what a rank wants to write has failed or soon will."""
+
+
+def full(paths: Iterable[str]) -> List[str]:
+    """The file systems of `paths` that are full, a phrase each, named by the first path on each."""
+    seen: Dict[int, str] = {}
+    for path in paths:
+        try:
+            device, status = os.stat(path).st_dev, os.statvfs(path)
+        except OSError:
+            continue
+        if device not in seen:
+            seen[device] = _described(path, status)
+    return [phrase for phrase in seen.values() if phrase]
+
+
+def _described(path: str, status: os.statvfs_result) -> str:
+    is_root = os.getuid() == 0
+    free = (status.f_bfree if is_root else status.f_bavail) * status.f_frsize
+    inodes = status.f_ffree if is_root else status.f_favail
+    if status.f_blocks and free < LEAST_BYTES:
+        return "%s is full (%d KiB of %d MiB free)" % (path, free >> 10, (status.f_blocks * status.f_frsize) >> 20)
+    if status.f_files and inodes < LEAST_INODES:
+        return "%s has no inodes left (%d of %d free)" % (path, inodes, status.f_files)
+    return ""
