@@ -192,6 +192,8 @@ class Facts:
     portraits: Answers[Portrait] = field(default_factory=_not_asked)
     communications: Answers[CommunicationFact] = field(default_factory=_not_asked)
     reports: Answers[list[str]] = field(default_factory=_not_asked)
+    locks: Answers[str] = field(default_factory=_not_asked)
+    """Per lock of a package manager: the process that holds it."""
 
     def may(self, capability: str) -> bool:
         """The host's processes can be given `capability`."""
@@ -217,6 +219,7 @@ _KINDS: Mapping[str, Any] = {
     "sshd": str,
     "portraits": dict[str, dict[str, Any]],
     "reports": list[str],
+    "locks": str,
     "files": FileFact,
     "sysctls": SysctlFact,
     "limits": LimitFact,

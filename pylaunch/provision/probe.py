@@ -16,6 +16,7 @@ _READERS = {
     "altered": ("altered", "altered_files"),
     "portraits": ("portrait", "portrait_fact"),
     "communications": ("communication", "fact"),
+    "locks": ("package_lock", "holder"),
 }
 """Subjects that facts.py does not read by itself: the module of the agent and the function that do."""
 

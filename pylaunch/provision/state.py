@@ -212,6 +212,10 @@ def _entry(role: str, key: str, body: Mapping[str, Any]) -> object:
         raise ProvisionError(f"{role}_desired: {key}: {error}") from None
 
 
+PACKAGE_LOCK = "/var/lib/dpkg/lock-frontend"
+"""What apt and dpkg wait for. Hosts of other families have no such file."""
+
+
 def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, list[Any]]:
     """What to ask a host so that `states` can be judged; the answers come in the same order.
 
@@ -242,4 +246,5 @@ def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, l
         "gpus": ["all" for state in states for _ in state.gpus],
         "communications": [each.question for each in communications],
         "reports": [path for state in states for path in state.reports],
+        "locks": [PACKAGE_LOCK] if any(state.packages for state in states) else [],
     }

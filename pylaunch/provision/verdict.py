@@ -27,6 +27,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
     ("although package python3 is installed", _REINSTALL),
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
+    ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
     ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("has no installation candidate", "{hosts} must reach a package mirror: apt-get update there says more"),

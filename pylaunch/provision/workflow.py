@@ -16,7 +16,7 @@ from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
 from pylaunch.provision.drift import Change, Note, drift, notes
 from pylaunch.provision.facts import Facts
 from pylaunch.provision.probe import Answer, probe
-from pylaunch.provision.state import RoleState, questions
+from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
 from pylaunch.provision.verdict import refuse_unknown
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
@@ -87,6 +87,20 @@ class Survey:
     def to_change(self) -> tuple[str, ...]:
         """Hosts on which Ansible has something to do."""
         return tuple(host for host in self.answers if self.changes.get(host) or host in self.without_python)
+
+    @property
+    def waiting_for_packages(self) -> dict[str, str]:
+        """Hosts that install packages, and on which another process holds the lock that this waits for: by whom."""
+        found = {}
+        for host in self.to_change:
+            facts = self.facts.get(host)
+            wanted = {name for state in self.desired.hosts.get(host, ()) for name in state.packages}
+            installs = any(change.subject in wanted for change in self.changes.get(host, ()))
+            if facts is not None and installs and PACKAGE_LOCK in facts.locks:
+                holder = facts.locks[PACKAGE_LOCK]
+                if isinstance(holder, str):
+                    found[host] = holder
+        return found
 
     @property
     def roles_to_run(self) -> tuple[str, ...]:

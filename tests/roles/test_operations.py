@@ -79,6 +79,8 @@ def test_a_package_manager_that_is_busy_is_waited_for(lab: Lab) -> None:
     assert repaired.ok, repaired.stderr
     assert time.monotonic() - began > 10
     assert "n1: time_sync" in repaired.stderr
+    assert "n1: packages wait for /var/lib/dpkg/lock-frontend, which pid " in repaired.stderr
+    assert " (python3) of root holds" in repaired.stderr
 
 
 def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(

@@ -26,6 +26,7 @@ from pylaunch.provision.drift import Change
 from pylaunch.provision.environment import previous_environment, swap_with_previous
 from pylaunch.provision.progress import Follower
 from pylaunch.provision.reset import Reset, reset
+from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.provision.variables import lint_variables
 from pylaunch.provision.verdict import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.provision.workflow import Convergence, ProvisionRequest, Survey, converge_in_batches, survey
@@ -159,6 +160,8 @@ def _converge(request: ProvisionRequest, found: Survey, serial: str | None) -> C
     def announce(part: Survey) -> None:
         _say_last(follower)
         console.say(f"{fold(part.to_change)}: {', '.join(part.roles_to_run)}")
+        for hosts, holder in alike({host: (holder,) for host, holder in part.waiting_for_packages.items()}):
+            console.say(f"{hosts}: packages wait for {PACKAGE_LOCK}, which {holder} holds; for 5 minutes at most")
 
     with working("starting Ansible") as redraw:
         done = converge_in_batches(

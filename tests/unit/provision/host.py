@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pylaunch.provision.facts import Facts, parse_facts
-from pylaunch.provision.state import DesiredCommunication, RoleState, questions
+from pylaunch.provision.state import PACKAGE_LOCK, DesiredCommunication, RoleState, questions
 
 DEBIAN = {"name": "Debian GNU/Linux 12 (bookworm)", "ids": ["debian"]}
 
@@ -47,6 +47,7 @@ def converged(
         "holds": {name: True for state in states for name in state.holds},
         "gpus": {"all": None},
         "reports": {path: [] for state in states for path in state.reports},
+        "locks": {PACKAGE_LOCK: None},
     }
     wanted["files"].update({path: as_wanted("", "0644") for each in each_communication(states) for path in each.paths})
     asked = questions(states)

@@ -1,0 +1,33 @@
+"""The holder of a lock of the package manager is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pylaunch.agent.package_lock import holder
+
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "w") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_who_holds_the_lock_is_named_for_as_long_as_it_does(tmp_path: Path) -> None:
+    lock = tmp_path / "lock-frontend"
+    lock.touch()
+    assert holder(str(lock)) is None
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    found = holder(str(lock))
+    assert found is not None
+    assert found.startswith(f"pid {child.pid} (python")
+    child.communicate("")
+    assert holder(str(lock)) is None
