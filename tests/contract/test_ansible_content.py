@@ -40,7 +40,7 @@ def test_a_wheel_carries_them_inside_the_package(tmp_path: Path) -> None:
     inside = tmp_path / "site" / "pylaunch" / "content"
     assert playbook == inside / "playbooks" / "site.yml"
     assert playbook.is_file()
-    carried = ("roles", "verify")
+    carried = ("roles", "verify", "inventory", "docs/guides", "docs/reference", "docs/concepts")
     in_checkout = {
         path.relative_to(CHECKOUT) for name in carried for path in (CHECKOUT / name).rglob("*") if path.is_file()
     }
