@@ -161,6 +161,7 @@ def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) ->
     readings: dict[str, Any] = {"world.python": {"version": version}} if version else {}
     if digest.startswith("unreadable"):
         readings["world.libraries"] = Unmeasured(digest)
-    elif digest or libraries:
-        readings["world.libraries"] = {"digest": digest, "distributions": libraries}
+    else:
+        has_any = digest or libraries
+        readings["world.libraries"] = {"digest": digest, "distributions": libraries} if has_any else None
     return readings

@@ -41,7 +41,8 @@ def summary(found: Result) -> str:
     ]
     asked = _counted(len(found.checks), "check", "checks") or "no check"
     hosts = _counted(len(found.hosts), "host", "hosts") or "no host"
-    return f"{asked} on {hosts} in {found.seconds:.1f} s: {', '.join(parts) or 'nothing found'}"
+    silent = f"; not looked at: {fold(found.unreachable)}" if found.unreachable else ""
+    return f"{asked} on {hosts} in {found.seconds:.1f} s: {', '.join(parts) or 'nothing found'}{silent}"
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -53,6 +54,7 @@ def as_json(found: Result) -> dict[str, object]:
     return {
         "hosts": document.hosts(found.hosts, found.unreachable, {}),
         "checks": list(found.checks),
+        "not_looked_at": {check: list(hosts) for check, hosts in found.not_looked_at.items()},
         "seconds": round(found.seconds, 3),
         "failed": found.failed,
         "findings": [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.survey import Survey, Unmeasured
 
 REACH = "reach.host"
 """What hosts are found by that could not be asked at all."""
@@ -29,6 +29,9 @@ class Result:
     unreachable: Mapping[str, str] = field(default_factory=dict)
     """Hosts that could not be asked, with why."""
 
+    not_looked_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Check → hosts that did not answer all that it asked: neither passed nor failed there."""
+
     @property
     def failed(self) -> bool:
         """A run on these hosts cannot work."""
@@ -46,7 +49,20 @@ def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding],
     asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
     ordered = sorted(found, key=lambda finding: order.index(finding.severity))
     unreachable = {name: why.reason for name, why in survey.unreachable.items()}
-    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds, unreachable)
+    silent = {check.id: hosts for check in checks if (hosts := _silent(survey, check))}
+    return Result(survey.cluster.names, tuple(asked), tuple(ordered), seconds, unreachable, silent)
+
+
+def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
+    hosts = []
+    for host in survey.cluster.hosts:
+        wanted = check.asks(host, survey.wanted)
+        look = survey.looks.get(host.name)
+        readings = look.readings if look is not None else {}
+        is_unreached = host.name in survey.unreachable and not readings.keys() & wanted.keys()
+        if wanted and (is_unreached or any(isinstance(readings.get(reader), Unmeasured) for reader in wanted)):
+            hosts.append(host.name)
+    return tuple(hosts)
 
 
 def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
@@ -68,6 +84,9 @@ def junit(found: Result) -> str:
     for finding in found.findings:
         for host in finding.hosts:
             cases.setdefault((finding.check, host), _Case()).findings.append(finding)
+    for check, hosts in found.not_looked_at.items():
+        for host in hosts:
+            cases.setdefault((check, host), _Case()).is_silent = True
     failures = sum(any(each.severity is Severity.FAIL for each in case.findings) for case in cases.values())
     errors = sum(case.is_error for case in cases.values())
     suite = ElementTree.Element(
@@ -90,14 +109,18 @@ class _Case:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
+        self.is_silent = False
+        """The host did not answer all that the check asked."""
 
     @property
     def is_error(self) -> bool:
         severities = {finding.severity for finding in self.findings}
-        return Severity.UNKNOWN in severities and Severity.FAIL not in severities
+        return (self.is_silent or Severity.UNKNOWN in severities) and Severity.FAIL not in severities
 
     def fill(self, element: ElementTree.Element) -> None:
         tags = {Severity.FAIL: "failure", Severity.UNKNOWN: "error"}
+        if self.is_silent and not any(finding.severity in tags for finding in self.findings):
+            ElementTree.SubElement(element, "error", message="not looked at: the host gave no answer")
         for finding in self.findings:
             body = "\n".join([*finding.evidence, *([f"fix: {finding.fix}"] if finding.fix else [])])
             if finding.severity in tags:

@@ -46,7 +46,11 @@ def _python(survey: Survey) -> Iterable[Finding]:
 
 def _libraries(survey: Survey) -> Iterable[Finding]:
     found = {host: each for host, each in survey.measured("world.libraries").items() if each is not None}
+    # An interpreter with nothing beside it lacks what the others have; a host without one is found by world.python.
+    bare = (host for host, each in survey.measured("world.libraries").items() if each is None)
+    runs = survey.measured("world.python")
     installed = {host: each["distributions"] for host, each in found.items()}
+    installed |= {host: {} for host in bare if runs.get(host) is not None}
     names = sorted({name for each in installed.values() for name in each if MUST_AGREE.fullmatch(name)})
     told: set[str] = set()
     for name in names:

@@ -45,6 +45,14 @@ def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() 
     assert finding.text == "numpy: 1.26.4, expected 2.1.0 as on n[1,3]"
 
 
+def test_a_host_with_nothing_installed_lacks_what_the_others_share_and_hosts_that_all_have_nothing_agree() -> None:
+    essentials = {**PREPARED.essentials, "n2": {"environment digest": "", "python": "3.11.7"}}
+    told = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
+    assert {(finding.check, finding.hosts) for finding in told} == {("world.libraries", ("n2",))}
+    bare = {key: {"environment digest": "", "python": "3.11"} for key in NAMES}
+    assert found(replace(PREPARED, essentials=bare, libraries={key: {} for key in NAMES})) == []
+
+
 def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() -> None:
     off = tuple(replace(host, attestation=Agreement.OFF) if host.name == "n2" else host for host in CLUSTER.hosts)
     libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4"}}

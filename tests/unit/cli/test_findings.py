@@ -76,3 +76,8 @@ def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytes
     said = capsys.readouterr().out
     assert "why       A checkpoint or a log that does not fit" in said
     assert "code.tree" not in said
+
+
+def test_the_last_line_names_hosts_that_were_not_looked_at() -> None:
+    found = Result(("n1", "n2"), ("a.b",), (), 1.0, {"n2": "no route"})
+    assert findings.summary(found).endswith("; not looked at: n2")

@@ -131,6 +131,20 @@ def test_junit_has_a_case_for_every_check_on_every_host_and_survives_what_xml_ca
     assert failing == ["n1", "n2"]
 
 
+def test_no_report_passes_a_check_on_a_host_that_was_not_looked_at() -> None:
+    checks = select(suite.CHECKS, only=("storage.writable", "storage.room", "host.memory"))
+    looks = {"n1": Look({"host.filesystem#temporary files": Unmeasured("closed")}), "n2": Look({})}
+    survey = Survey(CLUSTER, Wanted(), looks, {"n3": Unreachable("no route")})
+    found = result(survey, checks, suite.judge(survey, checks), 1.0)
+    assert found.not_looked_at == {
+        "storage.writable": ("n1", "n3"), "storage.room": ("n1", "n3"), "host.memory": ("n3",)
+    }  # fmt: skip
+    cases = ElementTree.fromstring(junit(found))
+    errors = {(case.get("classname"), case.get("name")) for case in cases if case.find("error") is not None}
+    assert errors == {(check, host) for check, hosts in found.not_looked_at.items() for host in hosts}
+    assert cases.get("errors") == "5"
+
+
 def test_a_plan_wants_what_its_framework_needs() -> None:
     job = JobSpec(("train.py",), Framework.TORCHRUN, "/w", python="/p")
     wanted = wanted_by(plan_run(CLUSTER, job, "r"))

@@ -76,6 +76,12 @@ def test_the_odd_world_is_named_with_what_the_others_have(
     assert told in finding.text
 
 
+def test_an_interpreter_with_nothing_installed_beside_it_lacks_what_the_others_share() -> None:
+    found = findings(world.CHECKS, alike(HEALTHY, n2={"world.libraries": None}), WANTED)
+    assert {finding.hosts for finding in found} == {("n2",)}
+    assert "torch: none, expected 2.6.0 as on n[1,3]" in [finding.text for finding in found]
+
+
 def test_another_environment_says_which_packages_differ() -> None:
     odd = libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.66", rich="14.0")
     (finding,) = findings(world.CHECKS, alike(HEALTHY, n3=odd), WANTED)
