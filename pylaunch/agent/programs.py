@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Iterator, List
+import subprocess
+from typing import Iterator
 
 from pylaunch.agent import wire
-from pylaunch.agent.essentials import environment_of
+from pylaunch.agent.crew import person
 
 FIRST_LINE = 512
 """Bytes of a program that are read to find its interpreter."""
@@ -15,7 +16,10 @@ FIRST_LINE = 512
 OF_THE_SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
 """What a distribution installs here is no part of any Python environment."""
 
-HARMLESS_PTH = ("distutils-precedence.pth", "_virtualenv.pth")
+ABSENT = 66
+LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
+LOOK_S = 30.0
+"""What an interpreter on a slow file system may take to look."""
 
 
 def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
@@ -60,29 +64,20 @@ def _python_of(path: str) -> str:
 
 
 def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """torchrun is a module of torch. Only a closed virtual environment is judged: others import from elsewhere, too."""
-    if task.launcher[1:2] != ["-m"] or "PYTHONPATH" in task.env:
+    """torchrun is a module of torch: without it, the launcher would end after the start, and no rank could say why."""
+    if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
         return
     python, package = task.launcher[0], task.launcher[2].partition(".")[0]
-    packages = _closed_environment(environment_of(python))
-    if packages and not any(os.path.isdir(os.path.join(each, package)) for each in packages):
-        text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
-        hint = f"install {package} in that environment, or choose another with --python"
-        yield wire.Reason("launcher-missing", text, hint)
-
-
-def _closed_environment(directory: str) -> List[str]:
-    """The directories that a virtual environment imports packages from; [] for one that may use others besides."""
+    words = [python, "-c", LOOK_FOR, package]
     try:
-        with open(os.path.join(directory, "pyvenv.cfg"), encoding="utf-8", errors="replace") as source:
-            is_closed = "include-system-site-packages=false" in source.read(1 << 16).replace(" ", "").lower()
-        library = os.path.join(directory, "lib")
-        versions = [each for each in os.listdir(library) if each.startswith("python")]
-        packages = [os.path.join(library, each, "site-packages") for each in versions]
-        links = [name for each in packages for name in os.listdir(each) if name.endswith(".pth")]
-    except OSError:
-        return []
-    return packages if is_closed and not set(links) - set(HARMLESS_PTH) else []
+        ended = subprocess.run(
+            words, env={**person(), **task.env}, cwd=task.workdir, timeout=LOOK_S, capture_output=True
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return  # Whether it can start at all is judged elsewhere.
+    if ended.returncode == ABSENT:
+        text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
+        yield wire.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
 
 
 def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
