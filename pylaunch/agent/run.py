@@ -119,9 +119,9 @@ class Run:
             loop.watch(lease, partial(holdings.answer, lease))
 
     @property
-    def stop_reason(self) -> str:
-        """Why it is being stopped; "" while it is not."""
-        return next((event.reason for event in self._record.events if isinstance(event, wire.Stopping)), "")
+    def stopping(self) -> wire.Stopping | None:
+        """Why it is being stopped, as was said first; None while it is not."""
+        return next((event for event in self._record.events if isinstance(event, wire.Stopping)), None)
 
     @property
     def is_stopped_by_hand(self) -> bool:

@@ -151,9 +151,9 @@ class Supervisor:
     def _advance_peers(self, peers: Peers) -> None:
         run = self._run
         assert run is not None
-        if run.stop_reason:
+        if run.stopping is not None:
             kill_at = run.life.kill_at or time.monotonic()
-            peers.say_stop(self._with_host(run.stop_reason), kill_at, by_hand=run.is_stopped_by_hand)
+            peers.say_stop(self._with_host(run.stopping), kill_at, by_hand=run.is_stopped_by_hand)
         if self._outcome is not None:
             peers.say_over()
         peers.advance()
@@ -161,10 +161,11 @@ class Supervisor:
         if unheard:
             self._record.append(wire.PeersUnheard(unheard))
 
-    def _with_host(self, reason: str) -> str:
-        """`reason` with the host where it arose: what other nodes told has it already."""
+    def _with_host(self, stopping: wire.Stopping) -> str:
+        """Its reason with the host where it arose: not what a person said, and what other nodes told has it already."""
         assert self._run is not None
-        return self._told_by_peer or f"{self._run.task.host}: {reason}"
+        host = "" if stopping.by_hand else f"{self._run.task.host}: "
+        return self._told_by_peer or f"{host}{stopping.reason}"
 
     def _on_peer_stop(self, word: seal.Word) -> None:
         if self._phase in ("prepared", "running"):

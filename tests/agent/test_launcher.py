@@ -182,7 +182,8 @@ def test_a_launcher_that_fails_because_it_is_told_to_end_was_stopped(node: Node,
     controller.say(wire.Stop(5.0, "by ada", by_hand=True))
     controller.until(wire.Finished)
     (ended,) = controller.all(wire.LauncherEnded)
-    assert (ended.exit_code, ended.stopped) == (1, True)
+    assert ended.exit_code != 0
+    assert ended.stopped
     assert [(stopping.reason, stopping.by_hand) for stopping in controller.all(wire.Stopping)] == [("by ada", True)]
 
 

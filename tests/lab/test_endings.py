@@ -158,6 +158,27 @@ def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: L
     assert "n[1-3]: working directory /nowhere does not exist" in started.stderr
 
 
+def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab, tmp_path: Path) -> None:
+    script = "trap 'exit 1' TERM; echo up $RANK; while :; do sleep 0.1; done"
+    with starting(lab, tmp_path, *COMMAND, "--max-restarts", "3", "--", "sh", "-c", script) as started:
+        started.says("| up", times=3)
+        stopped = elsewhere(lab, tmp_path, "stop")
+        assert stopped.returncode == ExitCode.DONE, stopped.stderr
+        assert started.ends() == ExitCode.INTERRUPTED, started.stderr
+        assert " stopped: stopped with pylaunch stop by " in started.stderr
+        assert "restart 1" not in started.stderr
+    must_be_clean(lab)
+
+
+def test_a_rank_that_is_stopped_by_a_signal_is_named_and_not_those_that_waited_for_it(lab: Lab, tmp_path: Path) -> None:
+    waited = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 6000ms for recv operation to complete"
+    script = f"echo up; [ $RANK = 1 ] && kill -STOP $$; sleep 1; echo '{waited}' >&2; exit 1"
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
+        assert started.ends() == ExitCode.JOB_FAILED
+        assert "rank 1 on n2 is stopped (state T: SIGSTOP or a debugger); rank " in started.stderr
+    must_be_clean(lab)
+
+
 def test_all_runs_are_stopped_at_once_from_anywhere(lab: Lab, tmp_path: Path) -> None:
     detached(lab, "--port", "29600", "--", "sh", "-c", PATIENT)
     detached(lab, "--port", "29700", "--", "sh", "-c", PATIENT)
