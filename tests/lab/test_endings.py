@@ -102,6 +102,25 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
     assert lab.pylaunch("stop", newest(lab), timeout_s=60).returncode == ExitCode.DONE
 
 
+def test_a_stopped_agent_is_named_as_the_cause_and_stop_ends_and_proves_its_run(lab: Lab, tmp_path: Path) -> None:
+    node = lab["n2"]
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "5", "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=3)
+        run = newest(lab)
+        holds = f"ls -l $each/fd 2> /dev/null | grep -q runs/{run}/agent.lock"
+        find = f"for each in /proc/[0-9]*; do {holds} && echo $each; done"
+        (agent,) = (path.rpartition("/")[2] for path in node.run("sh", "-c", find + "; true").stdout.split())
+        node.run("kill", "-STOP", agent)
+        assert started.ends() == ExitCode.JOB_FAILED
+        assert f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)" in started.stderr
+    assert "not proven clean" in lab.pylaunch("ps", timeout_s=60).stdout
+    stopped = lab.pylaunch("stop", run, timeout_s=60)
+    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    assert f"n2: ended: the agent of run {run} (pid {agent}) is stopped (SIGSTOP)" in stopped.stderr
+    wait_until(lambda: not of_runs(node), "its ranks have ended")
+    must_be_clean(lab)
+
+
 def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path: Path) -> None:
     options = ("--kill-on-disconnect", "--node-timeout", "5")
     with starting(lab, tmp_path, *COMMAND, *options, "--", "sh", "-c", PATIENT) as started:
