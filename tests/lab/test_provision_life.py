@@ -77,7 +77,7 @@ def test_a_node_that_is_replaced_is_refused_until_trusted_and_the_others_learn_i
     refused = growing.provision()
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert "1 of 3 hosts cannot be reached: n3" in refused.stderr
-    assert "pylaunch trust --replace --limit n3" in refused.stderr
+    assert f"pylaunch trust -i {growing.lab.inventory} --replace --limit n3" in refused.stderr
     trust = ("trust", "--replace", "--limit", "n3", "--yes", "-i", str(growing.lab.inventory))
     assert growing.lab.pylaunch(*trust).ok
     replaced = growing.provision()
