@@ -6,7 +6,6 @@ import json
 import math
 import os
 import pwd
-import shutil
 import signal
 import sys
 from dataclasses import dataclass, replace
@@ -197,7 +196,7 @@ class Crew:
 
     def remove_launcher_files(self) -> None:
         """torchrun makes directories for every rank, and never removes them."""
-        shutil.rmtree(self._directory.file(LAUNCHER), ignore_errors=True)
+        rank_files.remove(self._directory.file(LAUNCHER))
 
     def _rank_env(self, rank: wire.RankTask) -> dict[str, str]:
         marks = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}

@@ -11,7 +11,7 @@ import signal
 import time
 from typing import Any, Dict, List
 
-from pylaunch.agent import processes, run_processes
+from pylaunch.agent import processes, rank_files, run_processes
 from pylaunch.agent.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
@@ -24,8 +24,7 @@ MOST_TOLD = 20
 def was_restarted(directory: RunDirectory) -> bool:
     """This node was started again after the run had begun."""
     try:
-        with open(directory.file("boot"), encoding="ascii", errors="replace") as source:
-            began = source.read(100).strip()
+        began = rank_files.read(directory.file("boot"), 100).decode("ascii", "replace").strip()
     except OSError:
         return False
     return bool(began) and began != processes.boot_id()

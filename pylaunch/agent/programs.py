@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from typing import Iterator
 
-from pylaunch.agent import wire
+from pylaunch.agent import rank_files, wire
 from pylaunch.agent.crew import person
 
 FIRST_LINE = 512
@@ -55,8 +55,8 @@ def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Ite
 def _python_of(path: str) -> str:
     """The interpreter that the first line of the program at `path` names, "" for none that is a Python."""
     try:
-        with open(path, "rb") as source:
-            words = source.readline(FIRST_LINE).decode("utf-8", "replace").split()
+        line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
+        words = line.decode("utf-8", "replace").split()
     except OSError:
         return ""
     python = words[0][len("#!") :] if words and words[0].startswith("#!/") else ""

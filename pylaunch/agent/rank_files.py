@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 
 PLAIN = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -72,3 +73,17 @@ def replace(path: str, content: bytes) -> None:
     with open(open_regular(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as sink:
         sink.write(content)
     os.replace(aside, path)
+
+
+def remove(path: str) -> None:
+    """Remove whatever is at `path`, a directory with all that is in it. What cannot be removed stays.
+
+    `shutil.rmtree` alone opens what it is given, and waits if that is a FIFO.
+    """
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+    except OSError:
+        return

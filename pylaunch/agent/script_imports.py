@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set
 
+from pylaunch.agent import rank_files
+
 LARGEST = 1 << 20
 """Bytes of one source file that is read."""
 
@@ -125,8 +127,7 @@ def _names_in(path: str) -> Optional[Names]:
     try:
         if not os.path.isfile(path) or os.stat(path).st_size > LARGEST:
             return None
-        with open(path, "rb") as source:
-            return names_of(path, source.read(LARGEST).decode("utf-8", "replace"))
+        return names_of(path, rank_files.read(path, LARGEST, follow=True).decode("utf-8", "replace"))
     except OSError:
         return None
 

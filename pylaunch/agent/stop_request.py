@@ -6,6 +6,7 @@ Between two attempts no supervisor lives, so that only a file can tell the next 
 
 from __future__ import annotations
 
+from pylaunch.agent import rank_files
 from pylaunch.agent.layout import NodeRoot, RunDirectory
 from pylaunch.agent.record import note
 
@@ -19,8 +20,7 @@ LONGEST = 1000
 def keep(directory: RunDirectory, reason: str) -> None:
     """Remember that a person asked for the end of this run."""
     try:
-        with open(directory.file(FILE), "w", encoding="utf-8", errors="replace") as sink:
-            sink.write(reason[:LONGEST])
+        rank_files.replace(directory.file(FILE), reason[:LONGEST].encode("utf-8", "replace"))
     except OSError as error:
         note(f"the request to stop run {directory.run} cannot be kept: {error.strerror}")
 
@@ -31,8 +31,7 @@ def requested(root: NodeRoot, run: str) -> str | None:
     for directory in root.all_runs():
         if directory.run.partition(".")[0] == base:
             try:
-                with open(directory.file(FILE), encoding="utf-8", errors="replace") as source:
-                    return source.read(LONGEST)
+                return rank_files.read(directory.file(FILE), LONGEST).decode("utf-8", "replace")
             except OSError:
                 continue
     return None

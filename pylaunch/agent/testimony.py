@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from typing import Any, Dict, Iterable, List, Optional
 
 from pylaunch.agent import rank_files, untrusted_json, wire
@@ -32,12 +31,8 @@ def make_room(directory: RunDirectory) -> None:
     """The directory that ranks write to, with nothing in it that earlier processes left."""
     room = os.path.dirname(directory.of_rank(0, ""))
     os.makedirs(room, mode=0o700, exist_ok=True)
-    with os.scandir(room) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path)
-            else:
-                os.unlink(entry.path)
+    for name in os.listdir(room):
+        rank_files.remove(os.path.join(room, name))
 
 
 def error(directory: RunDirectory, rank: int) -> str:

@@ -23,9 +23,9 @@ import shutil
 import stat
 import sys
 import tarfile
-from typing import IO, Iterator
+from typing import IO, Any, Iterator
 
-from pylaunch.agent import clean, wire
+from pylaunch.agent import clean, rank_files, untrusted_json, wire
 from pylaunch.agent.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
 
 KEPT_TREES = 3
@@ -33,6 +33,7 @@ SPARE = 64 << 20
 """Bytes that stay free beside a tree."""
 
 CHUNK = 1 << 20
+MAX_MANIFEST = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,8 +57,8 @@ NO_MANIFEST = Manifest([], [])
 def decoded(line: bytes) -> Manifest:
     """The manifest in `line`. Raises AgentError for one that leads out of its tree."""
     try:
-        body = json.loads(line)
-        manifest = Manifest([tuple(file) for file in body["files"]], [tuple(link) for link in body["links"]])
+        body = untrusted_json.parse_object(line, MAX_MANIFEST)
+        manifest = Manifest([_file(*file) for file in body["files"]], [_link(*link) for link in body["links"]])
         paths = [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]
         digests = [int(digest, 16) for digest in manifest.blobs if len(digest) == 64]
     except (ValueError, KeyError, TypeError):
@@ -65,9 +66,26 @@ def decoded(line: bytes) -> Manifest:
     folders = {path[:place] for path in paths for place in range(len(path)) if path[place] == "/"}
     crossing = folders.intersection(paths)
     strange = [path for path in paths if path.startswith("/") or {"", ".", ".."}.intersection(path.split("/"))]
+    strange += [path for path in paths if "\0" in path]
     if strange or crossing or len(set(paths)) < len(paths) or len(digests) < len(manifest.blobs):
         raise AgentError(f"the manifest is not that of a tree: {[*strange, *crossing][:3]}")
     return manifest
+
+
+def _file(path: Any, mode: Any, size: Any, digest: Any) -> tuple[str, int, int, str]:
+    if not (isinstance(path, str) and isinstance(digest, str) and isinstance(mode, int) and isinstance(size, int)):
+        raise TypeError(path)
+    if not 0 <= mode <= 0o777 or size < 0:
+        raise ValueError(mode)
+    return path, mode, size, digest
+
+
+def _link(path: Any, target: Any) -> tuple[str, str]:
+    if not isinstance(path, str) or not isinstance(target, str):
+        raise TypeError(path)
+    if not target or "\0" in target:
+        raise ValueError(target)
+    return path, target
 
 
 def serve(root: NodeRoot, run: str) -> int:
@@ -84,7 +102,7 @@ def serve(root: NodeRoot, run: str) -> int:
 
 
 def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None:
-    line = source.readline()
+    line = source.readline(MAX_MANIFEST + 1)
     manifest = decoded(line)
     for made in (root.blobs, root.trees):
         os.makedirs(made, mode=0o700, exist_ok=True)
@@ -130,7 +148,7 @@ def _say(body: dict[str, object]) -> None:
 @contextlib.contextmanager
 def _lock(root: NodeRoot, kind: int) -> Iterator[None]:
     """Shared while content comes, exclusive while it goes. Raises BlockingIOError where that is asked for."""
-    held = os.open(os.path.join(root.blobs, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    held = rank_files.open_regular(os.path.join(root.blobs, "lock"), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(held, kind)
         yield
@@ -140,9 +158,10 @@ def _lock(root: NodeRoot, kind: int) -> Iterator[None]:
 
 def _has(root: NodeRoot, digest: str, size: int) -> bool:
     try:
-        return os.stat(root.blob(digest)).st_size == size
-    except FileNotFoundError:
+        status = os.lstat(root.blob(digest))
+    except OSError:
         return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def _need_space(root: NodeRoot, needed: int) -> None:
@@ -179,7 +198,7 @@ def _take(root: NodeRoot, manifest: Manifest, missing: set[str], source: IO[byte
 def _copy(source: IO[bytes], target: str, mode: int) -> str:
     """Write all of `source` to the new file `target`; the SHA-256 of what was written."""
     digest = hashlib.sha256()
-    with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as sink:
+    with open(rank_files.open_regular(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as sink:
         while True:
             chunk = source.read(CHUNK)
             if not chunk:
@@ -193,20 +212,20 @@ def _copy(source: IO[bytes], target: str, mode: int) -> str:
 def _lay_out(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
     """Make the tree of `run` from stored content, and check each file's hash again."""
     aside = root.tree(run) + ".new"
-    shutil.rmtree(aside, ignore_errors=True)
+    rank_files.remove(aside)
     os.makedirs(aside, mode=0o700)
     for file in manifest.files:
         _put(root, os.path.join(aside, file[0]), file)
     for path, link in manifest.links:
         _put_link(os.path.join(aside, path), link)
-    _write(root.manifest(run), line)
+    rank_files.replace(root.manifest(run), line)
     os.rename(aside, root.tree(run))
 
 
 def _restore(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
     """Put back shipped files that a power loss has damaged or pruning has removed; everything else stays as it is."""
     try:
-        laid_out = os.stat(root.manifest(run)).st_mtime_ns
+        laid_out = os.lstat(root.manifest(run)).st_mtime_ns
     except FileNotFoundError:
         laid_out = 0  # Pruned: every file that is left was written by the run.
     is_whole = _kept_manifest(root, run) == manifest
@@ -221,7 +240,7 @@ def _restore(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
         if not is_whole and not os.path.lexists(os.path.join(root.tree(run), path)):
             _put_link(os.path.join(root.tree(run), path), link)
     if not is_whole:
-        _write(root.manifest(run), line)
+        rank_files.replace(root.manifest(run), line)
         os.utime(root.manifest(run), ns=(laid_out, laid_out))
 
 
@@ -239,7 +258,7 @@ def _is_untouched(path: str, laid_out: int) -> bool:
 def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
     _, mode, _, digest = file
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    with open(root.blob(digest), "rb") as source:
+    with open(rank_files.open_regular(root.blob(digest)), "rb") as source:
         if _copy(source, target, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
             os.unlink(root.blob(digest))
             raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
@@ -250,18 +269,15 @@ def _put_link(target: str, link: str) -> None:
     os.symlink(link, target)
 
 
-def _write(path: str, content: bytes) -> None:
-    with open(path, "wb") as sink:
-        sink.write(content)
-
-
 def _hash(path: str) -> str:
-    if os.path.islink(path):
-        return ""
+    """SHA-256 of the regular file `path`; "" for anything else."""
     digest = hashlib.sha256()
-    with open(path, "rb") as source:
-        for chunk in iter(lambda: source.read(CHUNK), b""):
-            digest.update(chunk)
+    try:
+        with open(rank_files.open_regular(path), "rb") as source:
+            for chunk in iter(lambda: source.read(CHUNK), b""):
+                digest.update(chunk)
+    except OSError:
+        return ""
     return digest.hexdigest()
 
 
@@ -276,12 +292,13 @@ def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
 def prune(root: NodeRoot) -> None:
     """Keep the trees of the newest runs and of live ones, and the content of those trees."""
     with os.scandir(root.trees) as entries:
-        aged = sorted((entry.stat(follow_symlinks=False).st_mtime, entry.name) for entry in entries)
-    names = [name for _, name in aged]
-    runs = [name[: -len(".json")] for name in names if name.endswith(".json")]
+        found = [(entry.stat(follow_symlinks=False), entry.name) for entry in entries]
+    names = [name for _, name in found]
+    aged = sorted((status.st_mtime, name) for status, name in found if stat.S_ISREG(status.st_mode))
+    runs = [name[: -len(".json")] for _, name in aged if name.endswith(".json")]
     for name in names:
         if name.endswith(".new"):
-            shutil.rmtree(os.path.join(root.trees, name), ignore_errors=True)
+            rank_files.remove(os.path.join(root.trees, name))
     live = {base_of(directory.run) for directory in root.all_runs() if clean.is_live(directory)}
     for run in runs[:-KEPT_TREES]:
         if run not in live:
@@ -298,16 +315,15 @@ def prune(root: NodeRoot) -> None:
 def _kept_manifest(root: NodeRoot, run: str) -> Manifest:
     """What the tree of `run` was made of; nothing where that is gone, or was lost with the power."""
     try:
-        with open(root.manifest(run), "rb") as source:
-            return decoded(source.read())
-    except (FileNotFoundError, AgentError):
+        return decoded(rank_files.read_whole(root.manifest(run), MAX_MANIFEST))
+    except (OSError, AgentError):
         return NO_MANIFEST
 
 
 def _remove_code(root: NodeRoot, run: str) -> None:
     """Remove the shipped files that are unchanged; files that the run wrote stay."""
     manifest, tree = _kept_manifest(root, run), root.tree(run)
-    laid_out = os.stat(root.manifest(run)).st_mtime_ns
+    laid_out = os.lstat(root.manifest(run)).st_mtime_ns
     for path in [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if _is_untouched(os.path.join(tree, path), laid_out):

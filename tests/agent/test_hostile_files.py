@@ -13,7 +13,7 @@ HERE = 'cd "$(dirname "$TORCHELASTIC_ERROR_FILE")/.."'
 DEEP = """python3 -c "print('[' * 200000)" > "$TORCHELASTIC_ERROR_FILE"; exit 3"""
 FIFOS = "mkfifo error.json && for file in ranks/0.error.json ranks/0.step; do mkfifo $file; done; exit 3"
 EVERYTHING = """for file in events.jsonl task.json hostfile outcome.json logs/0.out logs/0.err times/0.out times/0.err \
-ranks/0.error.json ranks/0.step agent.lock agent.log agent.sock; do rm -rf $file; %s $file; done; exit 3"""
+ranks/0.error.json ranks/0.step agent.lock agent.log agent.sock launcher; do rm -rf $file; %s $file; done; exit 3"""
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylaunch.agent import trees, wire
 from pylaunch.agent.layout import AgentError
@@ -221,6 +223,44 @@ def test_a_manifest_that_leads_out_of_its_tree_is_refused(node: Node, files: lis
     body = json.dumps({"files": files, "links": [["link", "/etc"]]})
     with pytest.raises(AgentError):
         trees.decoded(body.encode())
+
+
+LEAVES = st.none() | st.integers() | st.floats() | st.text() | st.sampled_from(["a", "b/c", "0" * 64, "a\0", "../x"])
+TREES = st.fixed_dictionaries(
+    {},
+    optional={
+        "files": st.lists(LEAVES | st.tuples(LEAVES, LEAVES, LEAVES, LEAVES)) | LEAVES,
+        "links": st.lists(LEAVES | st.tuples(LEAVES, LEAVES)) | LEAVES,
+    },
+)
+
+
+@given(line=st.binary() | st.just(b'{"files":' + b"[" * 100_000) | TREES.map(lambda body: json.dumps(body).encode()))
+def test_any_line_is_the_manifest_of_a_tree_or_refused(line: bytes) -> None:
+    try:
+        manifest = trees.decoded(line)
+    except AgentError:
+        return
+    assert all(not path.startswith(("/", "..")) and "\0" not in path for path, *_ in manifest.files)
+    assert all(0 <= mode <= 0o777 and size >= 0 for _, mode, size, _ in manifest.files)
+
+
+def test_what_a_rank_puts_among_the_trees_and_the_content_stops_no_code_from_coming(node: Node, work: Path) -> None:
+    (work / "train.sh").chmod(0o755)
+    tree = Path(shipped(node, read_tree(work)).path).parent
+    blobs = [path for path in (node.root / "blobs").glob("*/*") if path.stat().st_size]
+    for path in blobs:
+        path.unlink()
+        os.mkfifo(path)
+    (node.root / "blobs" / "lock").unlink()
+    (tree / "directory.json").mkdir()
+    (tree / "a name\n.json").write_text("[" * 100_000)
+    (tree / "dangling.json").symlink_to("nothing")
+    os.mkfifo(tree / "r1.json.new")
+    os.mkfifo(tree / "fifo.json")
+    for run in ("r2", "r3", "r4", "r5"):
+        assert content(Path(shipped(node, read_tree(work), run).path)) == content(work)
+    assert not [path for path in blobs if path.is_fifo()]
 
 
 def test_a_manifest_that_was_lost_with_the_power_stops_no_code_from_coming(node: Node, work: Path) -> None:
