@@ -96,13 +96,18 @@ def is_wanted(file: DesiredFile, facts: Facts) -> bool:
     return file.only_without_capability is None or not facts.may(file.only_without_capability)
 
 
+def package_subject(name: str) -> str:
+    """What a change of the package `name` is called."""
+    return f"package {name}"
+
+
 def _packages(state: RoleState, facts: Facts) -> Iterator[Difference]:
     for name in state.packages:
         fact = facts.packages[name]
         if fact is None:
-            yield f"package {name}", "not installed"
+            yield package_subject(name), "not installed"
         elif isinstance(fact, Unreadable):
-            yield f"package {name}", _unreadable(fact)
+            yield package_subject(name), _unreadable(fact)
 
 
 def _file(file: DesiredFile, facts: Facts) -> Iterator[Difference]:

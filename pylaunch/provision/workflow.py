@@ -13,7 +13,7 @@ from pathlib import Path
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable, disconnect
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
-from pylaunch.provision.drift import Change, Note, drift, notes
+from pylaunch.provision.drift import Change, Note, drift, notes, package_subject
 from pylaunch.provision.facts import Facts
 from pylaunch.provision.probe import Answer, probe
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
@@ -94,7 +94,7 @@ class Survey:
         found = {}
         for host in self.to_change:
             facts = self.facts.get(host)
-            wanted = {name for state in self.desired.hosts.get(host, ()) for name in state.packages}
+            wanted = {package_subject(name) for state in self.desired.hosts.get(host, ()) for name in state.packages}
             installs = any(change.subject in wanted for change in self.changes.get(host, ()))
             if facts is not None and installs and PACKAGE_LOCK in facts.locks:
                 holder = facts.locks[PACKAGE_LOCK]
