@@ -54,7 +54,7 @@ def as_json(found: Result) -> dict[str, object]:
     return {
         "hosts": document.hosts(found.hosts, found.unreachable, {}),
         "checks": list(found.checks),
-        "not_looked_at": {check: list(hosts) for check, hosts in found.not_looked_at.items()},
+        "not_looked_at": [{"check": check, "hosts": list(hosts)} for check, hosts in found.not_looked_at.items()],
         "seconds": round(found.seconds, 3),
         "failed": found.failed,
         "findings": [
