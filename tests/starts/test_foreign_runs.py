@@ -59,7 +59,7 @@ def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
 
     listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory))
     assert listed.returncode == 0, listed.stderr
-    assert [(each["run"], each["status"]) for each in json.loads(listed.stdout)] == [("deadbee1", "unreachable")]
+    assert [(each["run"], each["status"]) for each in json.loads(listed.stdout)["runs"]] == [("deadbee1", "unreachable")]
     status = cluster.run("status", "deadbee1")
     assert "n9: unreachable (not in the inventory, so not connected to)" in status.stdout
     for verb in ("attach", "stop", "logs"):
@@ -101,7 +101,7 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
     started = ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank))
     assert started.returncode == 0, started.stderr
     (run,) = cluster.outcomes()
-    assert "warning: n1 spoke of output of" in started.stderr
+    assert "warning: n1 spoke of rank 1, which is not its part of the run; ignored" in started.stderr
     again = cluster.run("logs", run, "--collect", str(logs))
     assert again.returncode == 0, again.stderr
     assert not pwned.exists()
