@@ -31,6 +31,14 @@ def small() -> Iterator[Callable[[Path, str], None]]:
         yield mount
 
 
+def takes_an_inode(path: Path) -> bool:
+    try:
+        path.touch()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_working_directory_that_is_full_is_named_with_the_rank_that_failed(
     node: Node, tmp_path: Path, small: Callable[[Path, str], None]
 ) -> None:
@@ -70,7 +78,7 @@ def test_the_record_is_whole_though_ranks_filled_its_disk_and_clean_works(
         (ended,) = [each for each in kinds if "RankEnded" in json.dumps(each)]
         assert f"{run} is full" in json.dumps(ended)
         (run / "agent.lock").unlink()
-        (node.root / "one-more").touch()
+        wait_until(lambda: takes_an_inode(node.root / "one-more"), "the agent has gone, and its lock's inode with it")
         assert json.loads(node.ask("clean").stdout)["left"] == []
         refused = node.open("r2").until(wire.Failed)
         assert isinstance(refused, wire.Failed)

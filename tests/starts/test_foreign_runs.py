@@ -59,7 +59,8 @@ def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
 
     listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory))
     assert listed.returncode == 0, listed.stderr
-    assert [(each["run"], each["status"]) for each in json.loads(listed.stdout)["runs"]] == [("deadbee1", "unreachable")]
+    runs = json.loads(listed.stdout)["runs"]
+    assert [(each["run"], each["status"]) for each in runs] == [("deadbee1", "unreachable")]
     status = cluster.run("status", "deadbee1")
     assert "n9: unreachable (not in the inventory, so not connected to)" in status.stdout
     for verb in ("attach", "stop", "logs"):

@@ -28,26 +28,27 @@ def interrupt_twice(process: subprocess.Popen[str]) -> subprocess.CompletedProce
 
 
 @pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectoryCluster]:
-    """A cluster with a run that is live, on which whatever is started from now on is stopped at once."""
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DirectoryCluster, str]]:
+    """A cluster and its live run; whatever is started on its node from now on is stopped (SIGSTOP) at once."""
     cluster = made_of_directories(tmp_path_factory.mktemp("stopped"), ["n1"])
     with no_process_stays(cluster):
         started = cluster.start("--detach", "--no-check", "--", "sleep", "600")
         assert ended(started).returncode == ExitCode.DONE
+        (run,) = cluster.outcomes()
         cluster.nodes["n1"].stops()
-        yield cluster
+        yield cluster, run
         cluster.nodes["n1"].goes_on()
-        assert cluster.run("stop").returncode == ExitCode.DONE
+        assert cluster.run("stop", run).returncode == ExitCode.DONE
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("stop",),
+        ("stop", "RUN"),
         ("stop", "--all"),
-        ("attach",),
-        ("logs", "-f"),
-        ("status",),
+        ("attach", "RUN"),
+        ("logs", "-f", "RUN"),
+        ("status", "RUN"),
         ("ps",),
         ("ps", "-i", "INVENTORY"),
         ("check", "-i", "INVENTORY"),
@@ -60,10 +61,14 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DirectoryClust
     ],
     ids=" ".join,
 )
-def test_a_verb_ends_on_the_second_interrupt_whatever_hangs(stopped: DirectoryCluster, words: tuple[str, ...]) -> None:
-    hangs = stopped.nodes["n1"].path / "hanging"
+def test_a_verb_ends_on_the_second_interrupt_whatever_hangs(
+    stopped: tuple[DirectoryCluster, str], words: tuple[str, ...]
+) -> None:
+    cluster, run = stopped
+    hangs = cluster.nodes["n1"].path / "hanging"
     hangs.unlink(missing_ok=True)
-    verb = stopped.begin(*(str(stopped.inventory) if word == "INVENTORY" else word for word in words))
+    meant = {"INVENTORY": str(cluster.inventory), "RUN": run}
+    verb = cluster.begin(*(meant.get(word, word) for word in words))
     appears(hangs)
     done = interrupt_twice(verb)
     assert done.returncode == ExitCode.INTERRUPTED
@@ -94,14 +99,15 @@ import time
 from pylaunch.transport import interrupts
 
 def deaf():
+    word = "up"
     while True:
         try:
+            print(word, flush=True)
             time.sleep(600)
         except KeyboardInterrupt:
-            print("no", flush=True)
+            word = "no"
 
 interrupts.install("enough", 130)
-print("up", flush=True)
 {body}
 """
 
