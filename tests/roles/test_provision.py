@@ -96,7 +96,7 @@ def test_a_sudo_that_wants_a_password_is_told_apart_with_the_flag_to_use(
     refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
     assert refused.returncode == ExitCode.PROVISION_FAILED
     assert "1 of 1 hosts could not be provisioned: n3" in refused.stderr
-    assert "hint: ask for the password with pylaunch provision --ask-become-pass (-K)" in refused.stderr
+    assert f"hint: ask for the password with pylaunch provision -i {as_bob} --ask-become-pass (-K)" in refused.stderr
 
 
 def test_the_password_that_sudo_wants_is_given_to_it(provisioned: Provisioned, as_bob: Path) -> None:
