@@ -30,9 +30,8 @@ def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(
         seconds = time.monotonic() - begun
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
         assert "FAIL  n1: connections from it to ephemeral ports of n2 get no answer" in started.stderr
-        assert (
-            "fix: open TCP ephemeral ports between the members: pylaunch provision --roles firewall" in started.stderr
-        )
+        mends = f"pylaunch provision -i {lab.inventory} --roles firewall"
+        assert f"fix: open TCP ephemeral ports between the members: {mends}" in started.stderr
         assert seconds < 20, "75 s were needed when only the ranks found out"
         # Programs that do not talk to each other are warned of it.
         alone = lab.pylaunch(
