@@ -225,7 +225,9 @@ def _announce(request: LockRequest, directory: Path, words: Sequence[str], progr
         return sum(size or 0 for size in size_of.values())
 
     def newest(name: str) -> str | None:
-        ended = process.run((sys.executable, "-m", "pip", "index", "versions", "--disable-pip-version-check", name))
+        # With the version of the hosts: releases that do not support it are not newer ones for them.
+        words = ("index", "versions", "--disable-pip-version-check", *_for_python(request), name)
+        ended = process.run((sys.executable, "-m", "pip", *words))
         found = re.match(r"\S+ \(([^)]+)\)", ended.stdout)
         return found.group(1) if found is not None else None
 
@@ -245,14 +247,17 @@ def _download_uv(request: LockRequest, directory: Path) -> Path:
     return next(directory.glob("uv-*.whl"))
 
 
+def _for_python(request: LockRequest) -> list[str]:
+    # Given a version, pip still judges markers by its own: the version that it has is not given.
+    return ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
+
+
 def _run_pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> Completed:
-    # Told a version, pip still judges markers by its own: for that version it is not told.
-    for_python = ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
     verb, *rest = words
     return process.run(
         (
             sys.executable, "-m", "pip", verb, "--quiet", "--no-input", "--disable-pip-version-check",
-            "--only-binary", ":all:", *for_python, *rest,
+            "--only-binary", ":all:", *_for_python(request), *rest,
         ),
         env=env,
     )  # fmt: skip
