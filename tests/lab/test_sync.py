@@ -11,7 +11,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.transport.process import Completed
-from tests.lab.controller import must_be_clean, newest, starting
+from tests.lab.controller import Gate, must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab
 
@@ -61,13 +61,18 @@ def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_trave
     must_be_clean(lab)
 
 
-def test_a_restart_resumes_from_the_snapshot_that_a_killed_rank_wrote_beside_its_script(lab: Lab, work: Path) -> None:
-    resume = "[ -e snapshot.pt ] && echo resumed from $(cat snapshot.pt) && exit 0"
+def test_a_restart_resumes_from_the_snapshot_that_a_killed_rank_wrote_beside_its_script(
+    lab: Lab, work: Path, tmp_path: Path, gate: Gate
+) -> None:
     (work / "run.sh").write_text(
-        f"#!/bin/sh\n{resume}\necho epoch 3 on $RANK > snapshot.pt\n[ $RANK = 1 ] && kill -9 $$\nsleep 60\n"
+        "#!/bin/sh\n[ -e snapshot.pt ] && echo resumed from $(cat snapshot.pt) && exit 0\n"
+        f"echo epoch 3 on $RANK > snapshot.pt\necho wrote\n{gate.wait}\n[ $RANK = 1 ] && kill -9 $$\nsleep 60\n"
     )
-    run = start(lab, work, "--max-restarts", "1", "--", "./run.sh")
-    assert run.returncode == ExitCode.DONE, run.stderr
+    arguments = (*COMMAND, "--sync", str(work), "--max-restarts", "1", "--", "./run.sh")
+    with starting(lab, tmp_path, *arguments) as run:
+        run.says("| wrote", times=3)
+        gate.open()
+        assert run.ends() == ExitCode.DONE, run.stderr
     assert sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "resumed" in line) == [
         f"resumed from epoch 3 on {rank}" for rank in range(3)
     ]
