@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPException
 
 from pylaunch.model.argv import quoted
 from pylaunch.model.size import shown_size
@@ -106,7 +106,7 @@ def _size(url: str) -> int | None:
     try:
         with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
             return int(answer.headers["Content-Length"])
-    except (OSError, ValueError, TypeError, urllib.error.URLError):
+    except (OSError, ValueError, TypeError, HTTPException):
         return None
 
 

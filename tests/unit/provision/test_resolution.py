@@ -79,6 +79,11 @@ def test_wheels_in_local_directories_are_not_downloaded() -> None:
     assert sizes([chosen("torch", url="file:///wheels/torch.whl")]) == {}
 
 
+def test_a_url_that_cannot_be_asked_has_an_unknown_size() -> None:
+    url = "https://user:secret@127.0.0.1/torch.whl"
+    assert sizes([chosen("torch", url=url)]) == {url: None}
+
+
 def test_a_report_of_pip_is_read() -> None:
     metadata = {"name": "six", "version": "1.17.0"}
     report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}, "requested": True}]}
