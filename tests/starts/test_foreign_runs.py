@@ -98,7 +98,8 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
     lies = [wire.Output(str(pwned), 9, "pwned\n", 1.0), wire.RankEnded(1, 3, None, 0.5, [], stopped=False)]
     (tmp_path / "lies").write_bytes(b"".join(map(wire.encode, lies)))
     events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
-    rank = f"echo mine; [ $RANK = 1 ] || for file in {events}; do cat {tmp_path}/lies >> $file; done"
+    there = f"until ls {events} >/dev/null 2>&1; do sleep 0.02; done"  # The agent's first event makes it.
+    rank = f"echo mine; [ $RANK = 1 ] || {{ {there}; for file in {events}; do cat {tmp_path}/lies >> $file; done; }}"
     started = ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank))
     assert started.returncode == 0, started.stderr
     (run,) = cluster.outcomes()
