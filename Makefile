@@ -1,7 +1,7 @@
 # Each target does all its own set-up, and takes PYTHON=/path/to/python3, the interpreter that .venv is made with.
 export PYTHON
 
-.PHONY: help setup demo test test-pythons test-releases check lab lab-down bench faults clean
+.PHONY: help setup demo test test-pythons test-releases check lab lab-down benchmarks faults clean
 
 help:
 	@echo "make demo   three nodes on this machine, provisioned, train a model together"
@@ -10,7 +10,7 @@ help:
 	@echo "make test-releases  one story on nodes of each release the roles are for (minutes)"
 	@echo "make check  linters, types, import floors"
 	@echo "make lab    three nodes to play with (make lab-down removes them)"
-	@echo "make bench  the numbers of the documentation, measured here"
+	@echo "make benchmarks  the numbers of the documentation, measured here"
 	@echo "make faults every fault that the checks must find, made on lab nodes"
 
 setup:
@@ -39,8 +39,8 @@ lab: setup
 lab-down: setup
 	@.venv/bin/pylaunch lab down
 
-bench: setup
-	@scripts/bench
+benchmarks: setup
+	@scripts/benchmarks
 
 faults:
 	@scripts/setup --for-tests

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     # `node` runs from where Ansible put the archive, `rank` where `open` ran before.
     sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"]))
     if sys.argv[1:] == ["rank"]:
-        from pylaunch.agent.shim import main
+        from pylaunch.agent.run.rank_entry import main
     else:
         from pylaunch.agent.commands import main
     sys.exit(main())

@@ -11,9 +11,20 @@ import os
 import platform
 import shutil
 
-from pylaunch.agent import clean, hold, rank_files, record, relay, room, trees, wire
-from pylaunch.agent.crew import archive
-from pylaunch.agent.layout import AgentError, AgentStoppedError, NodeRoot, UnknownRunError, default_root, open_root
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import disk_space
+from pylaunch.agent.run import hold, trees
+from pylaunch.agent.run.worker_group import archive
+from pylaunch.agent.serve import relay
+from pylaunch.agent.shared import clean, rank_files, record
+from pylaunch.agent.shared.layout import (
+    AgentError,
+    AgentStoppedError,
+    NodeRoot,
+    UnknownRunError,
+    default_root,
+    open_root,
+)
 
 MAX_ARCHIVE = 16 << 20
 
@@ -37,7 +48,7 @@ def main() -> int:
 
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
-        full = room.full([os.path.dirname(str(error.filename))])
+        full = disk_space.full([os.path.dirname(str(error.filename))])
         return "%s cannot be written: %s" % (error.filename, "; ".join(full) or error.strerror)
     return str(error)
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from pylaunch.cli import console, findings
-from pylaunch.launch.session import NodesRefusedError, PreparedNodes
+from pylaunch.cli import console
+from pylaunch.cli.views import findings
+from pylaunch.launch.start.session import NodesRefusedError, PreparedNodes
 from pylaunch.model.cluster import Agreement
 from pylaunch.model.finding import Severity
 from pylaunch.model.hostset import fold
@@ -25,7 +26,7 @@ from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.transport.process import Together
 
-JUDGED = {"world.libraries": ("environment digest", "torch", "nccl"), "world.python": ("python",)}
+JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
 """Check → names of the essentials that it judges at a start."""
 
 
@@ -158,10 +159,10 @@ def _connections(survey: Survey, host: str, prepared: PreparedNodes) -> object:
 
 def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) -> dict[str, Any]:
     digest, version = essentials.get("environment digest", ""), essentials.get("python", "")
-    readings: dict[str, Any] = {"world.python": {"version": version}} if version else {}
+    readings: dict[str, Any] = {"python_env.python": {"version": version}} if version else {}
     if digest.startswith("unreadable"):
-        readings["world.libraries"] = Unmeasured(digest)
+        readings["python_env.libraries"] = Unmeasured(digest)
     else:
         has_any = digest or libraries
-        readings["world.libraries"] = {"digest": digest, "distributions": libraries} if has_any else None
+        readings["python_env.libraries"] = {"digest": digest, "distributions": libraries} if has_any else None
     return readings

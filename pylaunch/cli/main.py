@@ -10,9 +10,10 @@ import traceback
 import click
 
 from pylaunch import __version__
-from pylaunch.cli import console, document, hints
-from pylaunch.cli.group import Group
-from pylaunch.cli.invocation import Invocation, current
+from pylaunch.cli import console
+from pylaunch.cli.flags.group import Group
+from pylaunch.cli.flags.invocation import Invocation, current
+from pylaunch.cli.views import document, hints
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.transport import interrupts
 

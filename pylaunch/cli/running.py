@@ -11,21 +11,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pylaunch import __version__
-from pylaunch.cli import console, document, hints, run_data, sync
+from pylaunch.cli import console
 from pylaunch.cli.at_start import ChecksAtStart
 from pylaunch.cli.background import wait_until_well
-from pylaunch.cli.collecting import collect
-from pylaunch.cli.invocation import current
-from pylaunch.cli.live import Live, counted, show_outcome
-from pylaunch.cli.terminal import watching
+from pylaunch.cli.flags import sync
+from pylaunch.cli.flags.invocation import current
+from pylaunch.cli.views import document, hints, run_data
+from pylaunch.cli.views.collecting import collect
+from pylaunch.cli.views.live import Live, counted, show_outcome
+from pylaunch.cli.views.terminal import watching
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
-from pylaunch.launch.agreement import judge
-from pylaunch.launch.archive import AgentArchive, build
-from pylaunch.launch.campaign import Means, campaign
-from pylaunch.launch.cargo import Cargo
-from pylaunch.launch.queue import Turn
-from pylaunch.launch.run import Launch, OnReady, launch, vet
-from pylaunch.launch.session import InterruptedBeforeReleaseError, NodesRefusedError, PreparedNodes, TakenError
+from pylaunch.launch.attempts import Means, campaign
+from pylaunch.launch.start.agreement import judge
+from pylaunch.launch.start.archive import AgentArchive, build
+from pylaunch.launch.start.launch import Launch, OnReady, launch, vet
+from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.queue import Turn
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError, PreparedNodes, TakenError
 from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status

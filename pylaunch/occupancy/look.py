@@ -122,7 +122,7 @@ def sweep(
         ends = [(each.pid, each.started) for each in targets.get(host.name, ())]
         order = json.dumps({"root": host.node_root, "dry_run": dry_run, "targets": ends})
         readings = f"frame.readings({_readers()}, json.loads({_questions(host, port)!r}), {_DEADLINES!r})"
-        last[host.name] = f'import json\nsys.modules["pylaunch.agent.sweep"].main({order!r}, lambda: {readings})'
+        last[host.name] = f'import json\nsys.modules["pylaunch.agent.piped.sweep"].main({order!r}, lambda: {readings})'
     return understood_all(*_ask(cluster, last), _swept)
 
 
@@ -135,7 +135,7 @@ def _swept(answer: Answered) -> Swept:
 
 
 def _readers() -> str:
-    return "{" + ", ".join(f'**sys.modules["pylaunch.agent.readers.{name}"].READERS' for name in _SUBJECTS) + "}"
+    return "{" + ", ".join(f'**sys.modules["pylaunch.agent.probe.readers.{name}"].READERS' for name in _SUBJECTS) + "}"
 
 
 def _questions(host: Host, port: int) -> str:
@@ -149,8 +149,8 @@ def _questions(host: Host, port: int) -> str:
 
 
 def _ask(cluster: Cluster, last: Mapping[str, str]) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
-    begin = 'frame = sys.modules["pylaunch.agent.readers.frame"]\n'
-    modules = ("readers.frame", *(f"readers.{name}" for name in _SUBJECTS), "sweep")
+    begin = 'frame = sys.modules["pylaunch.agent.probe.frame"]\n'
+    modules = ("probe.frame", *(f"probe.readers.{name}" for name in _SUBJECTS), "piped.sweep")
     programs = {name: program(modules, begin + words) for name, words in last.items()}
     return parted(ask(cluster, programs))
 

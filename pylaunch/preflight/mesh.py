@@ -1,7 +1,7 @@
 """The conversation with all nodes at once in which they try the network between them, and show their clocks.
 
 Every node listens, is told where the others do, and connects to all of them at the same moment: one round for the
-whole matrix, however many nodes. The node's side, and what is said, is `agent/readers/mesh.py`.
+whole matrix, however many nodes. The node's side, and what is said, is `agent/probe/readers/mesh.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pylaunch.agent.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.preflight.survey import Unmeasured
@@ -45,8 +45,8 @@ PINGS = 5
 NOISE_KEPT = 5
 """Lines of what a login shell prints."""
 
-MODULES = ("leases", "processes", "ports", "readers.mesh")
-_LAST = 'sys.modules["pylaunch.agent.readers.mesh"].main(begun)'
+MODULES = ("shared.leases", "shared.processes", "shared.ports", "probe.readers.mesh")
+_LAST = 'sys.modules["pylaunch.agent.probe.readers.mesh"].main(begun)'
 _BOOTSTRAP = (
     "import sys; begun = float(open('/proc/uptime').read().split()[0]); "
     "exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"

@@ -110,24 +110,26 @@ START_TABLE: dict[str, Row] = {
     "kernel.stuck": _not_asked(
         "cost: looks twice, one second apart; a file system that hangs is found by storage.writable"
     ),
-    "world.python": _reported("the agents report the version that the environment was made with"),
-    "world.libraries": _reported(
+    "python_env.python": _reported("the agents report the version that the environment was made with"),
+    "python_env.libraries": _reported(
         "the agents report the installed distributions; a host with pylaunch_attestation=off is left out"
     ),
-    "world.files": _not_asked("cost: looks at every installed file, 20,000 of them for torch; slow on network disks"),
-    "world.contents": _not_asked("cost: reads every installed file"),
+    "python_env.files": _not_asked(
+        "cost: looks at every installed file, 20,000 of them for torch; slow on network disks"
+    ),
+    "python_env.contents": _not_asked("cost: reads every installed file"),
     "login.variables": _asked(),
     "login.identity": _asked(),
     "login.locale": _asked(),
     "code.files": _asked(),
     "code.tree": _asked(),
-    "ours.stale_processes": _agent("the agent removes them while it prepares"),
-    "ours.stopped_agents": _agent("the agent looks for them while it prepares"),
-    "ours.leases": _agent("the agent takes the leases"),
-    "ours.shared_memory": _not_asked("storage.shared_memory fails when too little is left"),
-    "ours.launcher_directories": _not_asked("storage.room fails when too little is left"),
-    "ours.kept_files": _not_asked("storage.room fails when too little is left"),
-    "ours.stale_ranks": _not_asked(
+    "leftovers.stale_processes": _agent("the agent removes them while it prepares"),
+    "leftovers.stopped_agents": _agent("the agent looks for them while it prepares"),
+    "leftovers.leases": _agent("the agent takes the leases"),
+    "leftovers.shared_memory": _not_asked("storage.shared_memory fails when too little is left"),
+    "leftovers.launcher_directories": _not_asked("storage.room fails when too little is left"),
+    "leftovers.kept_files": _not_asked("storage.room fails when too little is left"),
+    "leftovers.stale_ranks": _not_asked(
         "cost: reads every process of the host; a stale rank that holds the port or a lease is refused by the agent"
     ),
     "gpu.count": _not_asked(_SMI),
@@ -158,17 +160,17 @@ FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
 """Checks that may pass when another run ends: a start that waits for its turn does not refuse for them before."""
 
 REFUSALS: dict[str, str] = {
-    "agent-stopped": "ours.stopped_agents",
+    "agent-stopped": "leftovers.stopped_agents",
     "already-prepared": "",
     "cannot-fork": "limits.processes",
-    "cannot-start": "world.python",
-    "device-leased": "ours.leases",
+    "cannot-start": "python_env.python",
+    "device-leased": "leftovers.leases",
     "disk-full": "storage.room",
     "framework": "",
     "hostname-loopback": "reach.names",
     "interface-missing": "network.interface",
     "launcher-missing": "",
-    "leftovers-stay": "ours.stale_processes",
+    "leftovers-stay": "leftovers.stale_processes",
     "logs-not-writable": "storage.writable",
     "loopback-interface": "network.interface",
     "node-environment": "network.interface",

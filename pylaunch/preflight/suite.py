@@ -24,13 +24,13 @@ from pylaunch.preflight.checks import (
     host,
     infiniband,
     kernel,
+    leftovers,
     limits,
     login,
     network,
-    ours,
+    python_env,
     reach,
     storage,
-    world,
 )
 from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
@@ -46,10 +46,10 @@ CHECKS: tuple[Check, ...] = (
     *storage.CHECKS,
     *host.CHECKS,
     *kernel.CHECKS,
-    *world.CHECKS,
+    *python_env.CHECKS,
     *login.CHECKS,
     *code.CHECKS,
-    *ours.CHECKS,
+    *leftovers.CHECKS,
     *gpu.CHECKS,
     *gpu_health.CHECKS,
     *gpu_use.CHECKS,
@@ -57,17 +57,17 @@ CHECKS: tuple[Check, ...] = (
 )
 
 _SUBJECTS = (
-    "reach", "network", "clock", "host", "kernel", "world", "login", "code", "ours", "occupants", "gpu", "gpu_smoke",
-    "infiniband",
+    "reach", "network", "clock", "host", "kernel", "python_env", "login", "code", "leftovers", "occupants", "gpu",
+    "gpu_smoke", "infiniband",
 )  # fmt: skip
-"""Modules of `agent/readers`. The names of a module's readers begin with its own, so that a host is sent only what its
-questions need."""
+"""Modules of `agent/probe/readers`. A reader's name begins with that of its module, so that a host receives only the
+modules that its questions need."""
 
 _DEADLINES: dict[str, float] = {
     "host.filesystem": 3.0,
     "code.tree": 4.0,
-    "world.files": 10.0,
-    "world.contents": 55.0,
+    "python_env.files": 10.0,
+    "python_env.contents": 55.0,
     "gpu.smi": 20.0,
     "gpu.nvlink": 20.0,
     "gpu.host": 20.0,
@@ -153,9 +153,9 @@ def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
 
 def _program(questions: Mapping[str, Any]) -> bytes:
     subjects = [name for name in _SUBJECTS if any(asked.split(".")[0] == name for asked in questions)]
-    modules = ["readers.frame", *(f"readers.{name}" for name in subjects)]
-    readers = ", ".join(f'**sys.modules["pylaunch.agent.readers.{name}"].READERS' for name in subjects)
-    last = f'sys.modules["pylaunch.agent.readers.frame"].main({{{readers}}}, {json.dumps(questions)!r}, {_DEADLINES!r})'
+    modules = ["probe.frame", *(f"probe.readers.{name}" for name in subjects)]
+    readers = ", ".join(f'**sys.modules["pylaunch.agent.probe.readers.{name}"].READERS' for name in subjects)
+    last = f'sys.modules["pylaunch.agent.probe.frame"].main({{{readers}}}, {json.dumps(questions)!r}, {_DEADLINES!r})'
     return program(modules, last)
 
 
@@ -167,7 +167,7 @@ class _Reading(msgspec.Struct):
 
 
 def _look(answered: Answered) -> Look:
-    """Raises one of MALFORMED for an answer of another shape than `readers.frame` gives."""
+    """Raises one of MALFORMED for an answer of another shape than `probe.frame` gives."""
     told = msgspec.convert(answered["readings"], dict[str, _Reading])
     if incomplete := [name for name, each in told.items() if each.unmeasured is None and each.value is msgspec.UNSET]:
         raise ValueError(f"no value of {incomplete[0]}")

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
-from pylaunch.agent import untrusted_json
-from pylaunch.agent.untrusted_json import UntrustedJsonError
+from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.transport import forced_command, process, ssh
@@ -92,14 +93,22 @@ _IMPORT = re.compile(r"^\s*from pylaunch\.agent(?:\.(\S+))? import (?:\(([^)]*)\
 def _imports(module: str) -> tuple[str, ...]:
     names: list[str] = []
     for package, several, some in _IMPORT.findall(_source(module)):
-        names += [package] if package else [word.strip() for word in (several or some).split(",") if word.strip()]
+        if package and _file(package).is_file():
+            names.append(package)
+            continue
+        room = f"{package}." if package else ""
+        names += [room + word.strip() for word in (several or some).split(",") if word.strip()]
     return tuple(names)
 
 
 @functools.cache
 def _source(module: str) -> str:
+    return _file(module).read_text(encoding="utf-8")
+
+
+def _file(module: str) -> Traversable:
     *packages, name = module.split(".")
-    return resources.files("pylaunch.agent").joinpath(*packages, f"{name}.py").read_text(encoding="utf-8")
+    return resources.files("pylaunch.agent").joinpath(*packages, f"{name}.py")
 
 
 def ask(

@@ -12,11 +12,11 @@ from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, program
 from pylaunch.provision.facts import Facts, parse_facts
 
 _READERS = {
-    "gpus": ("gpu", "gpu_fact"),
-    "altered": ("altered", "altered_files"),
-    "portraits": ("portrait", "portrait_fact"),
-    "communications": ("communication", "fact"),
-    "locks": ("package_lock", "holder"),
+    "gpus": ("probe.gpu", "gpu_fact"),
+    "altered": ("probe.altered", "altered_files"),
+    "portraits": ("probe.host_facts", "portrait_fact"),
+    "communications": ("shared.interfaces", "fact"),
+    "locks": ("probe.package_lock", "holder"),
 }
 """Subjects that facts.py does not read by itself: the module of the agent and the function that do."""
 
@@ -52,11 +52,11 @@ def probe(
 def _modules(asked: Iterable[Mapping[str, Sequence[Any]]]) -> tuple[str, ...]:
     """What the probes need for all that is asked: every line costs every host the time to compile it."""
     subjects = {subject for questions in asked for subject in _READERS if questions.get(subject)}
-    return ("facts", *(module for subject, (module, _) in _READERS.items() if subject in subjects))
+    return ("probe.facts", *(module for subject, (module, _) in _READERS.items() if subject in subjects))
 
 
 def _last_words(questions: Mapping[str, Sequence[Any]], sudo_password: str | None) -> str:
     also = [(subject, *reader) for subject, reader in _READERS.items() if questions.get(subject)]
     readers = ", ".join(f"{subject!r}: sys.modules['pylaunch.agent.{module}'].{name}" for subject, module, name in also)
     password = sudo_password if questions.get("reports") or questions.get("sshd") else None
-    return f'sys.modules["pylaunch.agent.facts"].main({json.dumps(questions)!r}, {{{readers}}}, {password!r})'
+    return f'sys.modules["pylaunch.agent.probe.facts"].main({json.dumps(questions)!r}, {{{readers}}}, {password!r})'

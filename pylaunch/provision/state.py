@@ -91,7 +91,7 @@ class DesiredGpu:
 
 @dataclass(frozen=True)
 class DesiredCommunication:
-    """How a host talks to its peers, in files whose content it works out itself (see `agent/communication.py`)."""
+    """How a host talks to its peers, in files whose content it works out itself (see `agent/shared/interfaces.py`)."""
 
     paths: tuple[str, ...]
     peers: tuple[str, ...]

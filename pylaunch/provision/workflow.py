@@ -14,10 +14,10 @@ from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable, disconnect
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
 from pylaunch.provision.drift import Change, Note, drift, notes, package_subject
+from pylaunch.provision.errors import refuse_unknown
 from pylaunch.provision.facts import Facts
 from pylaunch.provision.probe import Answer, probe
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
-from pylaunch.provision.verdict import refuse_unknown
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch import archive
+from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
 
 BUDGET = 144 * 1024

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import processes, sweep, wire
-from pylaunch.agent.clean import KEPT_ARCHIVES, KEPT_RUNS
+from pylaunch.agent import wire
+from pylaunch.agent.piped import sweep
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.clean import KEPT_ARCHIVES, KEPT_RUNS
 from tests.agent.controller import Node, gone, is_alive, task, wait_until
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.readers import frame
+from pylaunch.agent.probe import frame
 
 
 def hangs(question: Any) -> None:

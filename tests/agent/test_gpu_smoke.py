@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.agent.readers import gpu_smoke
+from pylaunch.agent.probe.readers import gpu_smoke
 
 
 def interpreter(directory: Path, script: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 
-from pylaunch.agent import leases
-from pylaunch.agent.layout import default_root
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.layout import default_root
 from tests.agent.controller import Node, wait_until
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import local_socket, seal, wire
+from pylaunch.agent import wire
+from pylaunch.agent.peers import seal
+from pylaunch.agent.shared import local_socket
 from tests.agent.controller import Node, gone, task, wait_until
 
 KEY = "5e" * 32

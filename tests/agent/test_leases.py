@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import leases, ports, unix_sockets, wire
-from pylaunch.agent.layout import NodeRoot, default_root
-from pylaunch.agent.prepare import Holdings
+from pylaunch.agent import wire
+from pylaunch.agent.run.prepare import Holdings
+from pylaunch.agent.shared import leases, ports, unix_sockets
+from pylaunch.agent.shared.layout import NodeRoot, default_root
 from tests.agent.controller import Node, gone, task
 
 NOBODY = 65534

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch import archive
-from pylaunch.launch.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.launch.start import archive
 
 VERSION = archive.build().version
 

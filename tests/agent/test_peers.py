@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent import seal, wire
+from pylaunch.agent import wire
+from pylaunch.agent.peers import seal
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 
 KEY = "5e" * 32

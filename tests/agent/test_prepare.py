@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import ports, spawn, wire
-from pylaunch.agent.layout import NodeRoot
-from pylaunch.agent.prepare import Holdings
+from pylaunch.agent import wire
+from pylaunch.agent.run import spawn
+from pylaunch.agent.run.prepare import Holdings
+from pylaunch.agent.shared import ports
+from pylaunch.agent.shared.layout import NodeRoot
 from tests.agent.controller import Node, gone, task
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.crew import person
+from pylaunch.agent.run.worker_group import person
 from tests.agent.controller import Node, gone, is_alive, task, wait_until
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import trees, wire
-from pylaunch.agent.layout import AgentError
-from pylaunch.launch import ship
-from pylaunch.launch.ship import NotShippedError, Shipped
-from pylaunch.launch.tree import Tree, read_tree
+from pylaunch.agent import wire
+from pylaunch.agent.run import trees
+from pylaunch.agent.shared.layout import AgentError
+from pylaunch.launch.sync import ship
+from pylaunch.launch.sync.ship import NotShippedError, Shipped
+from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.transport.process import spawn
 from tests.agent.controller import Node, task, wait_until
 

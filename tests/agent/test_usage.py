@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
+from pylaunch.agent.telemetry.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
 from tests.agent.controller import DEADLINE_S, Node, task, wait_until
 
 

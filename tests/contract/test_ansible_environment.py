@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import installed
+from pylaunch.agent.shared import installed
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.provision.environment import ARCHIVE, MANIFEST, LockRequest, Manifest, lock

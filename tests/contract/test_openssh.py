@@ -26,7 +26,7 @@ import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
-from pylaunch.launch.link import Agent, Call, LinkError, open_link
+from pylaunch.launch.connect.agent_link import Agent, Call, LinkError, open_link
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.transport import process, ssh

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from pylaunch.agent import wire
-from pylaunch.launch import archive
+from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
 
 SCRIPT = """

@@ -160,5 +160,5 @@ FAULTS: tuple[Case, ...] = (
     Case("NVLink down", _gpus(nvlink=_nvlink(down=True)), "gpu.nvlink", ("n2",)),
     Case("GPU too hot", _gpus(smi=_smi(odd=_HOT)), "gpu.clocks", ("n2",)),
     Case("PCIe link at half its width", _gpus(smi=_smi(odd=[_NARROW])), "gpu.pcie", ("n2",)),
-    Case("ranks that a killed launcher left", _stale_ranks, "ours.stale_ranks", ("n1",)),
+    Case("ranks that a killed launcher left", _stale_ranks, "leftovers.stale_ranks", ("n1",)),
 )

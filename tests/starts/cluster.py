@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pylaunch.agent import processes
-from pylaunch.launch import archive
+from pylaunch.agent.shared import processes
+from pylaunch.launch.start import archive
 
 ENDS_S = 30.0
 """Far less than a probe is waited for (60 s), far more than everything else takes."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.discover import discover
+from pylaunch.launch.existing.discover import discover
 from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, says
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pylaunch.agent import processes
+from pylaunch.agent.shared import processes
 from pylaunch.errors import PylaunchError
 from pylaunch.transport import process
 from tests.starts.cluster import DirectoryCluster, ended

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import processes
+from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone
 
@@ -57,7 +57,7 @@ def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
     words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
     assert "not answering" in cluster.run("ps").stdout
     assert words in cluster.run("status", run).stdout
-    check = cluster.run("check", "-i", str(cluster.inventory), "--only", "ours")
+    check = cluster.run("check", "-i", str(cluster.inventory), "--only", "leftovers")
     assert f"{words}: its ranks may run on" in check.stdout + check.stderr
     clean = cluster.run("clean", "-i", str(cluster.inventory))
     assert (clean.returncode, words in clean.stderr) == (ExitCode.CLUSTER_NOT_READY, True)

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import pytest
 
-from pylaunch.agent import leases
-from pylaunch.agent.layout import default_root
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.layout import default_root
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.launch import archive, standby
-from pylaunch.launch.link import Agent
+from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.start import archive, spares
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event
@@ -95,7 +95,7 @@ def standing_by(cluster: DirectoryCluster, story: Callable[[Told], Coroutine[Non
     plan, told = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Told()
 
     async def play() -> None:
-        async with standby.standing_by(plan, Agent(archive.build().version), told):
+        async with spares.standing_by(plan, Agent(archive.build().version), told):
             await story(told)
 
     asyncio.run(play())
@@ -112,7 +112,7 @@ async def until(condition: Callable[[], T | None]) -> T:
 def test_a_spare_that_is_lost_is_told_and_held_again(
     cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standby, "RETRY_S", 0.1)
+    monkeypatch.setattr(spares, "RETRY_S", 0.1)
     spare = cluster.nodes["n3"]
 
     async def story(told: Told) -> None:
@@ -132,7 +132,7 @@ def test_a_spare_that_is_lost_is_told_and_held_again(
 def test_a_spare_that_somebody_took_first_is_told_with_who_has_it(
     cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(standby, "RETRY_S", 0.1)
+    monkeypatch.setattr(spares, "RETRY_S", 0.1)
     taken = leases.take(lease_of(cluster.nodes["n3"]))
     assert not isinstance(taken, leases.Holder)
 

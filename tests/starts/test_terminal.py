@@ -15,8 +15,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pylaunch.agent import times
-from pylaunch.agent.layout import RunDirectory
+from pylaunch.agent.logs import log_index
+from pylaunch.agent.shared.layout import RunDirectory
 from tests.agent.controller import wait_until
 from tests.starts.cluster import Directory, DirectoryCluster
 
@@ -187,4 +187,4 @@ def test_attach_shows_what_was_written_before_in_the_order_of_writing(
 def is_dated(node: Directory, run: str, stream: str, size: int) -> None:
     """Wait until the agent knows when so many bytes of a log were written."""
     path = RunDirectory(run, str(node.path / "root" / "runs" / run)).times(stream)
-    wait_until(lambda: [there for _, there in times.read(path)][-1:] == [size], "the agent's look")
+    wait_until(lambda: [there for _, there in log_index.read(path)][-1:] == [size], "the agent's look")

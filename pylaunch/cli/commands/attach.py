@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, options
-from pylaunch.cli.finding import find
-from pylaunch.cli.live import show_outcome
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.running import exit_code
-from pylaunch.cli.terminal import watching
-from pylaunch.launch.attach import follow
+from pylaunch.cli.views.live import show_outcome
+from pylaunch.cli.views.terminal import watching
+from pylaunch.launch.existing.attach import follow
 from pylaunch.store import runs
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, hints, looking, options
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document, hints, looking
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.attestation import Attestation

@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, findings, options, sync
-from pylaunch.cli.shipped_code import modules_not_shipped
+from pylaunch.cli import console
+from pylaunch.cli.flags import options, sync
+from pylaunch.cli.flags.shipped_code import modules_not_shipped
+from pylaunch.cli.views import document, findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.tree import Tree
+from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, Framework, JobSpec, RankOrder
@@ -33,7 +35,7 @@ Examples:
   pylaunch check -i cluster.ini
   pylaunch check -i cluster.ini --checkpoint-dir /data/ckpt -- train.py --config base.yaml
   pylaunch check -i cluster.ini --sync . -- train.py
-  pylaunch check -i cluster.ini --only storage,world.libraries --json
+  pylaunch check -i cluster.ini --only storage,python_env.libraries --json
   pylaunch check -i cluster.ini --fix
   pylaunch check --list storage.room
 """
@@ -43,7 +45,9 @@ Examples:
 @options.inventory
 @options.limit
 @click.option("--list", "listing", is_flag=True, help="List all checks, or explain the ones named, and leave.")
-@click.option("--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,world.python.")
+@click.option(
+    "--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,python_env.python."
+)
 @click.option("--skip", metavar="IDS", help="Not these checks or subjects.")
 @click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
 @click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
@@ -191,7 +195,7 @@ def _show(found: Result) -> None:
 
 def _fixed(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...], found: Result, *, sure: bool) -> Result:
     """`found` again after what can be mended was, or as it was when there is nothing to mend or nobody wants it."""
-    from pylaunch.cli import fixing  # noqa: PLC0415 -- it brings all of Ansible, which takes as long as asking three hosts
+    from pylaunch.cli.views import fixing  # noqa: PLC0415 -- it brings all of Ansible, which takes as long as asking three hosts
 
     plan = fixing.repairs(cluster, found.findings)
     if not plan:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, hints, options
-from pylaunch.cli.proving import is_in_doubt, prove_again
-from pylaunch.cli.sweeping import as_data, described
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document, hints
+from pylaunch.cli.views.proving import is_in_doubt, prove_again
+from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch

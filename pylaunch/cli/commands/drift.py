@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, looking, options
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document, looking
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold

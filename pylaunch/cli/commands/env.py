@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options, variables
-from pylaunch.cli.group import Group
-from pylaunch.cli.live_area import working
+from pylaunch.cli import console
+from pylaunch.cli.flags import options, variables
+from pylaunch.cli.flags.group import Group
+from pylaunch.cli.views import document
+from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.variables.lint import Severity

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options
-from pylaunch.cli.sweeping import as_data
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document
+from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import alike, fold

@@ -10,8 +10,10 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, options
-from pylaunch.cli.group import Group
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.group import Group
+from pylaunch.cli.views import document
 from pylaunch.errors import UsageError
 from pylaunch.lab import faults, local, spec, tools
 from pylaunch.lab import lab as labs

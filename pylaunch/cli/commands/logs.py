@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import collecting, options
-from pylaunch.cli.finding import find
-from pylaunch.cli.live import Live
-from pylaunch.cli.selection import Grep, chosen
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find
+from pylaunch.cli.flags.selection import Grep, chosen
+from pylaunch.cli.views import collecting
+from pylaunch.cli.views.live import Live
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.launch.attach import Reading, read_logs
-from pylaunch.launch.watcher import Watcher
+from pylaunch.launch.existing.attach import Reading, read_logs
+from pylaunch.launch.follow.watcher import Watcher
 
 
 @click.command()

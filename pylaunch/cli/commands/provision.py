@@ -11,9 +11,11 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, hints, options, variables
-from pylaunch.cli.listing import duration
-from pylaunch.cli.live_area import working
+from pylaunch.cli import console
+from pylaunch.cli.flags import options, variables
+from pylaunch.cli.views import document, hints
+from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
@@ -24,11 +26,11 @@ from pylaunch.provision.desired import Content
 from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.drift import Change
 from pylaunch.provision.environment import previous_environment, swap_with_previous
+from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.provision.progress import Follower
 from pylaunch.provision.reset import Reset, reset
 from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.provision.variables import lint_variables
-from pylaunch.provision.verdict import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.provision.workflow import Convergence, ProvisionRequest, Survey, converge_in_batches, survey
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options, run_data
-from pylaunch.cli.finding import adopt_all
-from pylaunch.cli.listing import row, standings
-from pylaunch.cli.proving import is_in_doubt
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import adopt_all
+from pylaunch.cli.views import document, run_data
+from pylaunch.cli.views.listing import row, standings
+from pylaunch.cli.views.proving import is_in_doubt
 from pylaunch.errors import ExitCode
 from pylaunch.store import runs
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, environment, options, sync, variables
+from pylaunch.cli import console
 from pylaunch.cli.at_start import at_start_checks
-from pylaunch.cli.finding import find
+from pylaunch.cli.flags import environment, options, sync, variables
+from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.running import Manner, run_with_document
 from pylaunch.errors import UsageError
-from pylaunch.launch.cargo import Cargo
+from pylaunch.launch.start.payload import Cargo
 from pylaunch.model.argv import quoted_with_env
 from pylaunch.model.plan import plan_run
 from pylaunch.render import render

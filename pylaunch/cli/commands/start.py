@@ -10,18 +10,20 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, environment, options, program, sync, variables
+from pylaunch.cli import console
 from pylaunch.cli.at_start import at_start_checks
-from pylaunch.cli.live import counted
+from pylaunch.cli.flags import environment, options, program, sync, variables
+from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.running import Manner, run_with_document
-from pylaunch.cli.shipped_code import modules_not_shipped
-from pylaunch.cli.sweeping import end_stale
+from pylaunch.cli.views import document
+from pylaunch.cli.views.live import counted
+from pylaunch.cli.views.sweeping import end_stale
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.cargo import Cargo
-from pylaunch.launch.queue import Turn
-from pylaunch.launch.session import TakenError
-from pylaunch.launch.tree import Tree
+from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.queue import Turn
+from pylaunch.launch.start.session import TakenError
+from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import quoted, quoted_with_env
 from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan, plan_run

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options, run_data
-from pylaunch.cli.finding import find
-from pylaunch.cli.listing import row, standings
-from pylaunch.cli.live import counted, show_outcome
-from pylaunch.cli.proving import is_in_doubt, prove_again
-from pylaunch.cli.watching import is_settled, watch_attempts
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find
+from pylaunch.cli.views import document, run_data
+from pylaunch.cli.views.listing import row, standings
+from pylaunch.cli.views.live import counted, show_outcome
+from pylaunch.cli.views.proving import is_in_doubt, prove_again
+from pylaunch.cli.views.watching import is_settled, watch_attempts
 from pylaunch.errors import ExitCode
-from pylaunch.launch.attach import Standing
-from pylaunch.launch.slowness import slow_nodes
+from pylaunch.launch.existing.attach import Standing
+from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options, proving, run_data
-from pylaunch.cli.finding import adopt_all, find
-from pylaunch.cli.live import Live, show_proof
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import adopt_all, find
+from pylaunch.cli.views import document, proving, run_data
+from pylaunch.cli.views.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
-from pylaunch.launch.attach import stop
+from pylaunch.launch.existing.attach import stop
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console, document, options
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Connection, Host

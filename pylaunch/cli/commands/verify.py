@@ -12,15 +12,17 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console, document, options, promises
-from pylaunch.cli.listing import duration
-from pylaunch.cli.live_area import working
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.views import document, promises
+from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import Unreachable
+from pylaunch.provision.errors import unreachable_error
 from pylaunch.provision.specifications import SpecificationResult, results
-from pylaunch.provision.verdict import unreachable_error
 from pylaunch.provision.workflow import site_request, survey
 from pylaunch.store import content
 from pylaunch.transport import process

@@ -62,7 +62,7 @@ def _stale(survey: Survey) -> Iterator[Finding]:
                 continue  # What a dead run of ours left has a check of its own, and goes without asking.
             if each.ports or (each.is_rank and not each.devices):
                 yield Finding(
-                    "ours.stale_ranks",
+                    "leftovers.stale_ranks",
                     Severity.FAIL if each.ports else Severity.WARN,
                     (host,),
                     f"{each} is left over: whoever started it is gone; it {each.uses}",
@@ -144,7 +144,7 @@ CHECKS = (
         _occupied,
     ),
     Check(
-        "ours.stale_ranks",
+        "leftovers.stale_ranks",
         "ranks that nobody runs any more",
         "Ranks of a killed launcher keep the port, the memory and the cores that the next run needs.",
         "the family of each process: its launcher is gone",

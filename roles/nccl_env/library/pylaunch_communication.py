@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pylaunch_communication_library import UndecidedError, is_foreign, wanted
+from ansible.module_utils.pylaunch_interfaces_library import UndecidedError, is_foreign, wanted
 
 DOCUMENTATION = r"""
 module: pylaunch_communication

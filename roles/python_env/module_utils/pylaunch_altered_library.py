@@ -1,1 +1,1 @@
-../../../pylaunch/agent/altered.py
+../../../pylaunch/agent/probe/altered.py

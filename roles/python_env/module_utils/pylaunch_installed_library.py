@@ -1,1 +1,1 @@
-../../../pylaunch/agent/installed.py
+../../../pylaunch/agent/shared/installed.py

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import altered
-from pylaunch.agent.altered import altered_files, touched_files
-from pylaunch.agent.installed import MARKER
+from pylaunch.agent.probe import altered
+from pylaunch.agent.probe.altered import altered_files, touched_files
+from pylaunch.agent.shared.installed import MARKER
 
 
 @pytest.fixture

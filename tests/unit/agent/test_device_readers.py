@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.agent.readers import gpu, infiniband
+from pylaunch.agent.probe.readers import gpu, infiniband
 
 CASES = Path(__file__).parents[2] / "cases"
 

@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from pylaunch.agent import prepare, wire
+from pylaunch.agent import wire
+from pylaunch.agent.run import prepare
 
 TOLD = {"GLOO_SOCKET_IFNAME": "eth0"}
 

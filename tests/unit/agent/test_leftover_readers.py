@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent import ports, processes
-from pylaunch.agent.readers import ours
+from pylaunch.agent.probe.readers import leftovers
+from pylaunch.agent.shared import ports, processes
 
 
 @pytest.fixture
@@ -27,16 +27,16 @@ def test_a_file_that_vanishes_while_the_host_is_looked_at_hides_nothing(
     left = tmp_path / "torchelastic_x"
     left.mkdir()
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(ours, "LAUNCHERS", ())
-    monkeypatch.setattr(ours, "SHARED_MEMORY", str(tmp_path))
-    assert [each["path"] for each in ours.launchers(None)] == [str(left)]
-    assert ours.shared_memory(None) == {"files": [], "bytes": 0}
+    monkeypatch.setattr(leftovers, "LAUNCHERS", ())
+    monkeypatch.setattr(leftovers, "SHARED_MEMORY", str(tmp_path))
+    assert [each["path"] for each in leftovers.launchers(None)] == [str(left)]
+    assert leftovers.shared_memory(None) == {"files": [], "bytes": 0}
 
 
 def test_a_file_of_a_run_that_vanishes_is_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").write_bytes(b"x" * 5000)
     monkeypatch.setattr(os, "walk", lambda path: [(path, [], ["gone", "here"])])
-    found = ours.kept(str(tmp_path))
+    found = leftovers.kept(str(tmp_path))
     assert found is not None
     assert found["bytes"] == (tmp_path / "here").stat().st_blocks * 512
 
@@ -44,7 +44,7 @@ def test_a_file_of_a_run_that_vanishes_is_not_counted(tmp_path: Path, monkeypatc
 def test_a_file_stays_in_use_when_its_process_closes_another_one(vanishing: None, tmp_path: Path) -> None:
     held = tmp_path / "psm_1"
     with held.open("w"):
-        assert ours.in_use(f"{tmp_path}/") == {str(held)}
+        assert leftovers.in_use(f"{tmp_path}/") == {str(held)}
 
 
 def test_a_listener_is_told_with_its_descriptor_and_a_port_that_is_only_bound_is_not() -> None:

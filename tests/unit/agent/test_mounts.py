@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.agent.readers import host
+from pylaunch.agent.probe.readers import host
 
 
 def test_a_mount_is_read_with_the_blanks_and_the_letters_of_its_path() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pylaunch.agent import essentials, gpu
+from pylaunch.agent.probe import gpu
+from pylaunch.agent.shared import essentials
 
 CASES = Path(__file__).parents[2] / "cases"
 VERSIONS = sorted((CASES / "nvidia_versions").glob("*.yaml"))

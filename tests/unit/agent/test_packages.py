@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pylaunch.agent import facts
+from pylaunch.agent.probe import facts
 from pylaunch.provision.facts import Distribution
 
 CASES = Path(__file__).parents[2] / "cases"

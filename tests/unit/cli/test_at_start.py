@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.cli.at_start import at_start_checks, with_reports
-from pylaunch.launch.session import PreparedNodes
+from pylaunch.launch.start.session import PreparedNodes
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Agreement, Cluster, Host
 from pylaunch.model.finding import Finding, Severity
@@ -41,14 +41,14 @@ def test_nodes_that_agree_and_reach_each_other_are_no_matter_for_words() -> None
 def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() -> None:
     libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4", "torch": "2.8.0"}}
     (finding,) = found(replace(PREPARED, libraries=libraries))
-    assert (finding.check, finding.severity, finding.hosts) == ("world.libraries", Severity.FAIL, ("n2",))
+    assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.FAIL, ("n2",))
     assert finding.text == "numpy: 1.26.4, expected 2.1.0 as on n[1,3]"
 
 
 def test_a_host_with_nothing_installed_lacks_what_the_others_share_and_hosts_that_all_have_nothing_agree() -> None:
     essentials = {**PREPARED.essentials, "n2": {"environment digest": "", "python": "3.11.7"}}
     told = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
-    assert {(finding.check, finding.hosts) for finding in told} == {("world.libraries", ("n2",))}
+    assert {(finding.check, finding.hosts) for finding in told} == {("python_env.libraries", ("n2",))}
     bare = {key: {"environment digest": "", "python": "3.11"} for key in NAMES}
     assert found(replace(PREPARED, essentials=bare, libraries={key: {} for key in NAMES})) == []
 
@@ -62,7 +62,7 @@ def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() ->
 def test_another_interpreter_fails_and_one_that_does_not_say_its_version_is_not_accused() -> None:
     essentials = {**PREPARED.essentials, "n3": {"environment digest": "a" * 64, "python": "3.12.1"}}
     (finding,) = found(replace(PREPARED, essentials=essentials))
-    assert (finding.check, finding.hosts) == ("world.python", ("n3",))
+    assert (finding.check, finding.hosts) == ("python_env.python", ("n3",))
     essentials["n3"] = {"environment digest": "a" * 64, "python": ""}
     assert found(replace(PREPARED, essentials=essentials)) == []
 
@@ -90,4 +90,4 @@ def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> 
     assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.UNKNOWN, ("n3",))
     unreadable = {**PREPARED.essentials, "n1": {"environment digest": "unreadable: Input/output error"}}
     (finding,) = found(replace(PREPARED, essentials=unreadable))
-    assert (finding.check, finding.severity, finding.hosts) == ("world.libraries", Severity.UNKNOWN, ("n1",))
+    assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.UNKNOWN, ("n1",))

@@ -16,8 +16,8 @@ import pytest
 
 import pylaunch
 from pylaunch.cli import console
-from pylaunch.cli.columns import aligned
-from pylaunch.cli.live_area import LiveArea
+from pylaunch.cli.views.columns import aligned
+from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.errors import PylaunchError
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"

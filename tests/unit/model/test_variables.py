@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.cli.variables import lint_text
+from pylaunch.cli.flags.variables import lint_text
 from pylaunch.model.variables import frameworks, nccl, registry
 from pylaunch.model.variables.files import read_environment_file, settings_of
 from pylaunch.model.variables.lint import Circumstances, Finding, Place, Setting, Severity, lint

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.readers import code as readers
+from pylaunch.agent.probe.readers import code as readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Severity
 from pylaunch.preflight.checks import code

@@ -191,7 +191,7 @@ def test_a_desktop_and_devices_that_the_run_does_not_use_may_be_busy() -> None:
 def test_a_rank_that_nobody_runs_and_that_keeps_the_port_is_a_failure() -> None:
     ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "ports": [29500]}]}
     finding = only(survey(n3={"occupants.processes": ours}))
-    assert (finding.check, finding.severity, finding.hosts) == ("ours.stale_ranks", FAIL, ("n3",))
+    assert (finding.check, finding.severity, finding.hosts) == ("leftovers.stale_ranks", FAIL, ("n3",))
     assert finding.fix == "pylaunch clean --stale kill --limit n3"
 
 

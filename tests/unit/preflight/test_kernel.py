@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.readers import kernel as readers
+from pylaunch.agent.probe.readers import kernel as readers
 from pylaunch.model.finding import Severity
 from pylaunch.preflight.checks import kernel
 from tests.unit.preflight.surveys import alike, findings

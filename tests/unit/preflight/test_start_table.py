@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +14,7 @@ from pylaunch.preflight.start_table import REFUSALS, START_TABLE, AtStart, at_st
 from pylaunch.preflight.survey import Wanted
 from tests.unit.preflight.test_suite import ALL, CLUSTER
 
+AGENT = Path(__file__).parents[3] / "pylaunch/agent"
 IDS = {check.id for check in suite.CHECKS}
 
 
@@ -43,8 +44,7 @@ def test_what_is_reported_needs_no_question_to_the_probe_and_no_conversation_of_
 def test_every_reason_for_which_an_agent_refuses_has_the_check_that_finds_it_before() -> None:
     codes = {
         code
-        for source in resources.files("pylaunch.agent").iterdir()
-        if source.name.endswith(".py")
+        for source in AGENT.rglob("*.py")
         for found in re.findall(
             r'Reason\(\s*"([a-z-]+)"|^ +code = "([a-z-]+)" if .* else "([a-z-]+)"$', source.read_text(), re.M
         )

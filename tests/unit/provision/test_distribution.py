@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import ProvisionError
+from pylaunch.provision.errors import refuse_unknown
 from pylaunch.provision.facts import Distribution
 from pylaunch.provision.state import RoleState
-from pylaunch.provision.verdict import refuse_unknown
 
 LEAP = Distribution("openSUSE Leap 15.6", ["opensuse-leap", "suse"])
 DEBIAN = Distribution("Debian GNU/Linux 12 (bookworm)", ["debian"])

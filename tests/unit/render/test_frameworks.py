@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.task import node_task
+from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, RunPlan, plan_run

@@ -1,6 +1,6 @@
-from pylaunch.agent import spawn
-from pylaunch.agent.wire import LAUNCHER_FILES, RANK_ENTRY
-from pylaunch.launch.task import node_task
+from pylaunch.agent.run import spawn
+from pylaunch.agent.wire.messages import LAUNCHER_FILES, RANK_ENTRY
+from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run

@@ -1,0 +1,141 @@
+"""How long it takes to find that nothing has to change.
+
+    python benchmarks/provision_noop.py -i cluster.ini [--limit n1,n2] [--runs 7] [--ansible-runs 3] [--pyinfra PROGRAM]
+
+Measured in turn on the same hosts, which must be provisioned already:
+`pylaunch provision`; a Python one-liner piped to every host at once over the same SSH connections, which no asking can
+beat; the same playbook by ansible-playbook; the same state by pyinfra, if it is given (from an environment of its own).
+Prints one JSON object: wall times, and the processor time that the controller itself took, which is what grows with the
+number of hosts where each brings processors of its own (lab nodes share the controller's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.provision.desired import Content, render
+from pylaunch.store import content
+from pylaunch.store.paths import project_directory
+from pylaunch.transport import process, ssh
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+
+
+def command(argv: list[str], env: dict[str, str]) -> Callable[[], None]:
+    """A command that must succeed."""
+
+    def run() -> None:
+        subprocess.run(
+            argv, env={**os.environ, **env}, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    return run
+
+
+def one_liner(cluster: Cluster) -> Callable[[], None]:
+    """`print(1)` by the Python of every host, all at once."""
+
+    def run() -> None:
+        with ThreadPoolExecutor(max_workers=len(cluster.hosts)) as pool:
+            argvs = [ssh.command(host, cluster.known_hosts, (host.agent_python, "-I", "-")) for host in cluster.hosts]
+            for ended in pool.map(lambda argv: process.run(argv, stdin=b"print(1)\n"), argvs):
+                ended.checked()
+
+    return run
+
+
+def pyinfra(program: Path, cluster: Cluster, directory: Path) -> Callable[[], None]:
+    """The same state by pyinfra."""
+    desired = render(
+        Content(content.playbook("site"), content.roles_directory()),
+        cluster,
+        extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0])))},
+    )
+    state = directory / "state.json"
+    state.write_text(json.dumps({host: [asdict(each) for each in states] for host, states in desired.hosts.items()}))
+    inventory = directory / "inventory.py"
+    hosts = [
+        (host.name, {"ssh_hostname": host.address, "ssh_user": host.ssh.user, "ssh_key": host.ssh.private_key})
+        for host in cluster.hosts
+    ]
+    known = {"ssh_known_hosts_file": cluster.known_hosts, "ssh_strict_host_key_checking": "yes"}
+    inventory.write_text(f"cluster = ({hosts!r}, {known!r})\n")
+    argv = [str(program), "--yes", str(inventory), str(ROOT / "benchmarks" / "pyinfra_same_state.py")]
+    return command(argv, {"PYLAUNCH_BENCH_STATE": str(state)})
+
+
+def measured(run: Callable[[], None], times: int) -> dict[str, object]:
+    """Wall times and the controller's processor times, after one run that is not counted."""
+    run()
+    taken, worked = [], []
+    for _ in range(times):
+        started, before = time.monotonic(), controller_s()
+        run()
+        taken.append(time.monotonic() - started)
+        worked.append(controller_s() - before)
+    return {
+        "median_s": round(statistics.median(taken), 2),
+        "runs_s": [round(each, 2) for each in sorted(taken)],
+        "controller_cpu_s": round(statistics.median(worked), 2),
+    }
+
+
+def controller_s() -> float:
+    """Processor seconds of this process and of those that it started and saw end; what runs on nodes is not in it."""
+    of = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in of)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-i", "--inventory", type=Path, required=True)
+    parser.add_argument("--limit", help="only these hosts, to see how the time grows with their number")
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--ansible-runs", type=int, default=3, help="0 leaves it out: it takes minutes on many hosts")
+    parser.add_argument("--pyinfra", type=Path, help="a pyinfra program to compare with")
+    options = parser.parse_args()
+    inventory = options.inventory.resolve()
+    cluster = load_cluster(inventory, limit=options.limit)
+    limit = ["--limit", options.limit] if options.limit else []
+    ansible_environment = {
+        "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
+        "ANSIBLE_PIPELINING": "True",
+        "ANSIBLE_FORKS": str(len(cluster.hosts)),
+        "ANSIBLE_SSH_COMMON_ARGS": f"-o UserKnownHostsFile={cluster.known_hosts}",
+    }
+    ours = command([str(BIN / "pylaunch"), "provision", "-i", str(inventory), *limit], {})
+    playbook = str(ROOT / "playbooks" / "site.yml")
+    names = ",".join(cluster.names)
+    ansible = command([str(BIN / "ansible-playbook"), "-i", str(inventory), "-l", names, playbook], ansible_environment)
+    report: dict[str, object] = {
+        "hosts": len(cluster.hosts),
+        "pylaunch_provision": measured(ours, options.runs),
+        "piped_one_liner": measured(one_liner(cluster), options.runs),
+    }
+    if options.ansible_runs:
+        report["ansible_playbook"] = measured(ansible, options.ansible_runs)
+    if options.pyinfra is not None:
+        with tempfile.TemporaryDirectory() as directory:
+            report["pyinfra"] = measured(pyinfra(options.pyinfra, cluster, Path(directory)), options.runs)
+    report |= {"load_1min": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
+    print(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()

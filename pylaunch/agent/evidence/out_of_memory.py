@@ -1,0 +1,109 @@
+"""Whether the kernel ended a rank for lack of memory, and at which limit.
+
+The kernel counts such ends: for the whole host (/proc/vmstat), and for a cgroup (memory.events; memory.oom_control in
+version 1). The counts are looked at once a second, so that a rise belongs to the last moments before a rank's end.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import List, Optional, Tuple
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.telemetry import usage
+
+LOOK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Ends for lack of memory so far; None where the kernel does not say."""
+
+    of_host: Optional[int]
+    of_cgroup: Optional[int]
+
+
+class Memory:
+    """Watches the counts of this host and of the cgroup that the agent and its ranks are in."""
+
+    def __init__(self, membership: Optional[str] = None, root: str = cgroups.CGROUPS) -> None:
+        self._cgroups = memory_cgroups(text_of("/proc/self/cgroup") if membership is None else membership, root)
+        self._earlier = self._latest = self._counts()
+        self._next = 0.0
+
+    def look(self, now: float) -> None:
+        """To be called at least every second; `now` is monotonic."""
+        if now >= self._next:
+            self._next = now + LOOK_S
+            self._earlier, self._latest = self._latest, self._counts()
+
+    def killer(self, *, by_sigkill: bool) -> Optional[wire.OutOfMemory]:
+        """What is known about the rank that has just ended badly; None where nothing points to a lack of memory.
+
+        Certain only for a rank that SIGKILL ended when the count of a cgroup rose that not the whole host is in.
+        """
+        rise_of_host, rise_of_cgroup = self._rises()
+        if rise_of_cgroup:
+            limit, of = self._limit()
+            return wire.OutOfMemory(by_sigkill and len(self._cgroups) > 1, limit, of)
+        if rise_of_cgroup is None and rise_of_host and by_sigkill:
+            return wire.OutOfMemory(False, *_of_host())
+        return None
+
+    def _rises(self) -> Tuple[Optional[int], Optional[int]]:
+        before, now = self._earlier, self._counts()
+        return _rise(before.of_host, now.of_host), _rise(before.of_cgroup, now.of_cgroup)
+
+    def _counts(self) -> Counts:
+        try:
+            of_host = cgroups.oom_kills()
+        except (OSError, ValueError):
+            of_host = None
+        return Counts(of_host, kills_in(self._cgroups[0]) if self._cgroups else None)
+
+    def _limit(self) -> Tuple[int, str]:
+        """The tightest limit of the cgroup and those above it, else the memory of the host."""
+        found = [(limit, directory) for directory in self._cgroups if (limit := limit_of(directory)) is not None]
+        return (min(found)[0], "cgroup") if found else _of_host()
+
+
+def memory_cgroups(membership: str, root: str) -> List[str]:
+    """The directories of the cgroup that accounts for our memory, and of those above it."""
+    lines = [line.split(":", 2) for line in membership.splitlines() if line.count(":") >= 2]
+    first = [line for line in lines if "memory" in line[1].split(",")]
+    for _, controllers, path in first or [line for line in lines if not line[1]]:
+        names = cgroups.mounts(root, "memory" if controllers else "", controllers)
+        mounted = next((at for at in names if os.path.isdir(at)), None)
+        if mounted is not None:
+            return [directory for directory in cgroups.chain(mounted, path) if os.path.isdir(directory)]
+    return []
+
+
+def kills_in(directory: str) -> Optional[int]:
+    """Processes of a cgroup that the kernel ended for lack of memory; None where it does not count them."""
+    for name in ("memory.events", "memory.oom_control"):
+        for line in cgroups.text(directory, name).splitlines():
+            word, _, number = line.partition(" ")
+            if word == "oom_kill" and number.isdigit():
+                return int(number)
+    return None
+
+
+def limit_of(directory: str) -> Optional[int]:
+    """Bytes that a cgroup may take; None for no limit."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        limit = cgroups.number(directory, name)
+        if limit is not None and limit < cgroups.UNLIMITED_V1:
+            return limit
+    return None
+
+
+def _of_host() -> Tuple[int, str]:
+    return usage.memory(text_of("/proc/meminfo"))[1], "host"
+
+
+def _rise(before: Optional[int], now: Optional[int]) -> Optional[int]:
+    return None if before is None or now is None else max(0, now - before)

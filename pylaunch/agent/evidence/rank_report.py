@@ -1,0 +1,86 @@
+"""What a rank leaves behind about itself: the exception that ended it, and how far it had come.
+
+The file of the exception is torch's contract: TORCHELASTIC_ERROR_FILE names it, `record` of torch.distributed.elastic
+writes it as {"message": {"message": "RuntimeError: …", "extraInfo": {"py_callstack": "Traceback …"}}}.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Dict, Iterable, List, Optional
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import rank_files, untrusted_json
+from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.runtime import progress
+
+ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+MAX_BYTES = 1 << 20
+MAX_TEXT = 500
+MAX_DIGITS = 9
+_FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
+_FOREIGN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<")
+
+
+def environment(directory: RunDirectory, rank: int) -> Dict[str, str]:
+    """Where `rank` may leave word."""
+    return {ERROR_FILE: directory.of_rank(rank, "error.json"), progress.VARIABLE: directory.of_rank(rank, "step")}
+
+
+def make_room(directory: RunDirectory) -> None:
+    """The directory that ranks write to, with nothing in it that earlier processes left."""
+    room = os.path.dirname(directory.of_rank(0, ""))
+    os.makedirs(room, mode=0o700, exist_ok=True)
+    for name in os.listdir(room):
+        rank_files.remove(os.path.join(room, name))
+
+
+def error(directory: RunDirectory, rank: int) -> str:
+    """The exception that `rank` left behind, with the place where it was raised; "" when it left none."""
+    try:
+        content = rank_files.read(directory.of_rank(rank, "error.json"), MAX_BYTES).decode("utf-8", "replace")
+        return described(untrusted_json.parse(content, MAX_BYTES))
+    except (OSError, ValueError):
+        return ""
+
+
+def described(body: Any) -> str:
+    """An error file in a line: "RuntimeError: loss is NaN (train.py:12)". "" for what is none.
+
+    The place is the innermost frame of the user's own code, else the innermost of all.
+    """
+    message = body.get("message") if isinstance(body, dict) else None
+    stack = ""
+    if isinstance(message, dict):
+        extra = message.get("extraInfo")
+        stack = str(extra.get("py_callstack", "")) if isinstance(extra, dict) else ""
+        message = message.get("message")
+    if not isinstance(message, str) or not message.strip():
+        return ""
+    told = message.strip().splitlines()[0][:MAX_TEXT]
+    frames = _FRAME.findall(stack)
+    own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
+    if not frames:
+        return told
+    path, line = (own or frames)[-1]
+    return "%s (%s:%s)" % (told, path[-MAX_TEXT:], line[:MAX_DIGITS])
+
+
+def last_step(directory: RunDirectory, rank: int) -> Optional[int]:
+    """The last step that `rank` has marked."""
+    mark = _mark(directory, rank)
+    return None if mark is None else mark.step
+
+
+def steps(directory: RunDirectory, ranks: Iterable[int]) -> List[wire.StepMark]:
+    """The last step that each of `ranks` has marked."""
+    marks = ((rank, _mark(directory, rank)) for rank in ranks)
+    return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
+
+
+def _mark(directory: RunDirectory, rank: int) -> Optional[progress.Mark]:
+    try:
+        return progress.decoded(rank_files.read(directory.of_rank(rank, "step"), progress.SIZE))
+    except OSError:
+        return None

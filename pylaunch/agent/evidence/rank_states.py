@@ -1,0 +1,72 @@
+"""How ranks that have not ended are: the state of their processes, their last output, their last step."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, Iterator, List, Mapping, Optional
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.agent.shared.text import text_of
+
+STOPPED = "Tt"
+"""States of a process that a signal or a debugger has stopped."""
+
+MOST = 200
+"""Processes of one rank that are looked at."""
+
+
+def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> List[wire.RankState]:
+    """Of each rank in `pids` (rank → process id); `streams` are the log files by stream name."""
+    now = time.time()
+    return [
+        wire.RankState(rank, state(pid), _silent_s(rank, streams, now), rank_report.last_step(directory, rank))
+        for rank, pid in sorted(pids.items())
+    ]
+
+
+def state(pid: int) -> str:
+    """The letter of `pid`, or of the first of its descendants that is stopped; "" when it is gone."""
+    found = ""
+    for number, each in enumerate(_family(pid)):
+        letter = _letter(each)
+        if number == 0:
+            found = letter
+        if letter and letter in STOPPED:
+            return letter
+    return found
+
+
+def _letter(pid: int) -> str:
+    try:
+        return text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def _family(pid: int) -> Iterator[int]:
+    waiting, seen = [pid], 0
+    while waiting and seen < MOST:
+        each = waiting.pop()
+        seen += 1
+        yield each
+        try:
+            threads = os.listdir("/proc/%d/task" % each)
+            for thread in threads[:MOST]:
+                waiting += map(int, text_of("/proc/%d/task/%s/children" % (each, thread)).split())
+        except OSError:
+            continue
+
+
+def _silent_s(rank: int, streams: Mapping[str, str], now: float) -> Optional[float]:
+    written: Dict[str, float] = {}
+    for end in ("out", "err"):
+        try:
+            status = os.lstat(streams["%d.%s" % (rank, end)])
+        except OSError:
+            continue
+        if status.st_size:
+            written[end] = status.st_mtime
+    return max(0.0, now - max(written.values())) if written else None

@@ -1,0 +1,1 @@
+"""Log files of ranks: follow, bound, date and mask them."""

@@ -1,0 +1,79 @@
+"""Log files that stay within a bound while ranks write to them: the beginning and the newest stay, the middle goes.
+
+The rank writes to its file directly, so nothing is lost when the agent dies, and it notices nothing: the file is not
+renamed or cut, a hole is punched into it (fallocate(2), FALLOC_FL_PUNCH_HOLE). Its size goes on growing and every
+offset keeps its meaning; only the blocks on the disk are given back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Iterable
+
+from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.record import note
+
+PERIOD_S = 1.0
+"""How often files are looked at; what a rank writes meanwhile comes on top of the bound."""
+
+HEAD = 1 << 20
+"""Bytes of the beginning that stay."""
+
+_BLOCK = 4096
+_KEEP_SIZE = 1
+_PUNCH_HOLE = 2
+
+
+def middle(size: int, limit: int) -> tuple[int, int]:
+    """From where to where a file of `size` bytes loses its content to be within `limit`, with room to grow."""
+    first = -(-min(HEAD, limit // 4) // _BLOCK) * _BLOCK
+    last = (size - limit // 2) // _BLOCK * _BLOCK
+    return first, max(first, last)
+
+
+class LogLimit:
+    """Keeps files, each for itself, within `limit` bytes on the disk; 0 is no limit."""
+
+    def __init__(self, paths: Iterable[str], limit: int) -> None:
+        self._paths = list(paths) if limit else []
+        self._limit = limit
+        self._next = 0.0
+
+    def next_look(self) -> float | None:
+        """When `keep` must be called again, on the monotonic clock; None for never."""
+        return self._next if self._paths else None
+
+    def keep(self, now: float) -> None:
+        """Give back what is too much, if it is time to look."""
+        if now < self._next:
+            return
+        self._next = now + PERIOD_S
+        for path in list(self._paths):
+            try:
+                self._keep(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._paths.remove(path)
+                note(f"{path} cannot be kept within {self._limit} bytes: {error.strerror}")
+
+    def _keep(self, path: str) -> None:
+        status = os.lstat(path)
+        if status.st_blocks * 512 <= self._limit:
+            return
+        first, last = middle(status.st_size, self._limit)
+        if last > first:
+            _punch(path, first, last - first)
+
+
+def _punch(path: str, start: int, length: int) -> None:
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    file = rank_files.open_regular(path, os.O_WRONLY)
+    try:
+        if fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, start, length) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(file)

@@ -1,0 +1,197 @@
+"""Follow the log files of a run: whole lines, from any offset, only as fast as the reader takes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Callable, Mapping, Optional, Tuple
+
+from pylaunch.agent import wire
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.record import note
+from pylaunch.agent.shared.text import next_data
+
+CHUNK = 64 * 1024
+"""Longest text in one Output, and the longest line that is sent whole."""
+
+PATIENCE_S = 0.3
+"""How long an unfinished line waits for its end."""
+
+NOTHING_SECRET = Mask(())
+NO_TIME: Mapping[str, int] = {}
+
+Dates = Callable[[str, int], Optional[Tuple[float, int]]]
+"""Stream name and offset → when what begins there was written, and up to which offset; None where that is not known."""
+
+NEWEST = 256 * 1024
+"""Bytes of a log that a reader who fell behind goes on with."""
+
+LAST_LINES = 20
+LONGEST_LAST_LINE = 2000
+
+
+def cut(chunk: bytes, flush: bool) -> int:
+    """How many bytes of `chunk` to send now: up to its last newline, all of it when flushing or when it is full.
+
+    A character is never cut in two, unless it is broken or the file ends in it.
+    """
+    whole = chunk.rfind(b"\n") + 1
+    if whole or not (flush or len(chunk) >= CHUNK):
+        return whole
+    return len(chunk) - _unfinished(chunk) or len(chunk)
+
+
+def _unfinished(chunk: bytes) -> int:
+    """Bytes at the end that begin a UTF-8 character and do not finish it."""
+    for back in range(1, min(4, len(chunk)) + 1):
+        byte = chunk[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if back < length else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _undated(name: str, offset: int) -> None:
+    """Nothing is known of when logs were written."""
+
+
+def _up_to(text: bytes, length: int) -> bytes:
+    """The whole lines in the first `length` bytes of `text`; the first line where that is longer."""
+    whole = text.rfind(b"\n", 0, length) + 1 or text.find(b"\n") + 1
+    return text if length >= len(text) else text[: whole or len(text)]
+
+
+@dataclass
+class _Stream:
+    name: str
+    path: str
+    offset: int
+    partial_since: float | None = None
+
+
+class Follower:
+    """One reader's place in the log files it follows: stream name → path in `paths`.
+
+    `since` is where it begins in streams of which earlier bytes are not wanted.
+    """
+
+    def __init__(
+        self,
+        paths: dict[str, str],
+        follow: wire.Follow,
+        clock: Callable[[], float] = time.time,
+        mask: Mask = NOTHING_SECRET,
+        since: Mapping[str, int] = NO_TIME,
+    ) -> None:
+        names = paths if follow.streams is None else [name for name in paths if name in follow.streams]
+        begin = {name: 0 if follow.tail is None else first_of_last(paths[name], follow.tail) for name in names}
+        begin = {name: max(0, first, since.get(name, 0)) for name, first in begin.items()}
+        begin.update((name, max(0, offset)) for name, offset in follow.offsets.items())
+        self._streams = [_Stream(name, paths[name], begin[name]) for name in names]
+        self._past = {stream.name: rank_files.size(stream.path) for stream in self._streams}
+        self._clock = clock
+        self._mask = mask
+        self.dates: Dates = _undated
+        """When what was there already was written; without it, it is dated when it is read."""
+
+        self._lag = follow.lag
+
+    @property
+    def has_caught_up(self) -> bool:
+        """All that was there when following began has been handed out."""
+        return all(stream.offset >= self._past[stream.name] for stream in self._streams)
+
+    def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:
+        """Some text that nobody has had yet; None when there is none now. `ended`: no file will grow any more."""
+        for _ in range(len(self._streams)):
+            stream = self._streams.pop(0)
+            self._streams.append(stream)
+            start = stream.offset
+            try:
+                text = self._read(stream, ended)
+            except OSError as error:
+                note(f"{stream.path} cannot be followed any more: {error.strerror}")
+                self._streams.remove(stream)
+                continue
+            if not text and stream.offset > start:
+                return wire.Skipped(stream.name, start, stream.offset, stream.path)
+            if text:
+                dated = self.dates(stream.name, start) if start < self._past[stream.name] else None
+                if dated is not None:
+                    text = _up_to(text, dated[1] - start)
+                    stream.offset = start + len(text)
+                moment = self._clock() if dated is None else dated[0]
+                text = self._mask.hide(text)
+                return wire.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
+        return None
+
+    def _read(self, stream: _Stream, ended: bool) -> bytes:
+        """What comes next. Nothing but a larger offset where there is a hole, or where the reader is too far behind."""
+        size = rank_files.size(stream.path)
+        if size <= stream.offset:
+            return b""
+        with open(rank_files.open_regular(stream.path), "rb", buffering=0) as source:
+            target = self._skip_to(source.fileno(), stream.offset, size)
+            if target > stream.offset:
+                stream.offset, stream.partial_since = target, None
+                return b""
+            hole = os.lseek(source.fileno(), stream.offset, os.SEEK_HOLE)
+            chunk = os.pread(source.fileno(), min(CHUNK, hole - stream.offset), stream.offset)
+        waited = stream.partial_since is not None and self._clock() - stream.partial_since >= PATIENCE_S
+        text = chunk[: cut(chunk, ended or waited or hole < size)]
+        if text:
+            stream.offset += len(text)
+            stream.partial_since = None
+        elif stream.partial_since is None:
+            stream.partial_since = self._clock()
+        return text
+
+    def _skip_to(self, source: int, offset: int, size: int) -> int:
+        """Where to go on: the beginning of a line, or `offset` itself where nothing is to be skipped."""
+        start = offset
+        if self._lag is not None and size - offset > self._lag:
+            start = size - min(NEWEST, self._lag)
+        data = next_data(source, start, size)
+        if data == offset:
+            return offset
+        return data + os.pread(source, CHUNK, data).find(b"\n") + 1
+
+
+def first_of_last(path: str, lines: int) -> int:
+    """Where the last `lines` lines of the file begin; after a hole, at its end. Raises OSError."""
+    size = at = rank_files.size(path)
+    if lines <= 0 or not size:
+        return size
+    with open(rank_files.open_regular(path), "rb", buffering=0) as source:
+        left = lines + (os.pread(source.fileno(), 1, size - 1) == b"\n")
+        while at:
+            start = max(0, at - CHUNK)
+            data = next_data(source.fileno(), start, at)
+            block = os.pread(source.fileno(), at - data, data)
+            while left and (at := data + block.rfind(b"\n", 0, at - data)) >= data:
+                left -= 1
+            if not left:
+                return at + 1
+            if data > start:
+                return data + block.find(b"\n") + 1
+            at = start
+    return 0
+
+
+def last_lines(*paths: str, count: int = LAST_LINES) -> list[str]:
+    """The last `count` lines of the first of these files that has any."""
+    for path in paths:
+        try:
+            with open(rank_files.open_regular(path), "rb") as source:
+                source.seek(max(0, os.fstat(source.fileno()).st_size - CHUNK))
+                lines = source.read(CHUNK).decode("utf-8", "replace").splitlines()
+        except OSError:
+            continue
+        lines = [line.rstrip() for line in lines if line.strip()]
+        if lines:
+            return [line[:LONGEST_LAST_LINE] for line in lines[-count:]]
+    return []

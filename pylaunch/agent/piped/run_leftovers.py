@@ -1,0 +1,70 @@
+"""Prove, on the node itself, that nothing of one run is left there; where that is wanted, end what is.
+
+For runs that no agent of theirs can prove to be over: it was killed or stopped, its archive is gone, or the node was
+restarted. This is sent to the node, so that neither an agent nor files of the run are needed there.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import Any, Dict, List
+
+from pylaunch.agent.shared import processes, rank_files, run_processes
+from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
+
+AGENT_ENDS_S = 5.0
+"""What an agent may take beyond the grace of its ranks."""
+
+POLL_S = 0.05
+MOST_TOLD = 20
+
+
+def was_restarted(directory: RunDirectory) -> bool:
+    """This node was started again after the run had begun."""
+    try:
+        began = rank_files.read(directory.file("boot"), 100).decode("ascii", "replace").strip()
+    except OSError:
+        return False
+    return bool(began) and began != processes.boot_id()
+
+
+def end(root: NodeRoot, directory: RunDirectory, grace_s: float) -> List[str]:
+    """End all of the run, and what could not be ended.
+
+    An agent that is there is continued and told to end the run, which it does as for anybody: SIGTERM to the ranks,
+    SIGKILL after the grace. What it leaves, and what has no agent, is ended by identity.
+    """
+    told = run_processes.agents(directory)
+    for agent in told:
+        processes.send(agent, signal.SIGTERM)
+        processes.send(agent, signal.SIGCONT)
+    until = time.monotonic() + grace_s + AGENT_ENDS_S
+    while told and time.monotonic() < until and run_processes.agents(directory):
+        time.sleep(POLL_S)
+    left = processes.end_all(lambda: run_processes.of_run(root, directory), 0.0 if told else grace_s)
+    return [str(process) for process in left]
+
+
+def main(order: str) -> None:
+    """Obey `order` (JSON: root, run, end, grace_s) and print what was found, ended and left, a phrase each."""
+    asked = json.loads(order)
+    print(json.dumps(_obey(asked)))
+
+
+def _obey(asked: Dict[str, Any]) -> Dict[str, Any]:
+    try:
+        root = open_root(asked["root"], make=False)
+        directory = root.run(asked["run"])
+    except AgentError as error:
+        return {"error": str(error)}
+    found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
+    left = end(root, directory, asked["grace_s"]) if asked["end"] and found else list(found)
+    return {"restarted": was_restarted(directory), "found": found[:MOST_TOLD], "left": left[:MOST_TOLD]}
+
+
+def _described(process: processes.Process, directory: RunDirectory) -> str:
+    if process in run_processes.agents(directory):
+        return run_processes.stopped_agent(directory) or "the agent of run %s (pid %d)" % (directory.run, process.pid)
+    return str(process)

@@ -1,0 +1,57 @@
+"""End what is left over and look again, in one go: that nothing is left is then told by the host itself."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from pylaunch.agent.shared import clean, processes
+from pylaunch.agent.shared.layout import AgentError, open_root
+
+GRACE_S = 5.0
+"""Between TERM and KILL for processes whose run is gone anyway: time to flush files, not to finish a checkpoint."""
+
+Identity = Tuple[int, int]
+"""Process id and start time in clock ticks since boot: together they name a process for ever."""
+
+
+def end(targets: Sequence[Identity]) -> Tuple[List[str], List[str]]:
+    """End exactly the processes `targets`, and all that descend from them; what ended and what stays, a phrase each.
+
+    A process id that somebody else has by now is not touched, nor is an ancestor of another user's process.
+    """
+    family: Dict[Identity, processes.Process] = {}
+
+    def find() -> List[processes.Process]:
+        alive = [process for process in processes.mine() if process.state != "Z"]
+        wanted = {tuple(target) for target in targets} | set(family)
+        found = {process.pid: process for process in alive if (process.pid, process.started) in wanted}
+        growing = True
+        while growing:
+            born = [each for each in alive if each.parent in found and each.pid not in found]
+            found.update({process.pid: process for process in born})
+            growing = bool(born)
+        for pid in processes.ancestors_of_others():
+            found.pop(pid, None)
+        family.update({(process.pid, process.started): process for process in found.values()})
+        return list(found.values())
+
+    find()
+    left = processes.end_all(find, GRACE_S)
+    ended = [str(process) for process in family.values() if process not in left]
+    return ended, [str(process) for process in left]
+
+
+def main(order: str, look: Callable[[], Mapping[str, Any]]) -> None:
+    """Obey `order` (JSON: root, dry_run, targets) and print what was done with what `look` finds then."""
+    asked = json.loads(order)
+    cleaned = clean.Cleaned()
+    try:
+        cleaned = clean.clean(open_root(asked["root"], make=False), dry_run=asked["dry_run"])
+    except AgentError as error:
+        cleaned.left.append(str(error))
+    ended, stays = end(asked["targets"]) if asked["targets"] else ([], [])
+    told = {"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}
+    json.dump({**told, "ended": ended, "stays": stays, "readings": look()}, sys.stdout)
+    print()

@@ -1,0 +1,110 @@
+"""NVIDIA's devices and what must agree around them, read from the kernel first and from NVIDIA's tools where they are.
+
+Nothing here changes a setting. A reader of foreign output takes text and is tried on published output.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+from typing import Any, Dict, List, Optional
+
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
+from pylaunch.agent.shared.text import text_of
+
+NVIDIA = "0x10de"
+DISPLAY = ("0x0300", "0x0302")
+BRIDGE = "0x0680"
+"""PCI class (its first four digits) of an NVSwitch."""
+
+SMI_DEADLINE_S = 15.0
+"""Without persistence mode every call initializes every device, which takes seconds."""
+
+SMI_QUERY = "persistence_mode,driver_version"
+
+
+def gpu_fact(_question: str) -> Optional[Dict[str, Any]]:
+    """What there is of NVIDIA's on this host; None where there is no such device."""
+    devices = pci_devices("/sys/bus/pci/devices")
+    if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):
+        return None
+    version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
+    cards = [card_information(text_of(path)) for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information"))]
+    smi = management(["nvidia-smi", "--query-gpu=" + SMI_QUERY, "--format=csv,noheader"])
+    return {
+        "driver": driver_version(version),
+        "open_module": "Open Kernel Module" in version,
+        "kernel": os.uname().release,
+        "gpus": len(devices["gpus"]) or len(cards),
+        "models": [card.get("Model", "unknown") for card in cards],
+        "firmware": [card.get("Video BIOS", "unknown") for card in cards],
+        "nvswitches": len(devices["switches"]),
+        "persistence": smi_column(smi, 0),
+        "library": smi_column(smi, 1),
+        "fabric_manager": fabric_manager_version(management(["nv-fabricmanager", "--version"])),
+        "peermem": os.path.exists("/sys/module/nvidia_peermem"),
+        "infiniband": len(listed("/sys/class/infiniband")),
+    }
+
+
+def pci_devices(root: str) -> Dict[str, List[str]]:
+    """NVIDIA's devices on the PCI buses: GPUs and NVSwitches."""
+    found: Dict[str, List[str]] = {"gpus": [], "switches": []}
+    for address in listed(root):
+        place = os.path.join(root, address)
+        try:
+            vendor, kind = (text_of(os.path.join(place, name)).strip() for name in ("vendor", "class"))
+        except OSError:
+            continue
+        if vendor == NVIDIA and kind[:6] in DISPLAY:
+            found["gpus"].append(address)
+        elif vendor == NVIDIA and kind[:6] == BRIDGE:
+            found["switches"].append(address)
+    return found
+
+
+def card_information(text: str) -> Dict[str, str]:
+    """/proc/driver/nvidia/gpus/*/information as a mapping."""
+    rows = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in rows if colon}
+
+
+def smi_column(said: str, column: int) -> Optional[str]:
+    """One value for all devices in what `nvidia-smi --query-gpu` said: theirs if they agree, else all of them.
+
+    A complaint of nvidia-smi is the value: it is what to act on. None where it could not be called.
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if not lines:
+        return None
+    if "," not in lines[0]:
+        return "unreadable: " + lines[0]
+    return ", ".join(sorted({line.split(",")[column].strip() for line in lines}))
+
+
+def fabric_manager_version(said: str) -> Optional[str]:
+    """The version in what `nv-fabricmanager --version` said; None where there is no such program."""
+    found = re.search(r"\d+\.\d+(?:\.\d+)*", said)
+    return found.group(0) if found else None
+
+
+def management(words: List[str]) -> str:
+    """What one of NVIDIA's tools says; "" where it is not installed."""
+    if shutil.which(words[0]) is None:
+        return ""
+    try:
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SMI_DEADLINE_S,
+            check=False, env=dict(os.environ, LC_ALL="C"),
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return "no answer from %s within %.0f s" % (words[0], SMI_DEADLINE_S)
+    return ended.stdout.decode("utf-8", "replace")
+
+
+def listed(directory: str) -> List[str]:
+    """The names in a directory; none where there is no such directory."""
+    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []

@@ -1,0 +1,212 @@
+"""Everything that hosts of one cluster are expected to have in common, read without being told what to look for.
+
+Groups of facts, each group read by itself within a deadline of its own: a GPU driver that hangs costs its group and
+nothing else. A group that could not be read is {"unreadable": reason} in its place.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional
+
+from pylaunch.agent.probe import gpu
+from pylaunch.agent.probe.altered import touched_files
+from pylaunch.agent.probe.facts import LIMITS, RPM_VERSIONS, has_rpm, limit_fact, named, read_rpm, run, sshd_facts
+from pylaunch.agent.shared import essentials
+from pylaunch.agent.shared.installed import MARKER, installed_digest
+from pylaunch.agent.shared.text import text_of
+
+Group = Dict[str, Any]
+
+DEADLINE_S = 8.0
+SLOW_DEADLINE_S = 20.0
+
+FILES_TOLD = 20
+
+SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
+PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap")
+"""Begins of names of interfaces that come and go with what runs on the host."""
+
+
+def portrait_fact(python: str) -> Dict[str, Group]:
+    """All groups. `python` is the interpreter that ranks use on this host."""
+    readers: Dict[str, Callable[[], Group]] = {
+        "own": own,
+        "system": system,
+        "hardware": hardware,
+        "network": network,
+        "gpu": gpus,
+        "environment": lambda: environment(python),
+        "distributions": lambda: distributions(python),
+        "packages": packages,
+        "login": login,
+        "sshd": sshd,
+    }
+    return within_deadlines(readers, {"gpu": SLOW_DEADLINE_S})
+
+
+def within_deadlines(readers: Dict[str, Callable[[], Group]], deadlines: Dict[str, float]) -> Dict[str, Group]:
+    """What every reader found, all read at once; a reader that does not come back in time is left behind."""
+    found: Dict[str, Group] = {}
+
+    def look(name: str) -> None:
+        try:
+            found[name] = readers[name]()
+        except (OSError, ValueError, KeyError) as error:
+            found[name] = {"unreadable": str(error)}
+
+    threads = {name: threading.Thread(target=look, args=(name,), daemon=True) for name in readers}
+    begun = time.monotonic()
+    for thread in threads.values():
+        thread.start()
+    for name, thread in threads.items():
+        deadline = deadlines.get(name, DEADLINE_S)
+        thread.join(max(0.0, begun + deadline - time.monotonic()))
+    late = {name: {"unreadable": "no answer within %.0f s" % deadlines.get(name, DEADLINE_S)} for name in readers}
+    return {name: found.get(name, late[name]) for name in readers}
+
+
+def own() -> Group:
+    """What no two hosts share: which machine this is, and since when it runs."""
+    booted = next(line.split()[1] for line in text_of("/proc/stat").splitlines() if line.startswith("btime"))
+    return {
+        "hostname": os.uname().nodename,
+        "boot id": text_of("/proc/sys/kernel/random/boot_id").strip(),
+        "booted": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(booted))),
+    }
+
+
+def system() -> Group:
+    """Distribution, kernel, time zone and locale."""
+    release = dict(line.split("=", 1) for line in text_of("/etc/os-release").splitlines() if "=" in line)
+    return {
+        "os": release.get("PRETTY_NAME", "unknown").strip('"'),
+        "kernel": os.uname().release,
+        "architecture": os.uname().machine,
+        "timezone": timezone(),
+        "locale": locale(),
+    }
+
+
+def timezone() -> str:
+    """The name of the time zone; UTC where none was ever set."""
+    if not os.path.lexists("/etc/localtime"):
+        return "UTC"
+    return os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or "a copy in /etc/localtime"
+
+
+def locale() -> Optional[str]:
+    """LANG of a login, from where the distribution keeps it; None where nothing sets it."""
+    for path in ("/etc/locale.conf", "/etc/default/locale"):
+        for line in text_of(path).splitlines() if os.path.exists(path) else ():
+            if line.startswith("LANG="):
+                return line[len("LANG=") :].strip('"')
+    return None
+
+
+def hardware() -> Group:
+    """Processors and memory, the latter in GiB: the last megabytes differ from boot to boot."""
+    rows = [line.partition(":") for line in text_of("/proc/cpuinfo").splitlines()]
+    models = sorted({value.strip() for name, _, value in rows if name.strip() in ("model name", "CPU part")})
+    memory = dict(line.split(":", 1) for line in text_of("/proc/meminfo").splitlines())
+    return {
+        "cpu model": ", ".join(models) or "unknown",
+        "cpu count": str(os.cpu_count()),
+        "memory GiB": str(round(int(memory["MemTotal"].split()[0]) / (1 << 20))),
+    }
+
+
+def network() -> Group:
+    """MTU and speed of the interfaces that belong to the host."""
+    found: Group = {}
+    for name in gpu.listed("/sys/class/net"):
+        if not name.startswith(PASSING_INTERFACES):
+            found["%s mtu" % name] = text_of("/sys/class/net/%s/mtu" % name).strip()
+            found["%s speed" % name] = link_speed(name)
+    return found
+
+
+def link_speed(name: str) -> Optional[str]:
+    """In Mb/s, as the driver says; None where it has nothing to say (the link is down, or is no wire)."""
+    try:
+        return text_of("/sys/class/net/%s/speed" % name).strip()
+    except OSError:
+        return None
+
+
+def gpus() -> Group:
+    """The GPUs and the software around them; nothing where there are none."""
+    found = gpu.gpu_fact("")
+    if found is None:
+        return {"gpu count": "0"}
+    counted: Dict[str, int] = {}
+    for model in found["models"]:
+        counted[model] = counted.get(model, 0) + 1
+    return {
+        "gpu count": str(found["gpus"]),
+        "gpu models": ", ".join("%d x %s" % (count, model) for model, count in sorted(counted.items())),
+        "gpu firmware": ", ".join(sorted(set(found["firmware"]))),
+        "gpu driver": found["driver"],
+        "gpu driver of libraries": found["library"],
+        "gpu kernel module": "open" if found["open_module"] else "proprietary",
+        "gpu persistence": found["persistence"],
+        "nvswitch count": str(found["nvswitches"]),
+        "fabric manager": found["fabric_manager"],
+        "nvidia_peermem": "loaded" if found["peermem"] else "not loaded",
+        "infiniband devices": str(found["infiniband"]),
+    }
+
+
+def environment(python: str) -> Group:
+    """The environment of the ranks: its bytes, its interpreter, and the libraries that must agree."""
+    place = essentials.environment_of(python)
+    return {
+        "python": os.path.realpath(python) if os.path.exists(python) else None,
+        "environment digest": essentials.told(lambda: installed_digest(place)) or None,
+        **{name: version or None for name, version in essentials.libraries(python).items()},
+        **files_not_as_installed(place),
+    }
+
+
+def files_not_as_installed(place: str) -> Group:
+    """A fact for each file of an environment of ours that was written after its installation; none is the usual."""
+    if not os.path.exists(os.path.join(place, MARKER)):
+        return {}
+    return {path: "%s (%s)" % (how, distribution) for distribution, path, how in touched_files(place)[:FILES_TOLD]}
+
+
+def distributions(python: str) -> Group:
+    """Every Python distribution in the environment of the ranks."""
+    try:
+        installed = essentials.distributions(python)
+    except FileNotFoundError:
+        return {}
+    return {"distribution %s" % name: version for name, version in installed.items()}
+
+
+def packages() -> Group:
+    """Every package of the distribution that is installed."""
+    if has_rpm():
+        return {"package %s" % name: version for name, version in read_rpm(run([*RPM_VERSIONS, "-qa"])).items()}
+    said = run(["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${binary:Package} ${Version}\n"])
+    rows = [line.split() for line in said.splitlines()]
+    return {"package %s" % row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
+
+
+def login() -> Group:
+    """Who we are here, and the limits that a login of ours gets."""
+    limits = {"limit %s" % name: limit_fact(name) for name in LIMITS}
+    user = "%s (%d)" % (named(pwd.getpwuid, os.getuid()), os.getuid())
+    return {"user": user, **{name: "%s/%s" % (limit["soft"], limit["hard"]) for name, limit in limits.items()}}
+
+
+def sshd() -> Group:
+    """What sshd allows, as its whole configuration comes to."""
+    answers: List[Any] = sshd_facts([name.lower() for name in SSHD_OPTIONS])
+    unreadable = next((each["unreadable"] for each in answers if isinstance(each, dict)), None)
+    if unreadable is not None:
+        raise OSError(unreadable)
+    return {"sshd %s" % name: answers[at] for at, name in enumerate(SSHD_OPTIONS)}

@@ -1,0 +1,43 @@
+"""Who keeps this host's clock, and how well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any, Dict, List, Optional
+
+from pylaunch.agent.probe import facts
+
+ASK_S = 3.0
+CAP_SYS_TIME = 25
+DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
+"""Names of processes as the kernel keeps them: fifteen bytes."""
+
+
+def keeping(question: Any) -> Dict[str, Any]:
+    """The daemons that run, chrony's own words (`chronyc -c tracking`), and whether this machine may set its clock."""
+    chrony: Optional[str] = None
+    running = _running()
+    try:
+        asked = subprocess.run(
+            ["chronyc", "-c", "-n", "tracking"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=ASK_S, check=False,
+        )  # fmt: skip
+        chrony = asked.stdout.decode("utf-8", "replace").strip()
+    except (FileNotFoundError, PermissionError):
+        pass
+    return {"daemons": running, "chrony": chrony, "may_set": bool(facts.bounding_capabilities() >> CAP_SYS_TIME & 1)}
+
+
+def _running() -> List[str]:
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/comm" % name, encoding="utf-8", errors="replace") as file:
+                found.add(file.read().strip())
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return [daemon for daemon in DAEMONS if daemon in found]
+
+
+READERS = {"clock.keeping": keeping}

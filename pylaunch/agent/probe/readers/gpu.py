@@ -1,0 +1,261 @@
+"""NVIDIA's devices as the kernel and nvidia-smi tell them. Readers of foreign text are tried on published output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Any, Dict, List, Mapping, Optional
+from xml.etree import ElementTree
+
+from pylaunch.agent.probe import gpu
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
+from pylaunch.agent.shared.text import text_of
+
+PCI_DEVICES = "/sys/bus/pci/devices"
+UNIT_DEADLINE_S = 5.0
+
+
+def host(_question: Any) -> Optional[Dict[str, Any]]:
+    """What the kernel knows, and the software around it; None where there is no device, no driver and no tool."""
+    if not is_here():
+        return None
+    devices = gpu.pci_devices(PCI_DEVICES)
+    version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
+    return {
+        "gpus": len(devices["gpus"]),
+        "nvswitches": len(devices["switches"]),
+        "driver": driver_version(version),
+        "open_module": "Open Kernel Module" in version,
+        "kernel": os.uname().release,
+        "peermem": os.path.exists("/sys/module/nvidia_peermem"),
+        "adapters": len(gpu.listed("/sys/class/infiniband")),
+        "fabric_manager": gpu.fabric_manager_version(gpu.management(["nv-fabricmanager", "--version"])),
+        "fabric_manager_state": _unit_state("nvidia-fabricmanager.service"),
+    }
+
+
+def is_here() -> bool:
+    """There is something of NVIDIA's: a device, a driver or its tool."""
+    if shutil.which("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
+        return True
+    return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
+
+
+def _unit_state(unit: str) -> Optional[str]:
+    """What systemd says of `unit`; None where there is no systemd."""
+    if shutil.which("systemctl") is None:
+        return None
+    ended = subprocess.run(
+        ["systemctl", "is-active", "--", unit], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, timeout=UNIT_DEADLINE_S, check=False,
+    )  # fmt: skip
+    return ended.stdout.decode("ascii", "replace").strip() or None
+
+
+def management(_question: Any) -> Optional[Dict[str, Any]]:
+    """What `nvidia-smi -q -x` says; None where there is nothing of NVIDIA's. Raises ValueError without the tool."""
+    if not is_here():
+        return None
+    if shutil.which("nvidia-smi") is None:
+        raise ValueError("nvidia-smi is not installed")
+    return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
+
+
+def cards(said: str) -> Dict[str, Any]:
+    """The devices in the XML that nvidia-smi printed, or its complaint: {"complaint", "driver", "cuda", "cards"}."""
+    begin = said.find("<nvidia_smi_log>")
+    try:
+        log = ElementTree.fromstring(said[begin:]) if begin >= 0 else None
+    except ElementTree.ParseError:
+        log = None
+    if log is None:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return {"complaint": " ".join(lines[:2]) or "it printed nothing", "driver": None, "cuda": None, "cards": []}
+    return {
+        "complaint": None,
+        "driver": _text(log, "driver_version"),
+        "cuda": _text(log, "cuda_version"),
+        "cards": [_card(index, each) for index, each in enumerate(log.findall("gpu"))],
+    }
+
+
+_REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
+"""The name before driver 535 is the second."""
+
+
+def _card(index: int, card: ElementTree.Element) -> Dict[str, Any]:
+    volatile = card.find("ecc_errors/volatile")
+    link = "pci/pci_gpu_link_info/"
+    return {
+        "index": index,
+        "bus": card.get("id", ""),
+        "minor": _number(card, "minor_number"),
+        "uuid": _text(card, "uuid"),
+        "name": _text(card, "product_name"),
+        "vbios": _text(card, "vbios_version"),
+        "persistence": _text(card, "persistence_mode"),
+        "compute_mode": _text(card, "compute_mode"),
+        "mig": _text(card, "mig_mode/current_mig"),
+        "memory_total_mib": _number(card, "fb_memory_usage/total"),
+        "memory_used_mib": _number(card, "fb_memory_usage/used"),
+        "utilization_percent": _number(card, "utilization/gpu_util"),
+        "temperature_c": _number(card, "temperature/gpu_temp"),
+        "slowdown_at_c": _number(card, "temperature/gpu_temp_slow_threshold"),
+        "margin_c": _number(card, "temperature/gpu_temp_tlimit"),
+        "slowdown_margin_c": _number(card, "temperature/gpu_temp_slow_tlimit_threshold"),
+        "throttled": _active_reasons(card),
+        "pcie_generation": _number(card, link + "pcie_gen/current_link_gen"),
+        "pcie_generation_max": _number(card, link + "pcie_gen/max_link_gen"),
+        "pcie_width": _number(card, link + "link_widths/current_link_width"),
+        "pcie_width_max": _number(card, link + "link_widths/max_link_width"),
+        "ecc_uncorrectable": None if volatile is None else _uncorrectable(volatile),
+        "remap_pending": _text(card, "remapped_rows/remapped_row_pending"),
+        "remap_failure": _text(card, "remapped_rows/remapped_row_failure"),
+        "retirement_pending": _text(card, "retired_pages/pending_retirement"),
+        "recovery": _text(card, "gpu_recovery_action"),
+        "fabric_state": _text(card, "fabric/state"),
+        "fabric_status": _text(card, "fabric/status"),
+        "processes": [
+            {
+                "pid": _number(each, "pid"),
+                "type": _text(each, "type"),
+                "name": (_text(each, "process_name") or "")[:300],
+                "memory_mib": _number(each, "used_memory"),
+            }
+            for each in card.findall("processes/process_info")
+        ],
+    }
+
+
+def _active_reasons(card: ElementTree.Element) -> List[str]:
+    """Why the clocks are lower than they could be, without the prefix: "hw_thermal_slowdown"."""
+    found = []
+    for group in _REASONS:
+        for reason in card.findall(group + "/*"):
+            if (reason.text or "").strip() == "Active":
+                found.append(re.sub(r"^clocks_(event|throttle)_reason_", "", reason.tag))
+    return found
+
+
+def _uncorrectable(volatile: ElementTree.Element) -> Optional[int]:
+    """Uncorrectable errors since the driver was loaded: all memories together; None where ECC is off or unknown."""
+    double_bit = volatile.find("double_bit/total")  # Before Turing.
+    fields = [double_bit] if double_bit is not None else [each for each in volatile if "uncorrectable" in each.tag]
+    counts = [int(text) for text in ((each.text or "").strip() for each in fields) if text.isdigit()]
+    return sum(counts) if counts else None
+
+
+def _text(parent: ElementTree.Element, path: str) -> Optional[str]:
+    """The words of an element; None for what this device or driver does not have."""
+    found = (parent.findtext(path) or "").strip()
+    return None if found in ("", "N/A", "[N/A]") or found.startswith("Requested functionality") else found
+
+
+def _number(parent: ElementTree.Element, path: str) -> Optional[int]:
+    """The number an element begins with, without its unit: "23034 MiB", "16x", "-2 C"."""
+    found = re.match(r"-?\d+", _text(parent, path) or "")
+    return int(found.group(0)) if found else None
+
+
+XID = re.compile(
+    r"\[\s*(?P<at>\d+\.\d+)\].*?NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)[^)]*\): (?P<code>\d+),?\s*(?P<text>.*)"
+)
+XIDS_KEPT = 100
+LOG_DEADLINE_S = 10.0
+KERNEL_LOGS = (
+    ("dmesg",),
+    ("journalctl", "--dmesg", "--boot", "--output", "short-monotonic", "--no-pager", "--quiet"),
+)
+"""Tried in this order: the second where kernel.dmesg_restrict closes the first to us and not the journal."""
+
+
+def kernel_errors(_question: Any) -> Optional[Dict[str, Any]]:
+    """Xids since boot; None where there is nothing of NVIDIA's. Raises PermissionError when no log may be read."""
+    if not is_here():
+        return None
+    said = ""
+    for words in KERNEL_LOGS:
+        if shutil.which(words[0]) is None:
+            continue
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LOG_DEADLINE_S,
+            check=False,
+        )  # fmt: skip
+        if ended.returncode == 0 and ended.stdout:
+            with open("/proc/uptime", encoding="ascii") as source:
+                up = float(source.read().split()[0])
+            return {"uptime_s": up, "xids": xids(ended.stdout.decode("utf-8", "replace"))}
+        said = said or ended.stderr.decode("utf-8", "replace").strip()
+    raise PermissionError("the kernel log cannot be read: %s" % (said or "neither dmesg nor journalctl says anything"))
+
+
+def xids(log: str) -> List[Dict[str, Any]]:
+    """The last Xids in a kernel log: {"at" (seconds after boot), "bus", "code", "text"}, oldest first."""
+    found = [match for match in map(XID.search, log.splitlines()) if match]
+    return [
+        {"at": float(each["at"]), "bus": each["bus"], "code": int(each["code"]), "text": each["text"].strip()[:300]}
+        for each in found[-XIDS_KEPT:]
+    ]
+
+
+def links(_question: Any) -> Optional[Dict[str, Any]]:
+    """NVLink as `nvidia-smi nvlink` tells it; None where there is no such tool."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    return nvlink(
+        gpu.management(["nvidia-smi", "nvlink", "--status"]),
+        gpu.management(["nvidia-smi", "nvlink", "--errorcounters"]),
+    )
+
+
+_DEVICE_LINE = re.compile(r"GPU (\d+): ")
+_LINK_LINE = re.compile(r"\s+Link (\d+): (.*)")
+_ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
+
+
+def nvlink(status: str, errors: str) -> Dict[str, Any]:
+    """Device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest of a link, …}}."""
+    found: Dict[str, Any] = {}
+    device = None
+    for line in status.splitlines():
+        begin, link = _DEVICE_LINE.match(line), _LINK_LINE.match(line)
+        if begin:
+            device = found.setdefault(begin.group(1), {"up": [], "down": [], "errors": {}})
+        elif link and device is not None:
+            state = "up" if link.group(2).strip().endswith("GB/s") else "down"
+            device[state].append(int(link.group(1)))
+    device = None
+    for line in errors.splitlines():
+        begin, error = _DEVICE_LINE.match(line), _ERROR_LINE.match(line)
+        if begin:
+            device = found.setdefault(begin.group(1), {"up": [], "down": [], "errors": {}})
+        elif error and device is not None:
+            kind = error.group(2)
+            device["errors"][kind] = max(device["errors"].get(kind, 0), int(error.group(3)))
+    return found
+
+
+def cuda(question: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """Question: {"python"}. The CUDA that PyTorch beside that interpreter was made for; None without PyTorch."""
+    try:
+        version = distributions(question["python"]).get("torch")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if version is None else {"package": "torch " + version, "cuda": built_for(version)}
+
+
+def built_for(version: str) -> Optional[str]:
+    """The CUDA in a local version label of PyTorch: "2.9.1+cu128" is 12.8; None where the label names none."""
+    found = re.search(r"\+cu(\d+)(\d)$", version)
+    return "%s.%s" % found.groups() if found else None
+
+
+READERS = {
+    "gpu.host": host,
+    "gpu.smi": management,
+    "gpu.xid": kernel_errors,
+    "gpu.nvlink": links,
+    "gpu.cuda": cuda,
+}

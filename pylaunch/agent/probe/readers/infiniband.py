@@ -1,0 +1,130 @@
+"""InfiniBand and RoCE adapters as the kernel tells them, without any tool."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+from typing import Any, Dict, List, Optional
+
+from pylaunch.agent.probe.gpu import listed, pci_devices
+from pylaunch.agent.shared.text import text_of
+
+ADAPTERS = "/sys/class/infiniband"
+GIDS_KEPT = 16
+NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
+LSPCI_DEADLINE_S = 10.0
+
+
+def adapters(_question: Any) -> Optional[List[Dict[str, Any]]]:
+    """Every port of every adapter; None where there is no adapter."""
+    return ports(ADAPTERS) or None
+
+
+def ports(root: str) -> List[Dict[str, Any]]:
+    """The ports under `root`, which is or looks like /sys/class/infiniband."""
+    found = []
+    for adapter in listed(root):
+        for port in listed(os.path.join(root, adapter, "ports")):
+            place = os.path.join(root, adapter, "ports", port)
+            found.append(
+                {
+                    "adapter": adapter,
+                    "port": int(port),
+                    "model": _line(os.path.join(root, adapter, "hca_type")),
+                    "firmware": _line(os.path.join(root, adapter, "fw_ver")),
+                    "state": _word(_line(os.path.join(place, "state"))),
+                    "physical_state": _word(_line(os.path.join(place, "phys_state"))),
+                    "rate_gbps": _rate(_line(os.path.join(place, "rate"))),
+                    "link_layer": _line(os.path.join(place, "link_layer")),
+                    "counters": _counters(os.path.join(place, "counters")),
+                    "gids": _gids(place),
+                }
+            )
+    return found
+
+
+def _line(path: str) -> Optional[str]:
+    """A file of one line; None where there is none, or the adapter has no such thing."""
+    try:
+        return text_of(path).strip()
+    except OSError:
+        return None
+
+
+def _word(said: Optional[str]) -> Optional[str]:
+    """ "4: ACTIVE" is ACTIVE."""
+    return None if said is None else said.rpartition(": ")[2]
+
+
+def _rate(said: Optional[str]) -> Optional[float]:
+    """ "400 Gb/sec (4X NDR)" is 400, in 10^9 bits per second."""
+    found = re.match(r"[\d.]+", said or "")
+    return float(found.group(0)) if found else None
+
+
+def _counters(directory: str) -> Dict[str, int]:
+    values = ((name, _line(os.path.join(directory, name))) for name in listed(directory))
+    return {name: int(value) for name, value in values if value is not None and value.isdigit()}
+
+
+def _gids(place: str) -> List[Dict[str, Any]]:
+    """The first entries of the port's table that are set; `type` is "IB/RoCE v1" or "RoCE v2"."""
+    found: List[Dict[str, Any]] = []
+    for index in sorted(listed(os.path.join(place, "gids")), key=int):
+        gid = _line(os.path.join(place, "gids", index))
+        if gid and gid != NO_GID and len(found) < GIDS_KEPT:
+            attributes = os.path.join(place, "gid_attrs")
+            found.append(
+                {
+                    "index": int(index),
+                    "gid": gid,
+                    "type": _line(os.path.join(attributes, "types", index)),
+                    "interface": _line(os.path.join(attributes, "ndevs", index)),
+                }
+            )
+    return found
+
+
+def memory_lock(_question: Any) -> Optional[int]:
+    """Bytes that a process started over SSH may lock; None for any number."""
+    soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def redirections(_question: Any) -> Optional[Dict[str, Any]]:
+    """PCI bridges that send traffic between devices through the CPU (ACS); None where no GPU meets an adapter.
+
+    Raises PermissionError without root, who alone may read these registers.
+    """
+    if not listed(ADAPTERS) or not pci_devices("/sys/bus/pci/devices")["gpus"]:
+        return None
+    if shutil.which("lspci") is None:
+        raise ValueError("lspci is not installed")
+    if os.geteuid() != 0:
+        raise PermissionError("only root may read the ACS registers")
+    ended = subprocess.run(
+        ["lspci", "-vvv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        timeout=LSPCI_DEADLINE_S, check=False,
+    )  # fmt: skip
+    return {
+        "virtual": " hypervisor" in text_of("/proc/cpuinfo"),
+        "bridges": redirecting(ended.stdout.decode("utf-8", "replace")),
+    }
+
+
+def redirecting(said: str) -> List[str]:
+    """Addresses of the devices in what `lspci -vvv` said whose ACS control validates the source of requests."""
+    found = []
+    address = ""
+    for line in said.splitlines():
+        if line and not line[0].isspace():
+            address = line.split()[0]
+        elif line.strip().startswith("ACSCtl:") and "SrcValid+" in line:
+            found.append(address)
+    return found
+
+
+READERS = {"infiniband.ports": adapters, "infiniband.memlock": memory_lock, "infiniband.acs": redirections}

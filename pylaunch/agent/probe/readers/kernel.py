@@ -1,0 +1,174 @@
+"""What the kernel has had to do: processes killed for memory, processes it cannot wake, limits of our cgroups."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+
+STUCK_FOR_S = 1.0
+"""How long a process must stay in uninterruptible sleep, without being woken once, to be reported."""
+
+LOG_LINES = 20000
+KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed process|oom-kill:")
+HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*self-detected stall")
+REMOUNTED = re.compile(r"Remounting filesystem read-only|I/O error, dev ")
+KEPT = 5
+
+
+def log(question: Any) -> Dict[str, Any]:
+    """Telling lines of the kernel log since boot, with their age in seconds; `readable` is false where it is closed.
+
+    `oom_kills` is the kernel's own count since boot, null before Linux 4.13.
+    """
+    lines = log_lines()
+    now = time.time()
+    found: Dict[str, List[Dict[str, Any]]] = {"killed": [], "hung": [], "storage": []}
+    for at, line in lines or ():
+        for kind, pattern in (("killed", KILLED), ("hung", HUNG), ("storage", REMOUNTED)):
+            if pattern.search(line):
+                found[kind].append({"age_s": round(now - at), "text": line[:200]})
+    return {
+        "readable": lines is not None,
+        "oom_kills": oom_kills(),
+        **{kind: {"count": len(told), "last": told[-KEPT:]} for kind, told in found.items()},
+    }
+
+
+def log_lines() -> Optional[List[Tuple[float, str]]]:
+    """The kernel log as (time, text); None where we may not read it."""
+    for words in (
+        ["journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=short-unix", "--lines=%d" % LOG_LINES],
+        ["dmesg", "--raw"],
+    ):
+        try:
+            ended = subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                env=dict(os.environ, LC_ALL="C"),
+            )
+        except FileNotFoundError:
+            continue
+        text = ended.stdout.decode("utf-8", "replace")
+        if ended.returncode == 0 and text.strip():
+            return timed_lines(text, time.time() - time.clock_gettime(time.CLOCK_BOOTTIME))
+    return None
+
+
+def timed_lines(text: str, booted: float) -> List[Tuple[float, str]]:
+    """Lines of journalctl's short-unix ("1763672000.123456 host kernel: text") or of dmesg ("<6>[  12.345] text")."""
+    found = []
+    for line in text.splitlines():
+        journal = re.match(r"(\d+\.\d+) \S+ kernel: (.*)", line)
+        ring = re.match(r"<\d+>\[\s*(\d+\.\d+)\] (.*)", line)
+        if journal:
+            found.append((float(journal.group(1)), journal.group(2)))
+        elif ring:
+            found.append((booted + float(ring.group(1)), ring.group(2)))
+    return found
+
+
+def stuck(question: Any) -> List[Dict[str, Any]]:
+    """Processes in uninterruptible sleep that were not woken once in the meantime: pid, command, where they wait."""
+    before = asleep()
+    if not before:
+        return []
+    time.sleep(STUCK_FOR_S)
+    after = asleep()
+    return [
+        {"pid": pid, "command": command, "waits_in": waits_in(pid)}
+        for (pid, switches), command in after.items()
+        if (pid, switches) in before
+    ]
+
+
+def asleep() -> Dict[Tuple[int, str], str]:
+    """(process, its context switches so far) → command, of all processes in uninterruptible sleep."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/status" % name, encoding="utf-8", errors="replace") as file:
+                fields = dict(line.rstrip("\n").partition(":")[::2] for line in file)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        # What this probe itself has begun to ask is not what hangs; its own deadlines tell of it.
+        is_ours = fields.get("PPid", "").strip() == str(os.getppid())
+        if fields.get("State", "").strip().startswith("D") and not is_ours:
+            switches = fields.get("voluntary_ctxt_switches", "").strip()
+            found[(int(name), switches)] = fields["Name"].strip()
+    return found
+
+
+def waits_in(pid: int) -> str:
+    """The kernel function a process waits in, as far as we may know."""
+    try:
+        with open("/proc/%d/wchan" % pid, encoding="ascii", errors="replace") as file:
+            said = file.read().strip()
+    except OSError:
+        return ""
+    return "" if said == "0" else said
+
+
+def cgroups(question: Any) -> Dict[str, Any]:
+    """The tightest limits of our cgroup and all above it, versions 1 and 2; a limit that is not set is null."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        return tightest(file.read(), CGROUPS)
+
+
+def tightest(membership: str, root: str) -> Dict[str, Any]:
+    """The limits along the cgroups in `membership` (the text of /proc/self/cgroup), mounted under `root`.
+
+    memory: bytes allowed and used; processors: how many at most; processes: how many allowed and there.
+    """
+    found: Dict[str, Any] = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
+    for line in membership.splitlines():
+        _, controllers, path = line.split(":", 2)
+        names = controllers.split(",") if controllers else [""]
+        for name in names:
+            mounted = next((at for at in mounts(root, name, controllers) if os.path.isdir(at)), None)
+            for directory in chain(mounted, path) if mounted is not None else ():
+                limits_at(directory, name, found)
+    return found
+
+
+def limits_at(directory: str, controller: str, found: Dict[str, Any]) -> None:
+    """Take over what is tighter in one cgroup."""
+    if controller in ("", "memory"):
+        names = ("memory.max", "memory.current") if not controller else MEMORY_V1
+        note(found, "memory", number(directory, names[0]), number(directory, names[1]), directory)
+    if controller == "":
+        quota, period = [*text(directory, "cpu.max").split(), "max", "100000"][:2]
+        if quota.isdigit():
+            note(found, "processors", int(quota) / int(period), None, directory)
+        events = dict(line.split() for line in text(directory, "memory.events").splitlines())
+        found["oom_kills"] = max(found["oom_kills"], int(events.get("oom_kill", 0)))
+    if controller == "cpu":
+        allowed, each = number(directory, "cpu.cfs_quota_us"), number(directory, "cpu.cfs_period_us")
+        if allowed is not None and allowed > 0 and each:
+            note(found, "processors", allowed / each, None, directory)
+    if controller in ("", "pids"):
+        note(found, "processes", number(directory, "pids.max"), number(directory, "pids.current"), directory)
+
+
+MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+
+
+def note(found: Dict[str, Any], name: str, limit: Optional[float], used: Optional[float], directory: str) -> None:
+    """Keep a limit that leaves less than what was found so far."""
+    if limit is None or limit > UNLIMITED_V1:
+        return
+    before = found[name]
+    if before is None or limit - (used or 0) < before["limit"] - (before["used"] or 0):
+        found[name] = {"limit": limit, "used": used, "cgroup": directory}
+
+
+READERS = {"kernel.log": log, "kernel.stuck": stuck, "kernel.cgroups": cgroups}

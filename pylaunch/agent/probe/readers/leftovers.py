@@ -1,0 +1,140 @@
+"""What earlier runs, ours and others', have left on this host."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+from pylaunch.agent.shared import clean, leases, processes, run_processes
+from pylaunch.agent.shared.layout import NodeRoot, default_root
+
+SHARED_MEMORY = "/dev/shm"
+SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")
+"""Files of multiprocessing, PyTorch, NCCL and joblib; some carry the id of the process that made them."""
+
+LAUNCHER_NAMES = re.compile(r"torchelastic_\w+|torchelastic_error_\w+")
+LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed")
+
+YOUNG_S = 30.0
+"""A file younger than this may belong to a process that has not opened it yet."""
+
+MOST_COUNTED = 20000
+
+
+def stale(template: str) -> List[Dict[str, Any]]:
+    """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
+    found = []
+    for process, run in clean.orphans(node_root(template)):
+        if process.state != "Z":
+            begun = processes.start_time(process)
+            told = {"pid": process.pid, "command": process.command[:200], "run": run}
+            found.append({**told, "age_s": round(time.time() - begun)})
+    return found
+
+
+def stopped(template: str) -> List[Dict[str, str]]:
+    """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
+    told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
+    return [{"run": run, "words": words} for run, words in told if words is not None]
+
+
+def node_root(template: str) -> NodeRoot:
+    """Our directory on this host, which may not exist; nothing is made."""
+    path = os.path.abspath(template.replace("{user}", str(os.getuid())))
+    return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
+
+
+def device_leases(question: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """Who holds the leases of `devices` of the node root `root`."""
+    root = node_root(question["root"])
+    names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
+    found = leases.holders(names.values())
+    holders = ((index, found[name]) for index, name in names.items())
+    return [
+        {"device": index, "holder": str(holder), "run": holder.run if holder.is_ours else ""}
+        for index, holder in holders
+        if holder is not None
+    ]
+
+
+def shared_memory(question: Any) -> Dict[str, Any]:
+    """Files in /dev/shm that nobody has open or mapped any more, and their bytes together."""
+    mine = os.getuid()
+    candidates = {}
+    for path, status in statuses(SHARED_MEMORY, os.listdir(SHARED_MEMORY)):
+        found = SHARED_NAMES.fullmatch(os.path.basename(path))
+        young = time.time() - status.st_ctime < YOUNG_S
+        maker = found and next((number for number in found.groupdict().values() if number), None)
+        alive = os.path.exists("/proc/%s" % maker) if maker else young
+        if found and not alive and mine in (0, status.st_uid):
+            candidates[path] = status.st_blocks * 512
+    used = in_use(SHARED_MEMORY + "/") if candidates else set()
+    left = {path: size for path, size in candidates.items() if path not in used}
+    return {"files": sorted(left), "bytes": sum(left.values())}
+
+
+def statuses(directory: str, names: Iterable[str]) -> Iterator[Tuple[str, os.stat_result]]:
+    """Path and status of those of `names` that are still in `directory`: on a host at work files come and go."""
+    for name in names:
+        path = os.path.join(directory, name)
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        yield path, status
+
+
+def in_use(prefix: str) -> Set[str]:
+    """Files below `prefix` that a process we may look at has mapped or open."""
+    found: Set[str] = set()
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/maps" % name, encoding="utf-8", errors="replace") as file:
+                found.update(line.split(None, 5)[5].strip() for line in file if prefix in line)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        found.update(target for target in processes.open_files(int(name)) or () if target.startswith(prefix))
+    return found
+
+
+def launchers(question: Any) -> List[Dict[str, Any]]:
+    """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
+    directory, mine = tempfile.gettempdir(), os.getuid()
+    if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
+        return []
+    found = [
+        {"path": path, "age_s": round(time.time() - status.st_mtime)}
+        for path, status in statuses(directory, os.listdir(directory))
+        if LAUNCHER_NAMES.fullmatch(os.path.basename(path)) and mine in (0, status.st_uid)
+    ]
+    return sorted(found, key=lambda each: str(each["path"]))
+
+
+def kept(template: str) -> Optional[Dict[str, Any]]:
+    """Files of runs and agents that are kept here, and their bytes; null where there is nothing of ours."""
+    root = node_root(template)
+    if not os.path.isdir(root.path):
+        return None
+    size, counted = 0, 0
+    for here, _, names in os.walk(root.path):
+        for _, status in statuses(here, names):
+            counted += 1
+            size += status.st_blocks * 512
+        if counted > MOST_COUNTED:
+            break
+    return {"path": root.path, "bytes": size, "runs": len(root.all_runs())}
+
+
+READERS = {
+    "leftovers.stale": stale,
+    "leftovers.stopped": stopped,
+    "leftovers.leases": device_leases,
+    "leftovers.shared_memory": shared_memory,
+    "leftovers.launchers": launchers,
+    "leftovers.kept": kept,
+}

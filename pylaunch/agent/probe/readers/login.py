@@ -1,0 +1,64 @@
+"""What a login finds, as a rank does: variables, who it is, what language it speaks."""
+
+from __future__ import annotations
+
+import grp
+import locale
+import os
+import pwd
+from typing import Any, Dict
+
+from pylaunch.agent.probe.readers.host import mount_of
+
+COMMUNICATION = (
+    "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",
+    "JAX_", "XLA_", "TF_", "HF_", "ACCELERATE_", "DS_", "DEEPSPEED_", "PYTHON", "LD_", "MALLOC_", "WORLD_SIZE", "RANK",
+    "LOCAL_RANK", "MASTER_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PATH",
+)  # fmt: skip
+"""Begins of names of variables that change what a rank computes or with whom it can talk."""
+
+
+def variables(question: Any) -> Dict[str, str]:
+    """The variables of a login that matter to a rank, and the locale that they amount to."""
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
+
+
+def identity(question: Any) -> Dict[str, Any]:
+    """Who we are, where our home is, and what language we speak."""
+    uid = os.getuid()
+    user = pwd.getpwuid(uid)
+    home = mount_of(user.pw_dir)
+    umask = os.umask(0)
+    os.umask(umask)
+    return {
+        "user": user.pw_name,
+        "uid": uid,
+        "gid": os.getgid(),
+        "groups": sorted("%s(%d)" % (group_name(number), number) for number in {os.getgid(), *os.getgroups()}),
+        "home": user.pw_dir,
+        "home_type": home["type"],
+        "home_source": home["source"],
+        "umask": "%04o" % umask,
+        "locale": os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "",
+        "locale_is_there": supported_locale(),
+        "encoding": locale.getpreferredencoding(False),
+    }
+
+
+def supported_locale() -> bool:
+    """The locale that the variables name exists here."""
+    try:
+        locale.setlocale(locale.LC_ALL, "")
+    except locale.Error:
+        return False
+    return True
+
+
+def group_name(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return "?"
+
+
+READERS = {"login.variables": variables, "login.identity": identity}

@@ -1,0 +1,231 @@
+"""One node's part in the conversation that measures the network: it listens, says where, and connects when told.
+
+No reader of the one probe: it runs over an SSH channel of its own, because all nodes must listen before any connects.
+
+    controller                       node
+                    ◄── listening    ports, what is in the way of the rendezvous port, how long the login shell took
+    ping            ──►
+                    ◄── time         its clock
+    connect (peers) ──►              to every port of every peer, all at once
+                    ◄── row          how each connection went
+    end of input    ──►              it ends
+
+A connection is one question and its answer ("who are you?", "node n2 of this conversation"), then BULK bytes in full
+packets: names and numbers fit through a path that loses large packets, training does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from pylaunch.agent.shared import leases, ports
+from pylaunch.agent.shared.untrusted_json import parse_object
+
+LONGEST_INTRODUCTION = 4096
+
+CONNECT_S = 2.0
+"""Linux repeats a lost SYN after 1 s, so that one lost packet is no filter."""
+
+ANSWER_S = 2.0
+BULK_S = 2.0
+BULK = 32 << 10
+"""Bytes: several packets even of 9000 bytes, and less than what a socket takes at once."""
+
+EPHEMERAL = 2
+"""Ports taken at random from the node's ephemeral range, as NCCL and gloo do."""
+
+RENDEZVOUS = "rendezvous"
+PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+
+
+class Node:
+    """This node."""
+
+    def __init__(self, name: str, conversation: str) -> None:
+        self._introduction = json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
+        self._conversation = conversation
+        self._kept: List[Any] = []
+        """Servers and the lease: closed when the process ends."""
+
+    async def listen(self, port: Optional[int]) -> Dict[str, Any]:
+        """Listen on `port`, unless somebody has it, and on ephemeral ones."""
+        listening: Dict[str, int] = {}
+        for index in range(EPHEMERAL):
+            listening["ephemeral %d" % index] = await self._serve(0)
+        taken = await self._rendezvous(port) if port is not None else None
+        if port is not None and taken is None:
+            listening[RENDEZVOUS] = port
+        return {"ports": listening, "taken": taken, "ephemeral_range": _port_range()}
+
+    async def _rendezvous(self, port: int) -> Optional[Dict[str, Any]]:
+        """Who has `port`; None once it is ours. A run that only bound it so far is known by its lease."""
+        lease = leases.take(leases.port_name(port))
+        if isinstance(lease, leases.Holder):
+            return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
+        self._kept.append(lease)
+        asyncio.get_running_loop().add_reader(lease, leases.answer, lease, leases.PROBE, [], time.time())
+        try:
+            await self._serve(port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                return {"by": "", "why": os.strerror(error.errno or 0), "run": ""}
+            found = ports.listener(port)
+            return {"by": str(found or "a process that cannot be seen"), "run": (found and found.run) or ""}
+        return None
+
+    async def _serve(self, port: int) -> int:
+        listener = _listener(port)
+        self._kept.append(await asyncio.start_server(self._answer, sock=listener))
+        return int(listener.getsockname()[1])
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if await asyncio.wait_for(reader.readline(), ANSWER_S):
+                writer.write(self._introduction)
+                await asyncio.wait_for(reader.readexactly(BULK), BULK_S)
+                writer.write(b"whole\n")
+                await writer.drain()
+        except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError):
+            pass  # ValueError: a line without an end.
+        finally:
+            writer.close()
+
+    async def row(self, peers: List[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
+        """How every connection to `peers` went: peer → port's kind → end."""
+        tries = {
+            (peer["name"], kind): asyncio.ensure_future(self._try(peer["name"], peer["address"], port))
+            for peer in peers
+            for kind, port in peer["ports"].items()
+        }
+        await asyncio.gather(*tries.values())
+        row: Dict[str, Dict[str, Any]] = {peer["name"]: {} for peer in peers}
+        for (name, kind), tried in tries.items():
+            row[name][kind] = tried.result()
+        return row
+
+    async def _try(self, name: str, address: str, port: int) -> Dict[str, Any]:
+        begun = time.monotonic()
+        try:
+            reader, writer = await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_S)
+        except ConnectionRefusedError:
+            return {"end": "refused"}
+        except (asyncio.TimeoutError, TimeoutError):
+            return {"end": "silent"}
+        except socket.gaierror as error:
+            return {"end": "nameless", "text": error.strerror}
+        except OSError as error:
+            return {"end": "unreachable", "text": os.strerror(error.errno) if error.errno else str(error)}
+        seconds = time.monotonic() - begun
+        try:
+            return {**await self._talk(name, reader, writer), "seconds": round(seconds, 5)}
+        except (OSError, asyncio.IncompleteReadError):
+            return {"end": "closed"}
+        finally:
+            writer.close()
+
+    async def _talk(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Dict[str, Any]:
+        writer.write(self._introduction)
+        try:
+            line = await asyncio.wait_for(reader.readline(), ANSWER_S)
+        except asyncio.TimeoutError:
+            return {"end": "mute"}
+        except ValueError:  # A line without an end.
+            return {"end": "stranger"}
+        try:
+            said = parse_object(line, LONGEST_INTRODUCTION)
+            if said["conversation"] != self._conversation or said["name"] != name:
+                return {"end": "other", "name": str(said["name"])[:100]}
+        except (ValueError, KeyError, TypeError):
+            return {"end": "stranger" if line else "closed"}
+        writer.write(b"." * BULK)
+        try:
+            if not await asyncio.wait_for(reader.readline(), BULK_S):
+                return {"end": "closed"}
+        except (ValueError, asyncio.TimeoutError):
+            return {"end": "stalled"}
+        connection = writer.get_extra_info("socket")
+        return {
+            "end": "ok",
+            "segment": connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG),
+            "family": int(connection.family),
+        }
+
+
+def _listener(port: int) -> socket.socket:
+    """A socket bound on every address, both families where there are two. Raises OSError."""
+    for family, address in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
+        try:
+            listener = socket.socket(family, socket.SOCK_STREAM)
+        except OSError:
+            continue
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind((address, port))
+            listener.listen(256)
+            return listener
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+    raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+
+
+def _port_range() -> Optional[Tuple[int, int]]:
+    try:
+        with open(PORT_RANGE, encoding="ascii") as file:
+            low, high = file.read().split()
+    except OSError:
+        return None
+    return int(low), int(high)
+
+
+def _shell_seconds(begun: float) -> float:
+    """What the login shell took, and Python's own start: this process is the shell's, which became Python by exec."""
+    with open("/proc/self/stat", "rb") as file:
+        ticks = int(file.read().rpartition(b")")[2].split()[19])
+    return begun - ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _say(what: Dict[str, Any]) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _read_input(loop: asyncio.AbstractEventLoop, heard: "asyncio.Queue[bytes]") -> None:
+    line = b"."
+    while line:
+        line = sys.stdin.buffer.readline()
+        loop.call_soon_threadsafe(heard.put_nowait, line)
+
+
+async def _converse(begun: float) -> None:
+    loop = asyncio.get_running_loop()
+    heard: "asyncio.Queue[bytes]" = asyncio.Queue()
+    threading.Thread(target=_read_input, args=(loop, heard), daemon=True).start()
+    question = json.loads(await heard.get())
+    node = Node(question["name"], question["conversation"])
+    listening = await node.listen(question["port"])
+    _say({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
+    while True:
+        line = await heard.get()
+        if not line:
+            return
+        order = json.loads(line)
+        _say({"time": time.time()} if "ping" in order else {"row": await node.row(order["connect"])})
+
+
+def main(begun: float) -> None:
+    """Converse until the controller has heard enough. `begun`: when this program began, in seconds since boot."""
+    asyncio.run(_converse(begun))
+    sys.stdout.flush()
+    # The thread that reads the input never returns, and nothing here needs tidying.
+    os._exit(0)

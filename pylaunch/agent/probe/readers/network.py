@@ -1,0 +1,78 @@
+"""A host's network interfaces, and which of them the kernel takes to each peer."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import Any, Dict, List, Optional
+
+from pylaunch.agent.shared import interfaces
+
+CLASS = "/sys/class/net"
+COUNTERS = ("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
+_IFF_LOOPBACK = 0x8
+
+
+def interface_list(question: Any) -> Dict[str, Dict[str, Any]]:
+    """Every interface with its settings and counters; null for what its driver does not tell."""
+    return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
+
+
+def _interface(path: str) -> Dict[str, Any]:
+    numbers = {name: _number(os.path.join(path, name)) for name in ("mtu", "carrier", "speed")}
+    counters = {name: _number(os.path.join(path, "statistics", name)) for name in COUNTERS}
+    flags = int(_text(os.path.join(path, "flags")) or "0", 16)
+    return {
+        **numbers,
+        **counters,
+        "state": _text(os.path.join(path, "operstate")),
+        "duplex": _text(os.path.join(path, "duplex")),
+        "loopback": bool(flags & _IFF_LOOPBACK),
+    }
+
+
+def _number(path: str) -> Optional[int]:
+    text = _text(path)
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+def _text(path: str) -> Optional[str]:
+    # A driver that has no answer, or an interface that is down, is EINVAL.
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def routes(question: List[str]) -> Dict[str, Dict[str, Any]]:
+    """For each address: the interface that leads to it and the source address, or why none does."""
+    owners = interfaces.address_owners()
+    found: Dict[str, Dict[str, Any]] = {}
+    for address in question:
+        try:
+            source = interfaces.own_address(address)
+        except interfaces.UndecidedError as error:
+            found[address] = {"why": str(error)}
+            continue
+        if source is None:
+            found[address] = {"interface": interfaces.LOOPBACK, "source": None}
+        else:
+            found[address] = {"interface": owners.get(source[1]), "source": source[1]}
+    return found
+
+
+def configured(question: Any) -> Optional[Dict[str, str]]:
+    """The variables that provisioning left for every run; null where it left none."""
+    try:
+        with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
+            return dict(json.load(file)["variables"])
+    except FileNotFoundError:
+        return None
+    except (KeyError, TypeError) as error:
+        text = "%s is not what pylaunch provision writes: %r" % (interfaces.NODE_ENVIRONMENT, error)
+        raise ValueError(text) from None
+
+
+READERS = {"network.interfaces": interface_list, "network.routes": routes, "network.configured": configured}

@@ -1,0 +1,169 @@
+"""Who uses this host for training: processes that hold a GPU, listen on a port, or carry the variables of a rank.
+
+Their ancestors and descendants are told too, for it is by its family that a process is known to be left over. What
+the processes of other users hold is only visible to root; whose could not be seen is told.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple
+
+from pylaunch.agent.shared import clean, leases, ports, processes
+from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
+from pylaunch.agent.shared.processes import Process
+
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+"""What torch.distributed's env:// wants of a rank. One of them alone may be an export in somebody's shell."""
+
+DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
+SYSTEMCTL_DEADLINE_S = 5.0
+
+
+def occupants(question: Mapping[str, Any]) -> Dict[str, Any]:
+    """Question: {"ports": [TCP ports]}. The processes of interest with their families, in order of their ids."""
+    table = {process.pid: process for process in _all()}
+    owners = {pid: owner for pid, owner in ((pid, _owner(pid)) for pid in table) if owner is not None}
+    listeners = {link: (port, uid) for port, uid, link in ports.listening() if port in question["ports"]}
+    held: Dict[int, Tuple[Set[str], Set[int]]] = {}
+    unseen: Set[str] = set()
+    marked: Set[int] = set()
+    for pid, uid in owners.items():
+        links = processes.open_files(pid)
+        if links is None:
+            unseen.add(leases.user_name(uid))
+            continue
+        devices = {link for link in links if DEVICE.match(link)}
+        taken = {listeners.pop(link)[0] for link in links if link in listeners}
+        if devices or taken:
+            held[pid] = (devices, taken)
+        if set(RANK_VARIABLES) <= set(processes.environment(pid)):
+            marked.add(pid)
+    ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
+    interesting = (set(held) | marked) - ours
+    shown = _ancestors(table, interesting) | processes.descendants(table.values(), interesting) | interesting
+    rows = [
+        _row(table[pid], owners[pid], held.get(pid, (set(), set())), pid in marked)
+        for pid in sorted(shown - ours)
+        if pid in owners
+    ]
+    return {
+        "uid": os.getuid(),
+        "user": leases.user_name(os.getuid()),
+        "processes": rows,
+        "listeners": [{"port": port, "user": leases.user_name(uid)} for port, uid in sorted(listeners.values())],
+        "unseen": sorted(unseen),
+    }
+
+
+def _all() -> Iterable[Process]:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            process = processes.read(int(name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if process.state != "Z":
+            yield process
+
+
+def _owner(pid: int) -> Optional[int]:
+    try:
+        return os.stat("/proc/%d" % pid).st_uid
+    except FileNotFoundError:
+        return None
+
+
+def _ancestors(table: Mapping[int, Process], pids: Set[int]) -> Set[int]:
+    found: Set[int] = set()
+    for pid in pids:
+        while pid in table and table[pid].parent not in found:
+            pid = table[pid].parent
+            found.add(pid)
+    return found & set(table)
+
+
+def _row(process: Process, uid: int, held: Tuple[Set[str], Set[int]], is_marked: bool) -> Dict[str, Any]:
+    run, is_live = _run_of(process.pid)
+    unit, is_main = _service(process)
+    session, terminal = _session(process.pid)
+    return {
+        "pid": process.pid,
+        "parent": process.parent,
+        "started": process.started,
+        "began": processes.start_time(process),
+        "uid": uid,
+        "user": leases.user_name(uid),
+        "command": process.command[:300],
+        "cwd": _cwd(process.pid),
+        "rank": is_marked,
+        "run": run,
+        "run_is_live": is_live,
+        "devices": sorted(held[0]),
+        "ports": sorted(held[1]),
+        "is_terminal": terminal != 0 and session == process.pid,
+        "is_reaper": process.pid == 1 or unit == "init.scope",
+        "service": unit if unit.endswith(".service") and is_main else "",
+    }
+
+
+def _run_of(pid: int) -> Tuple[Optional[str], bool]:
+    """The run of pylaunch whose mark `pid` carries, and whether that has a supervisor."""
+    env = processes.environment(pid)
+    run, root = env.get(processes.RUN_MARK), env.get(processes.ROOT_MARK)
+    if not run or not root or not RUN_ID.match(run):
+        return None, False
+    try:
+        return run, clean.is_live(NodeRoot(root).run(run))
+    except OSError:  # Its root is closed to us: then it is somebody else's, who may be at work.
+        return run, True
+
+
+def _cwd(pid: int) -> str:
+    try:
+        return os.readlink("/proc/%d/cwd" % pid)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def _session(pid: int) -> Tuple[int, int]:
+    """Session id and controlling terminal (0: none)."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as source:
+            fields = source.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, 0
+    return int(fields[3]), int(fields[4])
+
+
+def _service(process: Process) -> Tuple[str, bool]:
+    """The systemd unit of a process, and whether systemd takes it for the unit's main one.
+
+    What a login left behind is in the cgroup of a session, or of the SSH service, and is not the main process of
+    anything. Where that cannot be asked, as of a user's own systemd, what is in a service belongs to it.
+    """
+    try:
+        with open("/proc/%d/cgroup" % process.pid, encoding="utf-8", errors="replace") as source:
+            paths = [line.rstrip("\n").split(":", 2)[2] for line in source if line[:2] in ("0:", "1:")]
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return "", False
+    unit = os.path.basename(paths[-1]) if paths else ""
+    if not unit.endswith(".service"):
+        return unit, False
+    if process.parent != 1 or shutil.which("systemctl") is None:
+        return unit, True
+    words = ["systemctl", "show", "--property=MainPID", "--", unit]
+    try:
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=SYSTEMCTL_DEADLINE_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return unit, True
+    said = ended.stdout.decode("ascii", "replace").strip()
+    return unit, ended.returncode != 0 or said == "MainPID=%d" % process.pid
+
+
+READERS = {"occupants.processes": occupants}

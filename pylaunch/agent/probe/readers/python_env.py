@@ -1,0 +1,64 @@
+"""What ranks run in: the interpreter and the libraries beside it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any, Callable, Dict, List, Optional
+
+from pylaunch.agent.probe import altered
+from pylaunch.agent.shared import essentials
+from pylaunch.agent.shared.installed import MARKER, installed_digest
+
+VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
+
+
+def python(path: str) -> Optional[Dict[str, str]]:
+    """The interpreter at `path`: where it really is and what it says it is; null where there is none."""
+    if not os.path.lexists(path):
+        return None
+    ended = subprocess.run(
+        [path, "-I", "-S", "-c", VERSION],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    said = ended.stdout.decode("utf-8", "replace").strip()
+    if ended.returncode != 0:
+        raise ValueError("%s does not run: %s" % (path, said.splitlines()[-1] if said else ended.returncode))
+    return {"real": os.path.realpath(path), "version": said}
+
+
+def libraries(path: str) -> Optional[Dict[str, Any]]:
+    """The distributions beside the interpreter at `path`, and one digest of their records; nothing is imported."""
+    try:
+        digest = installed_digest(essentials.environment_of(path))
+        return {"digest": digest, "distributions": essentials.distributions(path)}
+    except FileNotFoundError:
+        return None
+
+
+def files(path: str) -> Optional[List[List[str]]]:
+    """Files beside the interpreter at `path` that were written after their installation: distribution, file, how."""
+    return _altered(path, altered.touched_files)
+
+
+def contents(path: str) -> Optional[List[List[str]]]:
+    """The same, of every file, read to its end."""
+    return _altered(path, altered.altered_files)
+
+
+def _altered(path: str, look: Callable[[str], List[List[str]]]) -> Optional[List[List[str]]]:
+    place = essentials.environment_of(path)
+    if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
+        return None
+    return look(place)
+
+
+READERS = {
+    "python_env.files": files,
+    "python_env.contents": contents,
+    "python_env.python": python,
+    "python_env.libraries": libraries,
+}

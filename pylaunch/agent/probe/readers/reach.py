@@ -1,0 +1,64 @@
+"""Who a host is, and what it makes of names: its own and its peers'."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional
+
+from pylaunch.agent.shared import interfaces
+
+SUDO_S = 4.0
+LOOKUPS = 16
+"""Names asked for at once: a name server that is down costs seconds for each."""
+
+
+def identity(question: Any) -> Dict[str, Any]:
+    """Names and numbers that tell this host from others. `network` is the same for hosts that share one network."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot = file.read().strip()
+    return {
+        "hostname": socket.gethostname(),
+        "python": platform.python_version(),
+        "uid": os.getuid(),
+        "addresses": sorted(interfaces.address_owners()),
+        "network": "%s %d" % (boot, os.stat("/proc/self/ns/net").st_ino),
+    }
+
+
+def names(question: List[str]) -> Dict[str, Any]:
+    """What this host's own name and each of `question` resolve to here, IPv4 first; null for what does not."""
+    own = socket.gethostname()
+    asked = list(dict.fromkeys([own, *question]))
+    with ThreadPoolExecutor(LOOKUPS) as pool:
+        found = {name: pool.submit(_addresses, name) for name in asked}
+        return {"own": own, "addresses": {name: future.result() for name, future in found.items()}}
+
+
+def _addresses(name: str) -> Optional[List[str]]:
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return None
+    return sorted({str(each[4][0]) for each in found}, key=lambda address: (":" in address, address))
+
+
+def sudo(question: Any) -> Optional[str]:
+    """Why this user may not become root without a password; null when he may, or is."""
+    if os.getuid() == 0:
+        return None
+    try:
+        ended = subprocess.run(
+            ["sudo", "-n", "true"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=SUDO_S, check=False,
+        )  # fmt: skip
+    except FileNotFoundError:
+        return "there is no sudo"
+    said = ended.stdout.decode("utf-8", "replace").strip().splitlines()
+    return None if ended.returncode == 0 else (said[-1] if said else "exit code %d" % ended.returncode)
+
+
+READERS = {"reach.identity": identity, "reach.names": names, "reach.sudo": sudo}

@@ -1,0 +1,1 @@
+"""One run on this node: prepare, start ranks, decide what each event means, end."""

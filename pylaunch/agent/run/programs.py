@@ -1,0 +1,94 @@
+"""Whether the programs of a run can start here: on PATH, of the right environment, of the framework that was chosen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Iterator
+
+from pylaunch.agent import wire
+from pylaunch.agent.run.worker_group import person
+from pylaunch.agent.shared import rank_files
+
+FIRST_LINE = 512
+"""Bytes of a program that are read to find its interpreter."""
+
+OF_THE_SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
+"""What a distribution installs here is no part of any Python environment."""
+
+ABSENT = 66
+LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
+LOOK_S = 30.0
+"""What an interpreter on a slow file system may take to look."""
+
+
+def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
+    """Why the programs of `task` cannot start, or would start something else."""
+    commands = [task.launcher, *(rank.argv for rank in task.ranks)]
+    for program in dict.fromkeys(command[0] for command in commands if command and command[0] != wire.RANK_ENTRY):
+        path = os.path.join(task.workdir, program) if "/" in program else program
+        if "/" in program and not os.path.exists(path):
+            if program not in {need.path for need in task.needs}:
+                yield wire.Reason("path-missing", f"program {path} does not exist", "")
+            continue
+        found = shutil.which(path, path=task.env.get("PATH", os.defpath))
+        if found is None:
+            reason = "is not executable" if "/" in program else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
+            yield wire.Reason("not-executable", f"program {path} {reason}", "")
+        elif "/" not in program:
+            yield from _of_another_environment(task, program, found)
+    yield from _launcher_module(task)
+    yield from _framework(task)
+
+
+def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Iterator[wire.Reason]:
+    """A console script imports from the environment it was installed in, whatever the ranks' interpreter is."""
+    chosen, python = os.path.dirname(task.python), _python_of(path)
+    if not python or os.path.dirname(path) in (chosen, *OF_THE_SYSTEM) or not os.path.exists(task.python):
+        return
+    if os.path.dirname(python) != chosen:
+        text = f"program {program} is not in the environment of the ranks ({chosen}); {path} runs in that of {python}"
+        hint = f"install it in {chosen}, choose the other environment with --python {python}, or start {path}"
+        yield wire.Reason("program-elsewhere", text, hint)
+
+
+def _python_of(path: str) -> str:
+    """The interpreter that the first line of the program at `path` names, "" for none that is a Python."""
+    try:
+        line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
+        words = line.decode("utf-8", "replace").split()
+    except OSError:
+        return ""
+    python = words[0][len("#!") :] if words and words[0].startswith("#!/") else ""
+    return python if os.path.basename(python).startswith("python") else ""
+
+
+def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
+    """torchrun is a module of torch: without it, the launcher would end after the start, and no rank could say why."""
+    if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
+        return
+    python, package = task.launcher[0], task.launcher[2].partition(".")[0]
+    words = [python, "-c", LOOK_FOR, package]
+    try:
+        ended = subprocess.run(
+            words, env={**person(), **task.env}, cwd=task.workdir, timeout=LOOK_S, capture_output=True
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return  # Whether it can start at all is judged elsewhere.
+    if ended.returncode == ABSENT:
+        text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
+        yield wire.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
+
+
+def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
+    """auto could not read the program on the controller: under torchrun, other frameworks do not join their ranks."""
+    if not task.unread_program:
+        return
+    from pylaunch.agent.shared.script_framework import choose  # noqa: PLC0415 - ast takes milliseconds, and few runs need it
+    from pylaunch.agent.shared.script_imports import read_program  # noqa: PLC0415
+
+    found = choose(read_program(task.workdir, task.unread_program))
+    if found is not None:
+        text = f"{found.path} uses {found.because}, and torchrun would not make one world of its ranks"
+        yield wire.Reason("framework", text, f"--framework {found.framework}, or --framework torchrun to insist")

@@ -1,0 +1,338 @@
+"""Code shipped with a run: content stored by hash, and one tree per run, in which all attempts of the run work.
+
+The first attempt on this node lays the tree out; later attempts find it as the last one left it, as under torchrun.
+Files that ranks wrote are never removed: pruning an old tree removes only the files that were shipped and that nothing
+has changed since. Change times (ctime) decide that, because a copy can carry an old modification time.
+
+    controller                    agent.pyz ship
+    the manifest, one line   ──►
+                             ◄──  {"missing": [places in the sorted hashes]}
+    a tar stream of those    ──►
+                             ◄──  {"tree": path, "received": bytes, "reused": bool} | {"error": why}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+import tarfile
+from typing import IO, Any, Iterator
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import clean, rank_files, untrusted_json
+from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
+
+KEPT_TREES = 3
+SPARE = 64 << 20
+"""Bytes that stay free beside a tree."""
+
+CHUNK = 1 << 20
+MAX_MANIFEST = 64 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What a tree is made of, as `pylaunch.model.manifest` writes it."""
+
+    files: list[tuple[str, int, int, str]]
+    """Path, permission bits, bytes, SHA-256."""
+
+    links: list[tuple[str, str]]
+
+    @property
+    def blobs(self) -> dict[str, int]:
+        """Bytes by SHA-256, in the order in which both sides speak of them."""
+        return dict(sorted((digest, size) for _, _, size, digest in self.files))
+
+
+NO_MANIFEST = Manifest([], [])
+
+
+def decoded(line: bytes) -> Manifest:
+    """The manifest in `line`. Raises AgentError for one that leads out of its tree."""
+    try:
+        body = untrusted_json.parse_object(line, MAX_MANIFEST)
+        manifest = Manifest([_file(*file) for file in body["files"]], [_link(*link) for link in body["links"]])
+        paths = [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]
+        digests = [int(digest, 16) for digest in manifest.blobs if len(digest) == 64]
+    except (ValueError, KeyError, TypeError):
+        raise AgentError("expected the manifest of a tree") from None
+    folders = {path[:place] for path in paths for place in range(len(path)) if path[place] == "/"}
+    crossing = folders.intersection(paths)
+    strange = [path for path in paths if path.startswith("/") or {"", ".", ".."}.intersection(path.split("/"))]
+    strange += [path for path in paths if "\0" in path]
+    if strange or crossing or len(set(paths)) < len(paths) or len(digests) < len(manifest.blobs):
+        raise AgentError(f"the manifest is not that of a tree: {[*strange, *crossing][:3]}")
+    return manifest
+
+
+def _file(path: Any, mode: Any, size: Any, digest: Any) -> tuple[str, int, int, str]:
+    if not (isinstance(path, str) and isinstance(digest, str) and isinstance(mode, int) and isinstance(size, int)):
+        raise TypeError(path)
+    if not 0 <= mode <= 0o777 or size < 0:
+        raise ValueError(mode)
+    return path, mode, size, digest
+
+
+def _link(path: Any, target: Any) -> tuple[str, str]:
+    if not isinstance(path, str) or not isinstance(target, str):
+        raise TypeError(path)
+    if not target or "\0" in target:
+        raise ValueError(target)
+    return path, target
+
+
+def serve(root: NodeRoot, run: str) -> int:
+    """Speak the above on stdin and stdout."""
+    try:
+        _receive(root, root.run(run), sys.stdin.buffer)
+    except OSError as error:
+        _say({"error": f"the code cannot be kept in {root.path}: {error.strerror}"})
+    except tarfile.TarError as error:
+        _say({"error": f"the code came broken: {error}"})
+    except AgentError as error:
+        _say({"error": str(error)})
+    return 0
+
+
+def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None:
+    line = source.readline(MAX_MANIFEST + 1)
+    manifest = decoded(line)
+    for made in (root.blobs, root.trees):
+        os.makedirs(made, mode=0o700, exist_ok=True)
+    with _lock(root, fcntl.LOCK_SH):
+        is_reused = _is_reused(root, directory.run, manifest)
+        wanted = list(manifest.blobs.items())
+        missing = [place for place, (digest, size) in enumerate(wanted) if not _has(root, digest, size)]
+        laid_out = 0 if is_reused else sum(file[2] for file in manifest.files)
+        _need_space(root, sum(wanted[place][1] for place in missing) + laid_out)
+        _say({"missing": missing})
+        received = _take(root, manifest, {wanted[place][0] for place in missing}, source) if missing else 0
+        if is_reused:
+            _restore(root, directory.run, manifest, line)
+        else:
+            _lay_out(root, directory.run, manifest, line)
+    with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        prune(root)
+    _say({"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)})
+
+
+def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
+    """An earlier attempt has run on this node; the trial of a spare does not count."""
+    run = base_of(directory.run)
+    attempts = [each.run for each in root.all_runs() if base_of(each.run) == run and not each.run.endswith(SPARES)]
+    return bool(set(attempts) - {directory.run})
+
+
+def _is_reused(root: NodeRoot, run: str, manifest: Manifest) -> bool:
+    """The tree of `run` exists, from an earlier attempt. Raises AgentError if it was made from another manifest."""
+    if not os.path.lexists(root.tree(run)):
+        return False
+    kept = _kept_manifest(root, run)
+    if kept not in (manifest, NO_MANIFEST):
+        raise AgentError(f"run {base_of(run)} has other code on this node: {root.tree(run)}")
+    return True
+
+
+def _say(body: dict[str, object]) -> None:
+    sys.stdout.buffer.write(json.dumps(body).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+@contextlib.contextmanager
+def _lock(root: NodeRoot, kind: int) -> Iterator[None]:
+    """Shared while content comes, exclusive while it goes. Raises BlockingIOError where that is asked for."""
+    held = rank_files.open_regular(os.path.join(root.blobs, "lock"), os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(held, kind)
+        yield
+    finally:
+        os.close(held)
+
+
+def _has(root: NodeRoot, digest: str, size: int) -> bool:
+    try:
+        status = os.lstat(root.blob(digest))
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
+
+
+def _need_space(root: NodeRoot, needed: int) -> None:
+    status = os.statvfs(root.blobs)
+    free = status.f_bavail * status.f_frsize
+    if free < needed + SPARE:
+        told = f"{free / (1 << 20):.0f} MiB free, {(needed + SPARE) / (1 << 20):.0f} MiB wanted for the run's code"
+        raise AgentError(f"disk full: {told} in {root.path}")
+
+
+def _take(root: NodeRoot, manifest: Manifest, missing: set[str], source: IO[bytes]) -> int:
+    """Keep what comes by its hash; how many bytes. Raises AgentError for content that is not what it is called."""
+    received = 0
+    with tarfile.open(fileobj=source, mode="r|") as stream:
+        for member in stream:
+            content = stream.extractfile(member)
+            if member.name not in missing or content is None:
+                raise AgentError(f"nobody asked for {member.name[:64]}")
+            os.makedirs(os.path.dirname(root.blob(member.name)), mode=0o700, exist_ok=True)
+            aside = f"{root.blob(member.name)}.{os.getpid()}"
+            found = _copy(content, aside, 0o400)
+            if found != member.name:
+                os.unlink(aside)
+                path = next(path for path, _, _, digest in manifest.files if digest == member.name)
+                raise AgentError(f"{path} changed while it was being shipped")
+            os.replace(aside, root.blob(member.name))
+            received += member.size
+            missing.discard(member.name)
+    if missing:
+        raise AgentError(f"{len(missing)} files did not come")
+    return received
+
+
+def _copy(source: IO[bytes], target: str, mode: int) -> str:
+    """Write all of `source` to the new file `target`; the SHA-256 of what was written."""
+    digest = hashlib.sha256()
+    with open(rank_files.open_regular(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as sink:
+        while True:
+            chunk = source.read(CHUNK)
+            if not chunk:
+                break
+            digest.update(chunk)
+            sink.write(chunk)
+        os.fchmod(sink.fileno(), mode)
+    return digest.hexdigest()
+
+
+def _lay_out(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+    """Make the tree of `run` from stored content, and check each file's hash again."""
+    aside = root.tree(run) + ".new"
+    rank_files.remove(aside)
+    os.makedirs(aside, mode=0o700)
+    for file in manifest.files:
+        _put(root, os.path.join(aside, file[0]), file)
+    for path, link in manifest.links:
+        _put_link(os.path.join(aside, path), link)
+    rank_files.replace(root.manifest(run), line)
+    os.rename(aside, root.tree(run))
+
+
+def _restore(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+    """Put back shipped files that a power loss has damaged or pruning has removed; everything else stays as it is."""
+    try:
+        laid_out = os.lstat(root.manifest(run)).st_mtime_ns
+    except FileNotFoundError:
+        laid_out = 0  # Pruned: every file that is left was written by the run.
+    is_whole = _kept_manifest(root, run) == manifest
+    for file in manifest.files:
+        target = os.path.join(root.tree(run), file[0])
+        # Under a whole manifest, only the run itself has removed files.
+        if _is_damaged(target, file, laid_out) if os.path.lexists(target) else not is_whole:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(target)
+            _put(root, target, file)
+    for path, link in manifest.links:
+        if not is_whole and not os.path.lexists(os.path.join(root.tree(run), path)):
+            _put_link(os.path.join(root.tree(run), path), link)
+    if not is_whole:
+        rank_files.replace(root.manifest(run), line)
+        os.utime(root.manifest(run), ns=(laid_out, laid_out))
+
+
+def _is_damaged(target: str, file: tuple[str, int, int, str], laid_out: int) -> bool:
+    return _is_untouched(target, laid_out) and (os.lstat(target).st_size != file[2] or _hash(target) != file[3])
+
+
+def _is_untouched(path: str, laid_out: int) -> bool:
+    """`path` is a file or link of the tree itself that nothing has changed since `laid_out`."""
+    status = os.lstat(path)
+    is_linked_away = os.path.realpath(os.path.dirname(path)) != os.path.dirname(path)
+    return status.st_ctime_ns <= laid_out and not stat.S_ISDIR(status.st_mode) and not is_linked_away
+
+
+def _put(root: NodeRoot, target: str, file: tuple[str, int, int, str]) -> None:
+    _, mode, _, digest = file
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    with open(rank_files.open_regular(root.blob(digest)), "rb") as source:
+        if _copy(source, target, mode | stat.S_IWUSR | stat.S_IRUSR) != digest:
+            os.unlink(root.blob(digest))
+            raise AgentError(f"{root.blob(digest)} had been changed on this host and was removed; start again")
+
+
+def _put_link(target: str, link: str) -> None:
+    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
+    os.symlink(link, target)
+
+
+def _hash(path: str) -> str:
+    """SHA-256 of the regular file `path`; "" for anything else."""
+    digest = hashlib.sha256()
+    try:
+        with open(rank_files.open_regular(path), "rb") as source:
+            for chunk in iter(lambda: source.read(CHUNK), b""):
+                digest.update(chunk)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
+    """`task` with the tree of its run in place of the word TREE that begins its working directory."""
+    first, slash, rest = task.workdir.partition("/")
+    if first != wire.TREE:
+        return task
+    return dataclasses.replace(task, workdir=root.tree(task.run) + slash + rest)
+
+
+def prune(root: NodeRoot) -> None:
+    """Keep the trees of the newest runs and of live ones, and the content of those trees."""
+    with os.scandir(root.trees) as entries:
+        found = [(entry.stat(follow_symlinks=False), entry.name) for entry in entries]
+    names = [name for _, name in found]
+    aged = sorted((status.st_mtime, name) for status, name in found if stat.S_ISREG(status.st_mode))
+    runs = [name[: -len(".json")] for _, name in aged if name.endswith(".json")]
+    for name in names:
+        if name.endswith(".new"):
+            rank_files.remove(os.path.join(root.trees, name))
+    live = {base_of(directory.run) for directory in root.all_runs() if clean.is_live(directory)}
+    for run in runs[:-KEPT_TREES]:
+        if run not in live:
+            _remove_code(root, run)
+    used: set[str] = set()
+    for run in runs:
+        used.update(_kept_manifest(root, run).blobs)
+    for folder, _, files in os.walk(root.blobs):
+        for name in files:
+            if name not in used and name != "lock":
+                os.unlink(os.path.join(folder, name))
+
+
+def _kept_manifest(root: NodeRoot, run: str) -> Manifest:
+    """What the tree of `run` was made of; nothing where that is gone, or was lost with the power."""
+    try:
+        return decoded(rank_files.read_whole(root.manifest(run), MAX_MANIFEST))
+    except (OSError, AgentError):
+        return NO_MANIFEST
+
+
+def _remove_code(root: NodeRoot, run: str) -> None:
+    """Remove the shipped files that are unchanged; files that the run wrote stay."""
+    manifest, tree = _kept_manifest(root, run), root.tree(run)
+    laid_out = os.lstat(root.manifest(run)).st_mtime_ns
+    for path in [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if _is_untouched(os.path.join(tree, path), laid_out):
+                os.unlink(os.path.join(tree, path))
+    for folder, _, _ in os.walk(tree, topdown=False):
+        if os.path.basename(folder) == "__pycache__":
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):  # Something is in it that the run wrote.
+                os.rmdir(folder)
+    os.unlink(root.manifest(run))

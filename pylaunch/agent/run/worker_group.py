@@ -1,0 +1,289 @@
+"""The processes of one run on this node: the ranks, or the launcher and the ranks it starts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pwd
+import signal
+import sys
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterator, Optional, TypeVar
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import last_lines
+from pylaunch.agent.run import spawn
+from pylaunch.agent.run.rank_entry import SOCKET
+from pylaunch.agent.serve.connection import Lines
+from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
+from pylaunch.agent.shared.untrusted_json import parse_object
+
+LAUNCHER = "launcher"
+
+
+@dataclass(frozen=True)
+class Started:
+    """A rank that the launcher wanted went to exec."""
+
+    rank: int
+    pid: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A rank, or the launcher (None), is gone; `status` is that of waitpid."""
+
+    rank: int | None
+    pid: int
+    status: int
+    time: float
+    was_told: bool
+    """It had been sent a signal, by us or by the launcher."""
+
+    @property
+    def signal(self) -> int | None:
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+
+    @property
+    def exit_code(self) -> int | None:
+        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
+
+    @property
+    def failure(self) -> str | None:
+        """How it failed, in words; None for a good end."""
+        if self.status == 0:
+            return None
+        name = name_of(self.rank)
+        if self.signal is None:
+            return f"{name} ended with exit code {self.exit_code}"
+        return f"{name} was killed by {signal_name(self.signal)}"
+
+
+def signal_name(signum: int) -> str:
+    """SIGSEGV for 11."""
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def person() -> dict[str, str]:
+    """Who we are, as a login would tell a process; nothing when the user database does not know us."""
+    try:
+        entry = pwd.getpwuid(os.getuid())
+    except KeyError:
+        return {}
+    return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name, "SHELL": entry.pw_shell}
+
+
+def archive() -> str:
+    """The file that this agent runs from."""
+    return os.path.realpath(sys.argv[0])
+
+
+def runtime_path(env: dict[str, str]) -> str:
+    """PYTHONPATH of ranks: what `env` says, then the agent's archive, in which pylaunch.runtime is."""
+    return os.pathsep.join(filter(None, (env.get("PYTHONPATH"), archive())))
+
+
+def name_of(rank: int | None) -> str:
+    """How a rank, or the launcher (None), is spoken of."""
+    return LAUNCHER if rank is None else f"rank {rank}"
+
+
+MOST_PROCESSES = 1 << 22
+"""The largest process id of Linux (proc(5), pid_max)."""
+
+N = TypeVar("N", int, float)
+
+
+def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:
+    """`value`, if it is a number within these bounds. Raises ValueError."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(value)
+    return value
+
+
+class Shim(Lines):
+    """The connection of a rank that the launcher has started."""
+
+    rank: int | None = None
+
+
+class Crew:
+    """What was forked for one run, by process id."""
+
+    def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
+        self.task = task = asked.task
+        self._secrets = asked.secrets
+        self.mask = Mask(asked.secrets.values())
+        self.root = root
+        self._directory = directory
+        self._marks = {
+            processes.RUN_MARK: task.run,
+            processes.ROOT_MARK: root.path,
+            "PYLAUNCH_NODE_RANK": str(task.node_rank),
+            "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
+            "PYTHONPATH": runtime_path(task.env),
+        }
+        self._ranks: dict[int, int | None] = {}
+        """Process id → rank, or None for the launcher."""
+
+        self._shims: dict[int, Shim] = {}
+        self._told: set[int] = set()
+        """Process ids that have been sent TERM."""
+
+        self.standing: dict[int, tuple[int | None, int]] = {}
+        """Descriptor that tells when a process went through the gate (see `spawn.start_time`) → rank, process id."""
+
+        self._gate = os.pipe()
+        self._port = 0
+
+    @property
+    def pids(self) -> Dict[int, Optional[int]]:
+        """Process id of what runs → its rank, or None for the launcher."""
+        return self._ranks
+
+    def stand(self) -> Iterator[str]:
+        """Fork all that will be exec'd at the release, and wait until it stands; yields why something could not."""
+        rank_report.make_room(self._directory)
+        rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
+        programs: list[tuple[int | None, list[str], dict[str, str]]]
+        if self.task.launcher:
+            programs = [(None, self._launcher_words(), {SOCKET: self._directory.file("ranks.sock")})]
+        else:
+            programs = [(rank.rank, rank.argv, self._rank_env(rank)) for rank in self.task.ranks]
+        for rank, argv, env in programs:
+            merged = {**person(), **self.task.env, **self._secrets, **self._marks, **env}
+            pid, started = spawn.spawn(argv, merged, self.task.workdir, self._outputs(rank), self._gate)
+            self._ranks[pid] = rank
+            self.standing[started] = (rank, pid)
+        for started, (rank, _) in self.standing.items():
+            if not spawn.has_come_to_gate(started):
+                yield (
+                    self.mask.hide_in(" ".join(last_lines(self._outputs(rank)[1])[-1:]))
+                    or f"{name_of(rank)} ended before the start"
+                )
+
+    def release(self, port: int | None) -> None:
+        """Let all that stands go; `port` is the rendezvous port that was chosen, if one was."""
+        self._port = port or 0
+        os.write(self._gate[1], spawn.passes(len(self._ranks), self._port))
+        self._close_gate()
+
+    def dismiss(self) -> None:
+        """Send all that stands away; nothing is exec'd."""
+        self._close_gate()
+        for pid in self._ranks:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        for started in self.standing:
+            os.close(started)
+        self._ranks.clear()
+        self.standing.clear()
+
+    def _close_gate(self) -> None:
+        for end in self._gate:
+            os.close(end)
+
+    def _launcher_words(self) -> list[str]:
+        entry = [sys.executable, "-I", "-S", archive(), "rank"]
+        files = self._directory.file(LAUNCHER)
+        given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
+        return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
+
+    def remove_launcher_files(self) -> None:
+        """torchrun makes directories for every rank, and never removes them."""
+        rank_files.remove(self._directory.file(LAUNCHER))
+
+    def _rank_env(self, rank: wire.RankTask) -> dict[str, str]:
+        marks = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
+        return {**rank.env, **marks, **rank_report.environment(self._directory, rank.rank)}
+
+    def streams(self) -> dict[str, str]:
+        """Stream name → log file."""
+        names = [LAUNCHER] if self.task.launcher else []
+        names += [str(rank.rank) for rank in self.task.ranks]
+        streams = [f"{name}.{end}" for name in names for end in ("out", "err")]
+        return {stream: self._directory.stream(stream) for stream in streams}
+
+    def _outputs(self, rank: int | None) -> tuple[str, str]:
+        name = LAUNCHER if rank is None else str(rank)
+        return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
+
+    def admit(self, shim: Shim, line: bytes, *, refusal: str | None) -> Started | Ended | None:
+        """What a shim says: who it is, then that its rank has started, then that it has ended.
+
+        Raises WireError when it says anything else.
+        """
+        try:
+            return self._admit(shim, parse_object(line, wire.MAX_LINE), refusal)
+        except (ValueError, KeyError, TypeError):
+            raise wire.WireError(f"no shim says {line[:200]!r}") from None
+
+    def _admit(self, shim: Shim, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
+        if shim.rank is None:
+            shim.put(json.dumps(self._answer(shim, body["local_rank"], refusal)).encode() + b"\n")
+            return None
+        if "started" in body:
+            pid = _number(body["started"], 2, MOST_PROCESSES)
+            self._ranks[pid] = shim.rank
+            self._shims[shim.rank] = shim
+            return Started(shim.rank, pid, _number(body["time"]))
+        how = Ended(
+            shim.rank, 0, _number(body["ended"], 0, 0xFFFF), _number(body["time"]), was_told=body["told"] is True
+        )
+        self._shims.pop(shim.rank, None)
+        pid = next((pid for pid, rank in self._ranks.items() if rank == shim.rank), 0)
+        self._ranks.pop(pid, None)
+        return replace(how, pid=pid)
+
+    def _answer(self, shim: Shim, local_rank: int, refusal: str | None) -> dict[str, object]:
+        mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)
+        if mine is None or refusal is not None:
+            return {"refused": refusal or f"run {self.task.run} has no local rank {local_rank} on this node"}
+        shim.rank = mine.rank
+        told = {name: spawn.with_number(value, self._port) for name, value in self._rank_env(mine).items()}
+        env = {**self._marks, **told}
+        return {"argv": mine.argv, "env": env, "outputs": list(self._outputs(mine.rank))}
+
+    def reap(self, time: float) -> Iterator[Ended]:
+        """Collect every child that has ended; those that are ranks or the launcher."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._ranks:
+                rank = self._ranks.pop(pid)
+                if rank is not None:
+                    self._shims.pop(rank, None)
+                yield Ended(rank, pid, status, time, was_told=pid in self._told)
+
+    def terminate(self, rank: int | None) -> None:
+        """SIGTERM to one rank, through its shim if it has one, or to the launcher (None)."""
+        shim = self._shims.get(rank) if rank is not None else None
+        for pid in [pid for pid, name in self._ranks.items() if name == rank]:
+            self._told.add(pid)
+            if shim is None:
+                os.kill(pid, signal.SIGTERM)
+            else:
+                shim.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
+                shim.flush()
+
+    def family(self) -> list[processes.Process]:
+        """Every live process of the run, descendants that left their session included."""
+        return processes.of_run(self.task.run, self.root.path)
+
+    def kill_everything(self) -> None:
+        """SIGKILL to all of the family."""
+        self._told.update(self._ranks)
+        for process in self.family():
+            processes.send(process, signal.SIGKILL)

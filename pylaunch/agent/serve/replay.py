@@ -1,0 +1,89 @@
+"""Answer a controller from the files of a run that is over, in the words its supervisor would have used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import time
+
+from pylaunch.agent import wire
+from pylaunch.agent.logs import log_index
+from pylaunch.agent.logs.tail import Follower, last_lines
+from pylaunch.agent.run import stop_request
+from pylaunch.agent.serve.supervisor import hello
+from pylaunch.agent.shared import clean, record
+from pylaunch.agent.shared.layout import SOCKETS, RunDirectory
+from pylaunch.agent.wire import bounds
+
+STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
+
+
+def replay(directory: RunDirectory, version: str) -> int:
+    """Speak the wire on stdin and stdout until the controller has heard all or goes."""
+    _clear(directory)
+    _say(hello(directory.run, version, "finished", []))
+    while True:
+        line = sys.stdin.buffer.readline(wire.MAX_LINE)
+        if not line:
+            return 0
+        message = bounds.checked(wire.decode(line))
+        if isinstance(message, wire.Ping):
+            _say(wire.Pong(message.serial, time.time()))
+        elif isinstance(message, wire.Stop):
+            if message.by_hand:
+                stop_request.keep(directory, message.reason)
+        elif isinstance(message, wire.Follow):
+            _tell_output(directory, message)
+            _tell_end(directory)
+            return 0
+        else:
+            raise wire.WireError(f"run {directory.run} is over: {type(message).__name__} is of no use")
+
+
+def _clear(directory: RunDirectory) -> None:
+    """Remove the sockets of a supervisor that was killed, so that nothing of the run is left but its files."""
+    held = clean.lock(directory)
+    if held is None:
+        return
+    try:
+        for name in SOCKETS:
+            with contextlib.suppress(OSError):
+                os.unlink(directory.file(name))
+    finally:
+        os.close(held)
+
+
+def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
+    for event in record.read_events(directory):
+        if not isinstance(event, wire.Finished):
+            _say(event)
+    names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
+    paths = {name: directory.stream(name) for name in names}
+    since = log_index.begins(directory, paths, follow.since)
+    follower = Follower(paths, follow, since=since)
+    follower.dates = log_index.Dates(directory)
+    while True:
+        output = follower.next(ended=True)
+        if output is None:
+            break
+        _say(output)
+    _say(wire.CaughtUp())
+
+
+def _tell_end(directory: RunDirectory) -> None:
+    finished = [event for event in record.read_events(directory) if isinstance(event, wire.Finished)]
+    outcome = record.read_outcome(directory)
+    if finished:
+        _say(finished[-1])
+    elif outcome is not None:
+        _say(wire.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
+    else:
+        said = "".join(f" | {line}" for line in last_lines(directory.file("agent.log")))
+        _say(wire.Failed(f"the agent of run {directory.run} was killed, and its ranks with it{said}"))
+
+
+def _say(message: object) -> None:
+    sys.stdout.buffer.write(wire.encode(message))
+    sys.stdout.buffer.flush()

@@ -1,0 +1,300 @@
+"""The agent of one run on one node: it serves controllers and outlives them.
+
+One thread, one loop: wait for something to happen, let the run deal with it, pass on news and output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import socket
+import time
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.peers import seal
+from pylaunch.agent.peers.heartbeats import Vigil
+from pylaunch.agent.peers.messaging import Peers
+from pylaunch.agent.run import spawn, stop_request
+from pylaunch.agent.run.run import RefusedError, Run, prepare_run
+from pylaunch.agent.serve.connection import Controller
+from pylaunch.agent.serve.loop import Loop
+from pylaunch.agent.shared import local_socket
+from pylaunch.agent.shared.essentials import essentials, installed_libraries
+from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.record import Outcome, Record
+from pylaunch.agent.telemetry import usage
+from pylaunch.agent.wire import bounds
+
+UNRELEASED_S = 600.0
+"""How long a supervisor waits for Prepare and Release."""
+
+MOST_CONTROLLERS = 100
+FOLLOW_POLL_S = 0.05
+CONTROLLER = "controller"
+LOOK_S = 1.0
+"""Between two looks at who is silent."""
+
+DRAIN_S = 10.0
+"""How long a supervisor whose run is over waits for a controller that takes nothing."""
+
+
+def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
+    """What this node says first on every connection."""
+    return wire.Hello(
+        protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
+        python=platform.python_version(), phase=phase, time=time.time(), running=running,
+        knows=[wire.SINCE],
+    )  # fmt: skip
+
+
+class Supervisor:
+    """Serves one run until it is over."""
+
+    def __init__(
+        self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str, *, notes: list[str]
+    ) -> None:
+        self._notes = notes
+        self._root = root
+        self._directory = directory
+        self._version = version
+        self._loop = Loop()
+        self._record = Record(directory)
+        self._run: Run | None = None
+        self._peers: Peers | None = None
+        self._controller_watch: Vigil | None = None
+        """From the release on: when a controller was last heard."""
+
+        self._outcome: Outcome | None = None
+        self._told_by_peer = ""
+        """Why we stop, if another node told us."""
+
+        self._owner: Controller | None = None
+        self._controllers: list[Controller] = []
+        self._smi = usage.Smi()
+        self._deadline = time.monotonic() + UNRELEASED_S
+        """When patience with silence ends: first for Prepare and Release, after the end for controllers to drain."""
+
+        self._loop.watch(listener, lambda: self._accept(listener))
+
+    def serve(self) -> None:
+        """Live until the run is over and everybody who wants to know has been told."""
+        spawn.adopt_orphans()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}, self._on_signals)
+        while not self._is_done(time.monotonic()):
+            self._loop.wait(self._timeout(time.monotonic()))
+            self._advance(time.monotonic())
+            for controller in list(self._controllers):
+                self._serve_controller(controller)
+        for name in SOCKETS:
+            with contextlib.suppress(OSError):
+                os.unlink(self._directory.file(name))
+
+    @property
+    def _phase(self) -> str:
+        if self._outcome is not None:
+            return "finished"
+        return "new" if self._run is None else self._run.life.phase
+
+    def _timeout(self, now: float) -> float:
+        times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + LOOK_S]
+        deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
+        if deadline is not None:
+            times.append(max(deadline, now + FOLLOW_POLL_S) if self._phase == "stopping" else deadline)
+        told = self._peers.next_deadline() if self._peers is not None else None
+        if told is not None:
+            times.append(told)
+        if self._outcome is None and any(controller.follower for controller in self._controllers):
+            times.append(now + FOLLOW_POLL_S)
+        return max(0.0, min(times) - now)
+
+    def _is_done(self, now: float) -> bool:
+        if self._outcome is None:
+            return False
+        if now <= self._deadline and self._controllers:
+            return False
+        return self._peers is None or self._peers.is_done
+
+    # Signals and time
+
+    def _on_signals(self, arrived: set[int]) -> None:
+        if signal.SIGTERM in arrived or signal.SIGINT in arrived:
+            self._stop("the agent was told to end by a signal", self._run.task.grace_s if self._run else 0.0)
+
+    def _advance(self, now: float) -> None:
+        if self._outcome is None:
+            self._advance_run(now)
+        if self._peers is not None:
+            self._advance_peers(self._peers)
+
+    def _advance_run(self, now: float) -> None:
+        if self._run is not None:
+            self._run.advance(now)
+        if self._phase in ("new", "prepared") and now > self._deadline:
+            self._stop(f"no word from a controller for {UNRELEASED_S:.0f} s", 0.0)
+        if self._run is not None and self._run.outcome is not None:
+            self._end(self._run.outcome)
+        elif self._phase == "running":
+            self._watch_others(now)
+
+    def _watch_others(self, now: float) -> None:
+        """Ranks would wait for a lost node for ever. While a controller is there, it decides; else this node does."""
+        assert self._run is not None
+        assert self._controller_watch is not None
+        self._controller_watch.look(now)
+        task = self._run.task
+        if not self._controller_watch.silent(now, task.node_timeout_s):
+            return
+        if task.ends_with_controller:
+            # Whoever started the run with --kill-on-disconnect asked for this end.
+            self._stop(f"no word from the controller for {task.node_timeout_s:g} s", task.grace_s, by_hand=True)
+        elif self._peers is not None and (lost := self._peers.silent(task.node_timeout_s)):
+            self._stop(f"{lost[0]} lost: no word from it for {task.node_timeout_s:g} s", task.grace_s)
+
+    def _advance_peers(self, peers: Peers) -> None:
+        run = self._run
+        assert run is not None
+        if run.stopping is not None:
+            kill_at = run.life.kill_at or time.monotonic()
+            peers.say_stop(self._with_host(run.stopping), kill_at, by_hand=run.is_stopped_by_hand)
+        if self._outcome is not None:
+            peers.say_over()
+        peers.advance()
+        unheard = peers.unheard()
+        if unheard:
+            self._record.append(wire.PeersUnheard(unheard))
+
+    def _with_host(self, stopping: wire.Stopping) -> str:
+        """Its reason with the host where it arose: not what a person said, and what other nodes told has it already."""
+        assert self._run is not None
+        host = "" if stopping.by_hand else f"{self._run.task.host}: "
+        return self._told_by_peer or f"{host}{stopping.reason}"
+
+    def _on_peer_stop(self, word: seal.Word) -> None:
+        if self._phase in ("prepared", "running"):
+            self._told_by_peer = word.stop
+            self._stop(word.stop, word.grace_s, by_hand=word.by_hand)
+
+    def _stop(self, reason: str, grace_s: float, *, by_hand: bool = False) -> None:
+        if by_hand:
+            stop_request.keep(self._directory, reason)
+        if self._run is not None:
+            self._run.stop(reason, grace_s, time.monotonic(), by_hand=by_hand)
+        elif self._outcome is None:
+            for controller in self._controllers:
+                # Also the one that has not asked for anything yet, and would take the silence for a fault.
+                controller.is_told = True
+            self._record.append(wire.Stopping(reason, time.time(), by_hand))
+            self._record.append(wire.Finished([], [], time.time()))
+            self._end(Outcome(self._directory.run, "aborted", reason, time.time()))
+
+    def _end(self, outcome: Outcome) -> None:
+        self._outcome = outcome
+        self._record.close(outcome)
+        self._deadline = time.monotonic() + DRAIN_S
+
+    # Controllers
+
+    def _accept(self, listener: socket.socket) -> None:
+        connected = local_socket.accept(listener)
+        if connected is None or len(self._controllers) >= MOST_CONTROLLERS:
+            if connected is not None:
+                connected.close()
+            return
+        controller = Controller(connected)
+        self._controllers.append(controller)
+        self._loop.watch(controller.socket, lambda: self._hear(controller))
+        running = sorted(self._run.life.running) if self._run is not None else []
+        controller.say(hello(self._directory.run, self._version, self._phase, running))
+
+    def _hear(self, controller: Controller) -> None:
+        try:
+            for line in controller.receive():
+                self._on_message(controller, bounds.checked(wire.decode(line)))
+        except wire.WireError as error:
+            controller.say(wire.Failed(str(error)))
+            controller.flush()
+            controller.is_open = False
+
+    def _on_message(self, controller: Controller, message: object) -> None:
+        if isinstance(message, wire.Ping):
+            if self._controller_watch is not None:
+                self._controller_watch.heard(CONTROLLER, time.monotonic())
+            controller.say(wire.Pong(message.serial, time.time()))
+            controller.flush()
+        elif isinstance(message, wire.Prepare):
+            self._prepare(controller, message)
+        elif isinstance(message, wire.TryPeers):
+            ends = self._peers.try_all(message.ports) if self._peers is not None else {}
+            controller.say(wire.PeersTried(ends))
+        elif isinstance(message, wire.Release):
+            if controller is not self._owner or self._run is None:
+                raise wire.WireError("Release from a connection that has not prepared the run")
+            controller.will_follow = controller.wants is None and controller.follower is None
+            self._controller_watch = Vigil([CONTROLLER], time.monotonic())
+            if self._peers is not None:
+                self._peers.meet(message.ports, message.key)
+            self._run.release(message.at - time.time(), time.monotonic(), message.rendezvous_port)
+        elif isinstance(message, wire.Follow):
+            controller.is_told = True
+            controller.wants = message
+            controller.will_follow = False
+        elif isinstance(message, wire.Stop):
+            controller.is_told = True
+            controller.will_follow = False
+            self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
+        else:
+            raise wire.WireError(f"{type(message).__name__} is not for an agent")
+
+    def _prepare(self, controller: Controller, asked: wire.Prepare) -> None:
+        task = asked.task
+        began = time.monotonic()
+        if self._phase != "new":
+            reason = wire.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
+            controller.say(wire.Refused([reason]))
+            return
+        if task.run != self._directory.run:
+            raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self._directory.run}")
+        try:
+            self._run, removed = prepare_run(asked, self._root, self._record, self._loop)
+        except RefusedError as refusal:
+            controller.say(wire.Refused(refusal.reasons))
+            controller.is_told = True
+            message = "; ".join(reason.message for reason in refusal.reasons)
+            self._end(Outcome(task.run, "refused", message, time.time()))
+            return
+        self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
+        self._owner = controller
+        controller.is_told = True
+        ready = wire.Ready(
+            time.monotonic() - began, removed, essentials(task.python), self._peers.port, self._notes,
+            self._run.chosen_port, installed_libraries(task.python),
+        )  # fmt: skip
+        controller.say(ready)
+
+    def _serve_controller(self, controller: Controller) -> None:
+        if self._run is not None:
+            controller.begin_to_follow(self._directory, self._run.streams, self._run.mask, self._meter)
+        more = controller.fill(self._record.events, ended=self._outcome is not None)
+        if controller.flush() and controller.is_told:
+            self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
+        if not controller.is_open or (self._outcome is not None and controller.has_all(self._record.events)):
+            self._part_with(controller)
+        else:
+            self._loop.watch_writing(controller.socket, wanted=more or controller.waiting > 0)
+
+    def _meter(self, every_s: float) -> usage.Meter:
+        ranks = [rank.rank for rank in self._run.task.ranks] if self._run is not None else []
+        return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self._directory, ranks))
+
+    def _part_with(self, controller: Controller) -> None:
+        self._loop.forget(controller.socket)
+        self._controllers.remove(controller)
+        controller.close()
+        if self._phase == "prepared" and controller is self._owner:
+            self._stop("the controller went away before the start", 0.0)
+        elif self._phase == "new" and not self._controllers:
+            self._stop("the controller went away before it asked for anything", 0.0)

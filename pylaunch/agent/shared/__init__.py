@@ -1,0 +1,1 @@
+"""Modules that the agent and the probe share. They import nothing of the other rooms."""

@@ -1,0 +1,148 @@
+"""Remove what dead runs left on this node. Only processes that carry the mark of a run whose supervisor is dead."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import glob
+import os
+import shutil
+from dataclasses import dataclass, field
+
+from pylaunch.agent.shared import processes, rank_files, record, run_processes
+from pylaunch.agent.shared.layout import RUN_ID, SOCKETS, NodeRoot, RunDirectory
+
+KEPT_RUNS = 20
+KEPT_ARCHIVES = 3
+GRACE_S = 2.0
+
+
+@dataclass
+class Cleaned:
+    """What was found and removed, and what could not be removed; one phrase each."""
+
+    removed: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    """Agents that got SIGSTOP: their runs are live, and nobody answers for them."""
+
+
+def lock(directory: RunDirectory) -> int | None:
+    """The lock of a run's supervisor; None while the supervisor lives, or when the run is gone. Close it to let go.
+
+    None also where something else than a file is in its place: then nobody can tell that the supervisor is dead.
+    """
+    try:
+        held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        # A disk without inodes has no lock file, and nobody holds one: the directory serves to keep others out.
+        held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return None
+    return held
+
+
+def is_live(directory: RunDirectory) -> bool:
+    """The run has a supervisor."""
+    if not os.path.isdir(directory.path):
+        return False
+    held = lock(directory)
+    if held is None:
+        return True
+    os.close(held)
+    return False
+
+
+def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
+    """End marked processes of dead runs, remove their sockets, and keep the logs of the last runs alone."""
+    cleaned = Cleaned()
+    _end_orphans(root, cleaned, dry_run=dry_run)
+    dead = []
+    for directory in root.all_runs():
+        held = lock(directory)
+        if held is None:
+            stopped = run_processes.stopped_agent(directory)
+            cleaned.stopped += [stopped] if stopped is not None else []
+            continue
+        try:
+            _remove_sockets(directory, cleaned, dry_run=dry_run)
+            if _never_started(directory):
+                _remove(directory, cleaned, dry_run=dry_run)
+            else:
+                dead.append(directory)
+        finally:
+            os.close(held)
+    for directory in dead[:-KEPT_RUNS]:
+        _remove(directory, cleaned, dry_run=dry_run)
+    return cleaned
+
+
+def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
+    def find() -> list[processes.Process]:
+        return [process for process, _ in orphans(root)]
+
+    phrases = {process: f"{process} of dead run {run}" for process, run in orphans(root)}
+    left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
+    cleaned.removed += [phrase for process, phrase in phrases.items() if process not in left]
+    cleaned.left += [str(process) for process in left]
+
+
+def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
+    """What carries the mark of a dead run, and stopped helpers of connections to one; with that run."""
+    marked = [(process, processes.run_of(process.pid, root.path)) for process in processes.mine()]
+    found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
+    helpers = run_processes.helpers(root, [process for process, _ in found])
+    found += [(process, run) for process, run in helpers if process.state == run_processes.STOPPED]
+    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
+    return [(process, run) for process, run in found if run in dead]
+
+
+def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
+    for name in SOCKETS:
+        if os.path.lexists(directory.file(name)):
+            cleaned.removed.append(f"socket {name} of dead run {directory.run}")
+            if not dry_run:
+                with contextlib.suppress(OSError):
+                    os.unlink(directory.file(name))
+
+
+def _never_started(directory: RunDirectory) -> bool:
+    outcome = record.read_outcome(directory)
+    return outcome is not None and outcome.outcome in ("refused", "aborted")
+
+
+def _remove(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
+    cleaned.removed.append(f"files of run {directory.run}")
+    if not dry_run:
+        shutil.rmtree(directory.path, ignore_errors=True)
+
+
+def prune_archives(root: NodeRoot, current: str) -> list[str]:
+    """Remove agent archives beyond the newest few; not `current`, and none that a live process runs from."""
+    used = " ".join([root.archive(current), *(process.command for process in processes.mine())])
+    removed = [path for path in root.all_archives()[:-KEPT_ARCHIVES] if path not in used]
+    for path in removed:
+        _unlink(path, *beside(path))
+    return removed
+
+
+def forget_compiled(archive: str) -> None:
+    """Remove what was made of an archive that is another one now."""
+    _unlink(*(path for path in beside(archive) if not path.rpartition(".")[2].isdecimal()))
+
+
+def beside(archive: str) -> list[str]:
+    """What is kept beside an archive: by each Python what it compiled, by processes what is not whole yet."""
+    return glob.glob(glob.escape(archive) + ".*")
+
+
+def _unlink(*paths: str) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

@@ -1,0 +1,173 @@
+"""Hold a TCP port for the run's rendezvous, and say who has it when it is taken.
+
+The port is bound but not listened on. On Linux a socket with SO_REUSEADDR may listen on a port that another with
+SO_REUSEADDR only bound: the store of the ranks can take it while it is held, a program without the option cannot.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass
+from typing import Iterable, Iterator
+
+from pylaunch.agent.shared import leases, processes
+from pylaunch.agent.shared.layout import RUN_ID
+
+LISTEN = "0A"
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who listens on a port."""
+
+    pid: int | None
+    """None when its process is another user's, whose descriptors we may not see."""
+
+    user: str
+    command: str
+    since: float | None
+    run: str | None
+    """The run of ours that it belongs to, if it carries a mark."""
+
+    def __str__(self) -> str:
+        if self.pid is None:
+            return f"a process of {self.user}"
+        began = "" if self.since is None else f", started {time.strftime('%F %H:%M', time.localtime(self.since))}"
+        return f"pid {self.pid} ({self.command[:200]}) of {self.user}{began}"
+
+
+def hold(port: int) -> socket.socket:
+    """`port` bound on every address. Raises OSError (EADDRINUSE) when somebody listens on it."""
+    try:
+        return _bind(socket.AF_INET6, ("::", port))
+    except OSError as error:
+        if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+            raise
+    return _bind(socket.AF_INET, ("0.0.0.0", port))
+
+
+CANDIDATES = (range(29500, 29600), range(29400, 29500))
+"""Where a rendezvous port is chosen, in this order: what the role firewall opens to the members by itself."""
+
+FIREWALL = "/etc/pylaunch/firewall/wanted.json"
+"""What the role firewall has opened here, where it is on."""
+
+_KERNEL = "/proc/sys/net/ipv4/"
+
+
+def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
+    """The ports for a rendezvous, best first: open in the firewall, reserved and registered for nothing else.
+
+    Those in the node's ephemeral range come last: any connection may have taken one.
+    """
+    first = [port for ports in CANDIDATES for port in ports]
+    opened_here = opened(firewall)
+    if opened_here is not None:
+        first = [port for port in first if port in opened_here] or sorted(opened_here)
+    reserved = numbers(_line(kernel + "ip_local_reserved_ports").split(","))
+    free = [port for port in first if port not in reserved and not _is_registered(port)]
+    low, high = (_line(kernel + "ip_local_port_range").split() or ["32768", "60999"])[:2]
+    ephemeral = range(int(low), int(high) + 1)
+    return sorted(free, key=lambda port: port in ephemeral)
+
+
+def numbers(ranges: Iterable[str]) -> set[int]:
+    """The ports in "29400-29599", "22" and the like; what is no number ("ephemeral") is none."""
+    found: set[int] = set()
+    for each in ranges:
+        low, _, high = each.strip().partition("-")
+        if low.isdigit() and (high or low).isdigit():
+            found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+def spans(found: Iterable[int]) -> str:
+    """29400-29599 for all of them."""
+    runs: list[tuple[int, int]] = []
+    for port in sorted(found):
+        low = runs.pop()[0] if runs and runs[-1][1] == port - 1 else port
+        runs.append((low, port))
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def opened(path: str = FIREWALL) -> set[int] | None:
+    """The ports that the role firewall has opened to the members by number; None where it is not on."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return numbers(str(each) for each in json.load(file)["member_ports"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_registered(port: int) -> bool:
+    try:
+        socket.getservbyport(port, "tcp")
+    except OSError:
+        return False
+    return True
+
+
+def _line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _bind(family: int, address: tuple[str, int]) -> socket.socket:
+    held = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            held.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        held.bind(address)
+    except OSError:
+        held.close()
+        raise
+    return held
+
+
+def listening() -> Iterator[tuple[int, int, str]]:
+    """Port, user id and descriptor link of every TCP socket that listens here."""
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table, encoding="ascii") as source:
+                rows = [line.split() for line in source.readlines()[1:]]
+        except FileNotFoundError:
+            continue
+        for row in rows:
+            if row[3] == LISTEN:
+                yield int(row[1].rpartition(":")[2], 16), int(row[7]), f"socket:[{row[9]}]"
+
+
+def listener(port: int) -> Listener | None:
+    """Who listens on `port`; None when nobody is seen to."""
+    for at, uid, link in listening():
+        if at == port:
+            return _describe(uid, link)
+    return None
+
+
+def _describe(uid: int, link: str) -> Listener:
+    user = leases.user_name(uid)
+    pid = _owner(link)
+    if pid is None:
+        return Listener(None, user, "", None, None)
+    try:
+        process = processes.read(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return Listener(None, user, "", None, None)
+    run = processes.environment(pid).get(processes.RUN_MARK, "") if uid == os.getuid() else ""
+    return Listener(pid, user, process.command, processes.start_time(process), run if RUN_ID.match(run) else None)
+
+
+def _owner(link: str) -> int | None:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        if link in (processes.open_files(int(name)) or ()):
+            return int(name)
+    return None

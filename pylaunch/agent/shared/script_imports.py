@@ -1,0 +1,153 @@
+"""Names that a Python script uses, read from its source without running it. Bounded; also used by the controller."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set
+
+from pylaunch.agent.shared import rank_files
+
+LARGEST = 1 << 20
+"""Bytes of one source file that is read."""
+
+MOST_FILES = 40
+LONGEST_WORD = 64
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
+
+
+@dataclass
+class Names:
+    """What one source file mentions."""
+
+    path: str
+    imports: Set[str] = field(default_factory=set)
+    """Dotted names that it imports in any case: `torch`, `accelerate.Accelerator`; relative ones begin with a dot."""
+
+    attributes: Set[str] = field(default_factory=set)
+    """Dotted names that it uses: `jax.distributed.initialize`; also names imported under a condition."""
+
+    words: Set[str] = field(default_factory=set)
+    """Its short string constants and identifiers."""
+
+    @property
+    def packages(self) -> Set[str]:
+        """Top-level packages that it imports in any case."""
+        return {name.partition(".")[0] for name in self.imports if not name.startswith(".")}
+
+
+def names_of(path: str, source: str) -> Optional[Names]:
+    """The names in `source`, the content of `path`; None for source that is not Python, or too deeply nested."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found = Names(path)
+    optional = _optional(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            dotted = set(_imported(node))
+            found.attributes |= dotted
+            if id(node) not in optional:
+                found.imports |= dotted
+        elif isinstance(node, ast.Attribute):
+            found.attributes.add(_dotted(node))
+        elif isinstance(node, ast.Name):
+            found.words.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.words.add(node.arg)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= LONGEST_WORD:
+            found.words.add(node.value)
+    return found
+
+
+def _optional(tree: ast.AST) -> FrozenSet[int]:
+    """Imports that may fail or may not happen: inside `try … except ImportError`, and inside `if`."""
+    found: Set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(map(_catches_import, node.handlers)):
+            parts: List[ast.AST] = [*node.body, *node.handlers]
+        elif isinstance(node, ast.If) and not _is_main(node.test):
+            parts = [*node.body, *node.orelse]
+        else:
+            continue
+        found.update(id(each) for part in parts for each in ast.walk(part))
+    return frozenset(found)
+
+
+def _catches_import(handler: ast.ExceptHandler) -> bool:
+    caught = [handler.type] if not isinstance(handler.type, ast.Tuple) else list(handler.type.elts)
+    return any(each is None or (isinstance(each, ast.Name) and each.id in IMPORT_ERRORS) for each in caught)
+
+
+def _is_main(test: ast.AST) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def _imported(node: Any) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name
+        return
+    base = "." * node.level + (node.module or "")
+    yield base
+    for alias in node.names:
+        yield base + ("" if base.endswith(".") else ".") + alias.name
+
+
+def _dotted(node: ast.AST) -> str:
+    parts: List[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    parts.append(node.id if isinstance(node, ast.Name) else "")
+    return ".".join(reversed(parts))
+
+
+def read_program(directory: str, words: List[str]) -> List[Names]:
+    """Names of the program `words` (SCRIPT … or -m MODULE …) in `directory`, and of the local modules it imports.
+
+    The program itself is first; [] for one that cannot be read.
+    """
+    is_module = words[0] == "-m"
+    root = directory if is_module else os.path.dirname(os.path.join(directory, words[0]))
+    waiting = _module_files(root, words[1]) if is_module else [os.path.join(directory, words[0])]
+    found: Dict[str, Names] = {}
+    while waiting and len(found) < MOST_FILES:
+        path = waiting.pop(0)
+        names = _names_in(path) if path not in found else None
+        if names is not None:
+            found[path] = names
+            waiting += [each for name in sorted(names.imports) for each in _local_files(root, path, name)]
+    return list(found.values())
+
+
+def _names_in(path: str) -> Optional[Names]:
+    try:
+        if not os.path.isfile(path) or os.stat(path).st_size > LARGEST:
+            return None
+        return names_of(path, rank_files.read(path, LARGEST, follow=True).decode("utf-8", "replace"))
+    except OSError:
+        return None
+
+
+def _local_files(root: str, importer: str, name: str) -> List[str]:
+    stripped = name.lstrip(".")
+    level = len(name) - len(stripped)
+    for _ in range(level):
+        importer = root = os.path.dirname(importer)
+    if level and not stripped:
+        return []
+    return [path for dotted in (stripped, stripped.rpartition(".")[0]) if dotted for path in _files(root, dotted)]
+
+
+def _files(root: str, dotted: str) -> List[str]:
+    place = os.path.join(root, *dotted.split("."))
+    return [path for path in (place + ".py", os.path.join(place, "__init__.py")) if os.path.isfile(path)]
+
+
+def _module_files(root: str, module: str) -> List[str]:
+    """What `python -m module` runs, seen from `root`; [] for a module that is installed elsewhere."""
+    place = os.path.join(root, *module.split("."))
+    return [path for path in (place + ".py", os.path.join(place, "__main__.py")) if os.path.isfile(path)][:1]

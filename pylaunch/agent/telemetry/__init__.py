@@ -1,0 +1,1 @@
+"""Utilization of the node while a controller watches."""

@@ -1,0 +1,85 @@
+"""Bounds of what a controller can order: values of the right type that no system call and no clock could take."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Iterator, Tuple
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared.layout import RUN_ID
+
+LONGEST_S = 1e9
+"""Some thirty years."""
+
+LARGEST = 1 << 62
+MOST_DEVICES = 4096
+SHORTEST_USAGE_S = 0.01
+
+
+def checked(message: object) -> object:
+    """Return `message`. Raises WireError for a value that is out of bounds."""
+    for where, value, is_good in _looked_at(message):
+        if not is_good:
+            raise wire.WireError(f"{type(message).__name__}.{where}: out of bounds: {str(value)[:100]!r}")
+    return message
+
+
+def _looked_at(message: object) -> Iterator[Tuple[str, Any, bool]]:
+    """Each value of `message` that has bounds: where it is, what it is, and whether it is within them."""
+    if isinstance(message, wire.Prepare):
+        yield from _of_task(message.task)
+        yield from _of_environment("secrets", message.secrets)
+    elif isinstance(message, (wire.Release, wire.TryPeers)):
+        for port in message.ports.values():
+            yield "ports", port, 0 <= port <= 65535
+        if isinstance(message, wire.Release):
+            chosen = message.rendezvous_port
+            yield "rendezvous_port", chosen, chosen is None or 0 < chosen <= 65535
+            yield "key", "", _is_hexadecimal(message.key)
+    elif isinstance(message, wire.Follow):
+        for offset in message.offsets.values():
+            yield "offsets", offset, 0 <= offset <= LARGEST
+        for where, count in (("tail", message.tail), ("lag", message.lag)):
+            yield where, count, count is None or 0 <= count <= LARGEST
+        yield "usage_s", message.usage_s, not message.usage_s or SHORTEST_USAGE_S <= message.usage_s <= LONGEST_S
+    elif isinstance(message, wire.Stop):
+        yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
+
+
+def _of_task(task: wire.NodeTask) -> Iterator[Tuple[str, Any, bool]]:
+    yield "run", task.run, bool(RUN_ID.match(task.run))
+    yield "hold_port", task.hold_port, task.hold_port is None or 0 < task.hold_port <= 65535
+    yield "devices", len(task.devices), len(task.devices) <= MOST_DEVICES
+    for index in task.devices:
+        yield "devices", index, 0 <= index <= 1 << 20
+    for where, seconds in (("grace_s", task.grace_s), ("node_timeout_s", task.node_timeout_s)):
+        yield where, seconds, 0 <= seconds <= LONGEST_S
+    yield "log_limit", task.log_limit, 0 <= task.log_limit <= LARGEST
+    for rank in task.ranks:
+        yield "rank", rank.rank, 0 <= rank.rank <= LARGEST
+        yield "argv", rank.argv, bool(rank.argv)
+        yield from _without_null("argv", rank.argv)
+        yield from _of_environment("env", rank.env)
+    yield from _of_environment("env", task.env)
+    yield from _without_null("launcher", task.launcher)
+    yield from _without_null("needs", (need.path for need in task.needs))
+    for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):
+        yield from _without_null(where, (text,))
+
+
+def _of_environment(where: str, variables: "dict[str, str]") -> Iterator[Tuple[str, Any, bool]]:
+    for name, value in variables.items():
+        yield where, name, bool(name) and "=" not in name and "\0" not in name
+        yield where, name, "\0" not in value
+
+
+def _without_null(where: str, texts: Iterable[str]) -> Iterator[Tuple[str, Any, bool]]:
+    for text in texts:
+        yield where, text, "\0" not in text
+
+
+def _is_hexadecimal(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return True

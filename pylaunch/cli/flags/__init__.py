@@ -1,0 +1,1 @@
+"""Command-line flags, parsed once into values."""

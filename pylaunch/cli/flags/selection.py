@@ -1,0 +1,87 @@
+"""What `logs` shows of a run: ranks and nodes by set, lines by pattern."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.errors import UsageError
+from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.model.hostset import expand, fold
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.model.run import Event
+from pylaunch.model.usage import NodeUsage
+
+
+def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:
+    """The ranks in "0-3,7". Raises UsageError for what is no set of ranks, and for ranks that the run does not have."""
+    found: set[int] = set()
+    for piece in text.split(","):
+        bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", piece)
+        if bounds is None or int(bounds[2] or bounds[1]) < int(bounds[1]):
+            raise UsageError(f"--rank {text}: expected ranks such as 0-3,7")
+        last = int(bounds[2] or bounds[1])
+        if last >= plan.world_size:
+            raise UsageError(f"--rank {text}: run {plan.run} has ranks 0 … {plan.world_size - 1}")
+        found |= set(range(int(bounds[1]), last + 1))
+    return tuple(sorted(found))
+
+
+def nodes_of(text: str, plan: RunPlan) -> tuple[NodePlan, ...]:
+    """The nodes in "n1,gpu[01-03]". Raises UsageError for hosts that are not in the run."""
+    try:
+        wanted = set(expand(text))
+    except ValueError as error:
+        raise UsageError(f"--node {text}: {error}") from None
+    strange = wanted - {node.host.name for node in plan.nodes}
+    if strange:
+        hosts = fold(node.host.name for node in plan.nodes)
+        raise UsageError(f"--node {text}: run {plan.run} has no node {fold(strange)}; it runs on {hosts}")
+    return tuple(node for node in plan.nodes if node.host.name in wanted)
+
+
+def chosen(
+    plan: RunPlan, ranks: str | None, nodes: str | None, *, launcher: bool
+) -> tuple[tuple[NodePlan, ...], list[str]]:
+    """The nodes to ask and the streams to show. Raises UsageError where nothing is left."""
+    asked = plan.nodes if nodes is None else nodes_of(nodes, plan)
+    if launcher:
+        if ranks is not None:
+            raise UsageError("--launcher shows what nodes say, --rank what ranks say", hint="leave one of them away")
+        return asked, [*LAUNCHER_STREAMS]
+    wanted = range(plan.world_size) if ranks is None else ranks_of(ranks, plan)
+    there = tuple(node for node in asked if any(rank.rank in wanted for rank in node.ranks))
+    if not there:
+        raise UsageError(f"no rank of {ranks} runs on {nodes}", hint=f"pylaunch status {plan.run}")
+    return there, [stream for rank in wanted for stream in rank_streams(plan, rank)]
+
+
+class Grep:
+    """A `launch.Watcher` that passes on to `watcher` the lines in which `pattern` is found."""
+
+    def __init__(self, watcher: Watcher, pattern: str) -> None:
+        self._watcher = watcher
+        self.usage_every_s = watcher.usage_every_s
+        try:
+            self._pattern = re.compile(pattern)
+        except re.error as error:
+            raise UsageError(f"--grep {pattern}: {error}") from None
+
+    def event(self, event: Event) -> None:
+        """Pass it on."""
+        self._watcher.event(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Pass on what matches."""
+        lines = [line for line in text.removesuffix("\n").split("\n") if self._pattern.search(line)]
+        if lines:
+            self._watcher.output(host, stream, "\n".join(lines) + "\n", time)
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Pass it on."""
+        self._watcher.usage(host, reading)
+
+    def phase(self, text: str) -> None:
+        """Pass it on."""
+        self._watcher.phase(text)

@@ -1,0 +1,1 @@
+"""Output: tables, boards, findings, JSON documents."""

@@ -1,0 +1,146 @@
+"""How a live run stands, how far its ranks are and what its nodes are busy with, in a few lines. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views.pace import Pace, shown_rate
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.size import shown_size
+from pylaunch.model.usage import NodeUsage, RankStep
+
+MOST_ROWS = 8
+"""Nodes that are shown one by one; of more, those that do least."""
+
+
+@dataclass
+class Board:
+    """What is known of a run while it goes on."""
+
+    plan: RunPlan
+    phase: str = "starting"
+    started_at: float | None = None
+    running: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    usage: dict[str, NodeUsage] = field(default_factory=dict)
+    steps: dict[int, RankStep] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
+
+    def on(self, event: Event) -> None:
+        """Take note of `event`."""
+        if event.kind in (EventKind.RELEASED, EventKind.ATTACHED):
+            self.phase, self.started_at = "running", self.started_at or event.time
+        elif event.kind is EventKind.RANK_STARTED and event.rank is not None:
+            self.started_at = min(self.started_at or event.time, event.time)
+            self.running.add(event.rank)
+        elif event.kind is EventKind.RANK_ENDED and event.rank is not None:
+            self.running.discard(event.rank)
+            self.ended.add(event.rank)
+        elif event.kind is EventKind.STOP_ASKED:
+            self.phase = "stopping"
+        elif event.kind is EventKind.CONTACT_LOST and event.host is not None:
+            self.lost.add(event.host)
+            self.usage.pop(event.host, None)
+        elif event.kind is EventKind.CONTACT_REGAINED and event.host is not None:
+            self.lost.discard(event.host)
+
+    def read(self, host: str, reading: NodeUsage) -> None:
+        """Take note of what `host` tells of itself. A rank whose mark could not be read now keeps the one before."""
+        self.usage[host] = reading
+        self.steps |= {step.rank: step for step in reading.steps}
+        for step in reading.steps:
+            self.pace.add(step)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What a person wants to hear of when it changes: all but time, steps and readings."""
+        return self.plan.run, self.phase, frozenset(self.running), frozenset(self.ended), frozenset(self.lost)
+
+    def lines(self, now: float) -> list[str]:
+        """The board at `now`, in lines that a narrow terminal cuts at their end."""
+        progress = self.progress(now)
+        return [self.head(now), *([f"  {progress}"] if progress else []), *self._rows()]
+
+    def head(self, now: float) -> str:
+        """How the run stands."""
+        since = f" for {duration(now - self.started_at)}" if self.started_at is not None else ""
+        again = f" (restart {self.plan.restart} of {self.plan.job.max_restarts})" if self.plan.restart else ""
+        hosts = fold(node.host.name for node in self.plan.nodes)
+        ranks = f"{len(self.running)} of {self.plan.world_size} ranks"
+        ended = f", {len(self.ended)} ended" if self.ended else ""
+        lost = f", no contact with {fold(self.lost)}" if self.lost else ""
+        return f"run {self.plan.run} {self.phase}{since}{again}: {ranks} on {hosts}{ended}{lost}"
+
+    def progress(self, now: float) -> str:
+        """How far the ranks are; "" where none marks its steps."""
+        ends = self.extremes()
+        if ends is None:
+            return ""
+        slowest, furthest = ends
+        count = sum(rank in self.steps for rank in self._going())
+        silent = f"; {len(self._going()) - count} mark no steps" if count < len(self._going()) else ""
+        if slowest.step == furthest.step:
+            several = f"{count} ranks, the last" if silent else "all ranks, the last"
+            who = several if count > 1 else f"{self._who(furthest)},"
+            return f"{_step(furthest)}{self._pace(slowest, now)}: {who} {_ago(furthest, now)}{silent}"
+        return (
+            f"{_step(furthest)}{self._pace(slowest, now)}: {self._who(furthest)}, {_ago(furthest, now)}; "
+            f"slowest {slowest.step}: {self._who(slowest)}, {_ago(slowest, now)}{silent}"
+        )
+
+    def _pace(self, slowest: RankStep, now: float) -> str:
+        """How fast the slowest rank is, because the others wait for it, and how long it will take."""
+        rate = self.pace.rate(slowest.rank, now)
+        left = self.pace.left_s(slowest, now)
+        said = ([shown_rate(rate)] if rate is not None else []) + (
+            [f"{duration(left)} left"] if left is not None else []
+        )
+        return f" ({', '.join(said)})" if said else ""
+
+    def extremes(self) -> tuple[RankStep, RankStep] | None:
+        """The slowest rank and the furthest, of those that still run where some do; of equals the latest to mark."""
+        marks = [self.steps[rank] for rank in self._going() if rank in self.steps]
+        if not marks:
+            return None
+        return (
+            min(marks, key=lambda mark: (mark.step, -mark.time, mark.rank)),
+            max(marks, key=lambda mark: (mark.step, mark.time, -mark.rank)),
+        )
+
+    def _going(self) -> set[int]:
+        return self.running or self.steps.keys() | self.ended
+
+    def _who(self, mark: RankStep) -> str:
+        return f"rank {mark.rank} on {self.plan.node_of_rank(mark.rank).host.name}"
+
+    def _rows(self) -> list[str]:
+        least_busy = sorted(self.usage.items(), key=lambda node: (node[1].gpu or 0.0, node[1].cpu))
+        hidden = len(least_busy) - MOST_ROWS
+        shown = sorted(least_busy[:MOST_ROWS]) if hidden > 0 else sorted(least_busy)
+        width = max((len(host) for host, _ in shown), default=0)
+        rows = [f"  {host:<{width}}  {_row(reading)}" for host, reading in shown]
+        return rows + ([f"  and {hidden} nodes that are busier"] if hidden > 0 else [])
+
+
+def _step(mark: RankStep) -> str:
+    return f"step {mark.step} of {mark.total}" if mark.total > 0 else f"step {mark.step}"
+
+
+def _ago(mark: RankStep, now: float) -> str:
+    return f"{duration(max(0.0, now - mark.time))} ago"
+
+
+def _row(reading: NodeUsage) -> str:
+    parts = [
+        f"cpu {reading.cpu:>4.0%}",
+        f"memory {shown_size(reading.memory_used)} of {shown_size(reading.memory)}",
+        f"net {shown_size(round(reading.received))}/s in, {shown_size(round(reading.sent))}/s out",
+    ]
+    if reading.gpu is not None:
+        held = f"{shown_size(reading.gpu_memory_used)} of {shown_size(reading.gpu_memory)}"
+        parts.insert(0, f"gpu {reading.gpu:>4.0%}  {held}")
+    return "  ".join(parts)

@@ -1,0 +1,76 @@
+"""The one JSON document of a command: the envelope around what a verb has to say, and the forms in it.
+
+    schema_version   grows when a field changes its meaning or goes; new fields may come at any time
+    verb, time       which command, and when the document was made
+    exit_code        what the command exits with
+    error            null, or {message, evidence, hint, exit_code}
+    …                what the verb has to say
+
+A set of hosts is a list of their names. What there is to say of each host is a list of objects with `host` and
+`unreachable`, which is null, or why the host could not be asked. A moment is ISO 8601 with its zone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from pylaunch.cli import console
+from pylaunch.cli.flags.invocation import Invocation, current
+from pylaunch.errors import PylaunchError
+
+SCHEMA_VERSION = 1
+
+
+def show(content: Mapping[str, object], *, is_stream: bool = False) -> None:
+    """What the verb has to say. The boundary prints it when the verb has ended, with how that went; the last document
+    of a stream on one line, too."""
+    invocation = current()
+    invocation.document = content
+    invocation.is_stream = invocation.is_stream or is_stream
+
+
+def line(content: Mapping[str, object]) -> None:
+    """One document of a stream, on one line, now."""
+    invocation = current()
+    invocation.is_stream = True
+    console.json_line({**_envelope(invocation, None, None), **content})
+
+
+def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:
+    """Print the document of a command that has ended, if it was asked for JSON and has anything to say."""
+    if invocation.as_json and (invocation.document is not None or error is not None):
+        show_one = console.json_line if invocation.is_stream else console.json_data
+        show_one({**_envelope(invocation, code, error), **(invocation.document or {})})
+
+
+def _envelope(invocation: Invocation, code: int | None, error: PylaunchError | None) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "verb": invocation.verb,
+        "time": moment(time.time()),
+        "exit_code": code,
+        "error": None if error is None else _error(error),
+    }
+
+
+def _error(error: PylaunchError) -> dict[str, object]:
+    return {
+        "message": error.message,
+        "evidence": list(error.evidence),
+        "hint": error.hint,
+        "exit_code": int(error.exit_code),
+    }
+
+
+def moment(seconds: float) -> str:
+    """Seconds since the epoch, to the millisecond."""
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds")
+
+
+def hosts(
+    names: Iterable[str], unreachable: Mapping[str, str], known: Mapping[str, Mapping[str, object]]
+) -> list[dict[str, object]]:
+    """One entry per host: what is `known` of it, and why it could not be asked."""
+    return [{"host": name, "unreachable": unreachable.get(name), **known.get(name, {})} for name in names]

@@ -1,0 +1,72 @@
+"""How findings are shown, by `check` and by `start` alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pylaunch.cli.views import document, hints
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.preflight.result import Result
+
+MARKS = {Severity.FAIL: "FAIL", Severity.WARN: "warn", Severity.UNKNOWN: "????", Severity.NOTE: "note"}
+INDENT = " " * 6
+
+
+def lines(finding: Finding) -> list[str]:
+    """A finding as lines: hosts and what was found, evidence, and what to type."""
+    return [
+        f"{MARKS[finding.severity]}  {fold(finding.hosts)}: {finding.text}  [{finding.check}]",
+        *(f"{INDENT}| {line}" for text in finding.evidence for line in text.split("\n")),
+        *([f"{INDENT}fix: {hints.completed(finding.fix)}"] if finding.fix else []),
+    ]
+
+
+def all_lines(findings: Sequence[Finding]) -> list[str]:
+    """Several findings, in the order given."""
+    return [line for finding in findings for line in lines(finding)]
+
+
+def summary(found: Result) -> str:
+    """The last line: "47 checks on 16 hosts in 1.9 s: 1 fail, 2 warnings, 1 could not be measured"."""
+    parts = [
+        told
+        for severity, one, many in (
+            (Severity.FAIL, "fail", "fail"),
+            (Severity.WARN, "warning", "warnings"),
+            (Severity.UNKNOWN, "could not be measured", "could not be measured"),
+            (Severity.NOTE, "note", "notes"),
+        )
+        if (told := _counted(found.count(severity), one, many))
+    ]
+    asked = _counted(len(found.checks), "check", "checks") or "no check"
+    hosts = _counted(len(found.hosts), "host", "hosts") or "no host"
+    silent = f"; not looked at: {fold(found.unreachable)}" if found.unreachable else ""
+    return f"{asked} on {hosts} in {found.seconds:.1f} s: {', '.join(parts) or 'nothing found'}{silent}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}" if count else ""
+
+
+def as_json(found: Result) -> dict[str, object]:
+    """The result for `--json`."""
+    return {
+        "hosts": document.hosts(found.hosts, found.unreachable, {}),
+        "checks": list(found.checks),
+        "not_looked_at": [{"check": check, "hosts": list(hosts)} for check, hosts in found.not_looked_at.items()],
+        "seconds": round(found.seconds, 3),
+        "failed": found.failed,
+        "findings": [
+            {
+                "check": each.check,
+                "severity": each.severity.name.lower(),
+                "hosts": list(each.hosts),
+                "text": each.text,
+                "fix": hints.completed(each.fix) or None,
+                "role": each.role or None,
+                "evidence": list(each.evidence),
+            }
+            for each in found.findings
+        ],
+    }

@@ -1,0 +1,65 @@
+"""Commands in hints, as they work when they are pasted.
+
+Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes for any shell; they do not know how this
+command line named its inventory. Where hints are shown, each command that reads one gets it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.cli.flags.invocation import Invocation, current
+from pylaunch.errors import UsageError
+from pylaunch.inventory.load import source_of
+from pylaunch.model.argv import quoted
+from pylaunch.store.paths import project_environment
+
+WITH_INVENTORY = (
+    "provision", "verify", "drift", "attest", "check", "start", "gpus", "clean", "trust", "env lock", "env show",
+)  # fmt: skip
+"""Verbs that act on the hosts of an inventory. Those that take a RUN find its hosts in its record."""
+
+ENVIRONMENT = "pylaunch provision --roles python_env"
+"""Installs what was locked. Where nothing was, that comes first."""
+
+_LOCK = "pylaunch env lock requirements.txt && "
+_HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
+_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
+_END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
+_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts)\b")
+
+
+def completed(text: str, invocation: Invocation | None = None) -> str:
+    """`text` with commands that work as they are: the inventory of this command line in each that reads one and names
+    none, brackets of hosts quoted, and no step before the one that it needs."""
+    given = invocation or current()
+    if ENVIRONMENT in text and not _has_environment(given):
+        text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
+    text = _HOSTS.sub(lambda found: quoted((found[0],)), text)
+    words = quoted(given.inventory)
+    if not words:
+        return text
+
+    def with_inventory(found: re.Match[str]) -> str:
+        rest = text[found.end() :]
+        end = _END.search(rest)
+        named = _NAMED.search(rest[: end.start()] if end is not None else rest)
+        return found[0] if named else f"{found[0]} {words}"
+
+    return _COMMAND.sub(with_inventory, text)
+
+
+def _has_environment(invocation: Invocation) -> bool:
+    """An environment is locked for the project; so it is said where nobody knows which project that is."""
+    try:
+        source = source_of(invocation.source)
+    except UsageError:
+        return True
+    return (project_environment(source or Path("cluster.ini")) / "manifest.json").exists()
+
+
+def say(*lines: str) -> None:
+    """What to type next, below what was said."""
+    console.say("\nhint: " + completed("\n      ".join(lines)))

@@ -1,0 +1,149 @@
+"""What a person sees while a run goes on, and what the record keeps of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.cli.flags.invocation import Invocation, current
+from pylaunch.cli.sanitise import Pieces
+from pylaunch.cli.views import hints
+from pylaunch.cli.views.listing import duration
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.usage import NodeUsage
+from pylaunch.store.runs import Recorder
+
+LAST_LINES = 20
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rank", "6 ranks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shown(line: str) -> str:
+    """What a terminal would still show of `line`: a progress bar returns to the beginning and writes over itself."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+class Live:
+    """A `launch.Watcher`: ranks' stdout to stdout and their stderr to stderr, each line prefixed; events recorded.
+
+    Without a recorder it only shows: another controller is in charge of the record.
+    """
+
+    usage_every_s = 0.0
+
+    def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
+        self._run = plan.run
+        self._recorder = recorder
+        self._pieces = Pieces()
+        self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
+
+    def event(self, event: Event) -> None:
+        """Keep it; say what a person wants to hear at once."""
+        if self._recorder is not None:
+            self._recorder.append(event)
+        if event.kind is EventKind.STOP_ASKED:
+            console.say(f"stopping all nodes: {event.text}")
+        elif event.kind is EventKind.CONTACT_LOST:
+            console.say(f"{event.host}: {event.text}; trying to reach it again")
+        elif event.kind is EventKind.CONTACT_REGAINED:
+            console.say(f"{event.host}: reached again")
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """`n1:0 | text`, a whole block of lines at once."""
+        source, _, channel = stream.partition(".")
+        sink = sys.stdout if channel == "out" else sys.stderr
+        if console.is_terminal(sink):
+            text = self._pieces.joined((host, stream), text)
+            lines = [shown(line) for line in text.removesuffix("\n").split("\n")] if text else []
+        else:
+            lines = text.removesuffix("\n").split("\n")
+        prefix = f"{f'{host}:{source}':<{self._width}} | "
+        try:
+            console.rank_lines(sink, [(prefix, line) for line in lines])
+        except OSError as error:
+            if self._recorder is None:
+                raise
+            # Who is in charge of a run follows it to its end, whoever listens.
+            console.silence(sink)
+            hint = f"pylaunch logs -f {self._run}"
+            console.say(f"what ranks write cannot be shown here any more ({error.strerror}); the run goes on: {hint}")
+
+    def hold(self) -> None:
+        """What comes now was written before, by all ranks at different times."""
+
+    def catch_up(self) -> None:
+        """All that was written before has come."""
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Nobody asked."""
+
+    def phase(self, text: str) -> None:
+        """What is being waited for."""
+        console.say(text)
+
+
+def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) -> None:
+    """The end of a run, in the words a person needs: what, where, why, what is left, and what to type next."""
+    failure = outcome.first_failure
+    next_steps = []
+    if outcome.status is Status.DONE:
+        hosts = fold(node.host.name for node in plan.nodes)
+        took = "" if ran_s is None else f" in {duration(ran_s)}"
+        ranks = counted(plan.world_size, "rank")
+        console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
+    elif failure is not None and failure.symptom:
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+        console.say(f"the last lines of {failure.who}, which {failure.symptom}:")
+        console.quote(failure.last_lines[-LAST_LINES:])
+        rank = failure.rank if outcome.named is None else outcome.named.rank
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
+    elif failure is not None:
+        others = plan.world_size - 1
+        told = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
+        console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
+        console.quote(failure.last_lines[-LAST_LINES:])
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
+    elif outcome.status is Status.FAILED:
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+    else:
+        console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
+        for line in outcome.evidence:
+            console.say(f"  {line}")
+        if outcome.hint:
+            next_steps.append(hints.completed(outcome.hint, _as_started(plan)))
+    show_proof(plan, outcome)
+    if outcome.unproven:
+        next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
+    if next_steps:
+        hints.say(*next_steps)
+
+
+def _as_started(plan: RunPlan) -> Invocation:
+    """How a hint about this run names its inventory: as this command line does, else as the run was started."""
+    given = current()
+    if given.inventory or not plan.sources:
+        return given
+    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
+
+
+def _whose(rank: int | None) -> str:
+    return "--launcher" if rank is None else f"--rank {rank}"
+
+
+def show_proof(plan: RunPlan, outcome: Outcome) -> None:
+    """Whether anything of the run is left on its nodes."""
+    hosts = [node.host.name for node in plan.nodes]
+    clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
+    if clean:
+        console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
+    for host, left in outcome.leftovers.items():
+        console.say(f"{host}: left behind: {'; '.join(left)}")
+    if outcome.unproven:
+        console.say(f"{fold(outcome.unproven)}: not known to be clean")

@@ -1,0 +1,135 @@
+"""A live run on a terminal: ranks' lines in the order of their time, alike ones once, and a board below them.
+
+Where stdout or stderr is no terminal, lines are plain, as they come, one for each rank (`live`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from pylaunch.cli import console
+from pylaunch.cli.views.board import Board
+from pylaunch.cli.views.live import Live, shown
+from pylaunch.cli.views.live_area import LiveArea
+from pylaunch.launch.follow.merge import Merge, Source, Told
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event
+from pylaunch.model.usage import NodeUsage
+from pylaunch.store.runs import Recorder
+
+TICK_S = 0.1
+HOLD_S = 10.0
+"""How long an attached terminal waits at most for what all nodes wrote before."""
+
+REDRAW_S = 0.5
+"""How often the board is drawn."""
+
+
+@contextlib.contextmanager
+def watching(plan: RunPlan, recorder: Recorder | None) -> Iterator[Live]:
+    """Who shows a live run: with a board where a person looks at a terminal, in plain lines elsewhere."""
+    if not (console.is_terminal(sys.stdout) and console.is_drawable()):
+        yield Live(plan, recorder)
+        return
+    with Terminal(plan, recorder) as terminal:
+        yield terminal
+
+
+class Terminal(Live):
+    """Shows lines a moment after they came, from a thread of its own, so that what is older can still come first."""
+
+    usage_every_s = 2.0
+
+    def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
+        super().__init__(plan, recorder)
+        self._board = Board(plan)
+        self._merge = Merge()
+        self._lock = threading.Lock()
+        """Held while the board and what waits are looked at or changed."""
+
+        self._showing = threading.Lock()
+        """Held from taking lines until they are shown, so that none overtakes another."""
+
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        self._area = LiveArea(self._drawn, REDRAW_S)
+
+    def __enter__(self) -> Terminal:
+        self._area.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._show(self._merge.rest())
+        self._area.__exit__(*exception)
+
+    def event(self, event: Event) -> None:
+        """Keep it, say it, and draw what follows from it."""
+        with self._lock:
+            self._board.on(event)
+        super().event(event)
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Draw it the next time."""
+        with self._lock:
+            self._board.read(host, reading)
+
+    def hold(self) -> None:
+        """Let lines wait for those of other nodes that may be older."""
+        with self._lock:
+            self._merge.held_until = _now() + HOLD_S
+
+    def catch_up(self) -> None:
+        """Show them, in the order of their times."""
+        with self._lock:
+            self._merge.held_until = 0.0
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Let it wait for its place; a flood is shown here and now, so that it is taken no faster than it is shown."""
+        text = self._pieces.joined((host, stream), text)
+        if not text:
+            return
+        who, _, channel = stream.partition(".")
+        with self._lock:
+            self._merge.add(Source(host, who), channel, text, time, _now())
+            is_flood = self._merge.is_full
+        if is_flood:
+            self._show_what_is_due()
+
+    def _tick(self) -> None:
+        while not self._is_over.wait(TICK_S):
+            self._show_what_is_due()
+
+    def _show_what_is_due(self) -> None:
+        with self._showing:
+            with self._lock:
+                due = list(self._merge.due(_now()))
+            self._show(due)
+
+    def _show(self, lines: Iterable[Told]) -> None:
+        prefixed = [(f"{self._prefix(line)} | ", shown(line.text)) for line in lines]
+        if prefixed:
+            console.rank_lines(sys.stderr, prefixed)
+
+    def _prefix(self, line: Told) -> str:
+        if len(line.sources) == 1:
+            only = line.sources[0]
+            return f"{f'{only.host}:{only.who}':<{self._width}}"
+        if line.sources[0].who.isdecimal():
+            return f"{fold(source.who for source in line.sources):<{self._width}}"
+        return f"{fold(source.host for source in line.sources)}:{line.sources[0].who}"
+
+    def _drawn(self) -> list[str]:
+        with self._lock:
+            return self._board.lines(time.time())
+
+
+def _now() -> float:
+    return time.monotonic()

@@ -1,0 +1,197 @@
+"""`status --watch`: a live run as it goes on, on a terminal, in a pipe or as JSON. Ctrl-C ends the watching alone."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Protocol
+
+from pylaunch.cli import console
+from pylaunch.cli.views import document
+from pylaunch.cli.views.board import Board
+from pylaunch.cli.views.live_area import LiveArea
+from pylaunch.cli.views.terminal import REDRAW_S
+from pylaunch.launch.follow.watch import watch
+from pylaunch.model.plan import base_of
+from pylaunch.model.run import Event, RunRecord
+from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.store import runs
+
+USAGE_S = 2.0
+QUIET_S = 60.0
+"""In plain lines, how long nothing is said while nothing but steps and readings change."""
+
+
+def is_settled(record: RunRecord) -> bool:
+    """No controller on this machine will start this run, finish its record, or start it again."""
+    run, base = record.plan.run, base_of(record.plan.run)
+    if runs.find(base) != run:
+        return True
+    if runs.controller(run) is None and runs.controller(base) is None:
+        return True
+    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
+
+
+def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
+    """Show `record`'s run until it is over, and the attempts after it; the last one, or None after Ctrl-C."""
+    with _view(as_json=as_json) as view:
+        while True:
+            if not watch(record, Spectator(Board(record.plan), view), partial(is_settled, record)):
+                return None
+            watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
+            if record.plan.run == watched.plan.run:
+                return record
+
+
+class View(Protocol):
+    """Shows a board, now and then."""
+
+    def show(self, board: Board, now: float) -> None:
+        """Twice a second; `now` is seconds since the epoch."""
+
+
+class Spectator:
+    """A `launch.watch.Onlooker` that keeps a board."""
+
+    usage_every_s = USAGE_S
+
+    def __init__(self, board: Board, view: View, clock: Callable[[], float] = time.time) -> None:
+        self._board = board
+        self._view = view
+        self._clock = clock
+
+    def event(self, event: Event) -> None:
+        """Take note of it. The record is not ours to write."""
+        self._board.on(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Nobody asked for output."""
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Take note of it."""
+        self._board.read(host, reading)
+
+    def phase(self, text: str) -> None:
+        """Say it."""
+        console.say(text)
+
+    def look(self) -> None:
+        """Show the board."""
+        self._view.show(self._board, self._clock())
+
+
+@contextlib.contextmanager
+def _view(*, as_json: bool) -> Iterator[View]:
+    if as_json:
+        yield JsonView(document.line)
+    elif console.is_terminal(sys.stdout) and console.is_drawable():
+        view = ScreenView()
+        with LiveArea(view.lines, REDRAW_S):
+            yield view
+    else:
+        yield PlainView(console.data)
+
+
+class ScreenView:
+    """The board, drawn in place."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def show(self, board: Board, now: float) -> None:
+        """Let it be drawn the next time."""
+        self._lines = board.lines(now)
+
+    def lines(self) -> list[str]:
+        """What the board was when it was shown last."""
+        return self._lines
+
+
+class PlainView:
+    """A line when the run's state has changed and has been the same for two looks, and one a minute anyway."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._seen: object = None
+        self._said: object = None
+        self._said_at = 0.0
+
+    def show(self, board: Board, now: float) -> None:
+        """Say it if there is something to say."""
+        state = board.state
+        is_steady, self._seen = state == self._seen, state
+        if is_steady and (state != self._said or now - self._said_at >= QUIET_S):
+            self._said, self._said_at = state, now
+            self._say("; ".join(part for part in (board.head(now), board.progress(now)) if part))
+
+
+class JsonView:
+    """One object a line, as often as nodes tell what they are busy with."""
+
+    def __init__(self, say: Callable[[Mapping[str, object]], None]) -> None:
+        self._say = say
+        self._next = 0.0
+
+    def show(self, board: Board, now: float) -> None:
+        """Print it if it is time."""
+        if now >= self._next:
+            self._next = now + USAGE_S
+            self._say(snapshot(board, now))
+
+
+def snapshot(board: Board, now: float) -> dict[str, object]:
+    """The board at `now` as data."""
+    slowest, furthest = board.extremes() or (None, None)
+    return {
+        "time": document.moment(now),
+        "run": board.plan.run,
+        "status": board.phase,
+        "restart": board.plan.restart,
+        "max_restarts": board.plan.job.max_restarts,
+        "seconds": None if board.started_at is None else round(now - board.started_at, 1),
+        "ranks": board.plan.world_size,
+        "running": len(board.running),
+        "ended": len(board.ended),
+        "hosts": [node.host.name for node in board.plan.nodes],
+        "steps_per_second": _rounded(None if slowest is None else board.pace.rate(slowest.rank, now), 6),
+        "seconds_left": _rounded(None if slowest is None else board.pace.left_s(slowest, now), 1),
+        "furthest": _mark(furthest),
+        "slowest": _mark(slowest),
+        "nodes": [_node(node.host.name, board) for node in board.plan.nodes],
+    }
+
+
+def _rounded(number: float | None, digits: int) -> float | None:
+    return None if number is None else round(number, digits)
+
+
+def _mark(mark: RankStep | None) -> dict[str, object] | None:
+    if mark is None:
+        return None
+    return {"rank": mark.rank, "step": mark.step, "total": mark.total or None, "time": document.moment(mark.time)}
+
+
+def _node(host: str, board: Board) -> dict[str, object]:
+    reading = board.usage.get(host)
+    return {
+        "host": host,
+        "unreachable": "no contact" if host in board.lost else None,
+        "usage": None if reading is None else _usage(reading),
+    }
+
+
+def _usage(reading: NodeUsage) -> dict[str, object]:
+    return {
+        "cpu": round(reading.cpu, 3),
+        "memory_used": reading.memory_used,
+        "memory": reading.memory,
+        "received": round(reading.received),
+        "sent": round(reading.sent),
+        "gpu": reading.gpu,
+        "gpu_memory_used": reading.gpu_memory_used,
+        "gpu_memory": reading.gpu_memory,
+        "steps": {str(step.rank): step.step for step in reading.steps},
+    }

@@ -1,0 +1,1 @@
+"""Connections to the agents of a run."""

@@ -1,0 +1,306 @@
+"""The connections of one run to all of its nodes, and one inbox for everything they say."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.agent_link import (
+    HELLO_TIMEOUT_S,
+    LEAVES_S,
+    Agent,
+    AgentAbsentError,
+    Call,
+    Link,
+    LinkError,
+    RunUnknownError,
+    enter,
+    open_link,
+)
+from pylaunch.launch.connect.confine import Foreign, Scope
+from pylaunch.launch.connect.liveness import Silence
+from pylaunch.model.plan import RunPlan
+from pylaunch.transport import interrupts, ssh
+from pylaunch.transport.process import Child, spawn
+
+T = TypeVar("T")
+
+INBOX = 1000
+"""Messages waiting to be looked at before the nodes are made to wait: a rank that floods stalls its own log only."""
+
+LOOK_S = 1.0
+"""Between two looks at who is silent; each says Ping to all."""
+
+RECONNECT_PAUSE_S = 0.5
+
+CONNECTING = 64
+"""Connections that are opened at the same time: more only make each of them late."""
+
+
+@dataclass(frozen=True)
+class ConnectionEnded:
+    """A node's connection is over, and not because we closed it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Silent:
+    """No word of a node for a while; it is being called a second way."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HeardAgain:
+    """A node that was silent has spoken; the connection is the old one."""
+
+
+@dataclass(frozen=True)
+class Reconnected:
+    """A node whose connection had ended is there again."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A node could not be reached again in time."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """This process received a signal that asks it to end: Ctrl-C, or one of another program. Comes from no host."""
+
+    number: signal.Signals
+
+    def __str__(self) -> str:
+        return interrupts.described(self.number)
+
+
+class Fleet:
+    """Links by host name. `hear` gives (host, message), the messages of `agent.wire` and those above."""
+
+    def __init__(self, plan: RunPlan, agent: Agent) -> None:
+        self._inbox: asyncio.Queue[tuple[str, object]] = asyncio.Queue(INBOX)
+        self._put_back: deque[tuple[str, object]] = deque()
+        self.links: dict[str, Link] = {}
+        self._cluster = plan.cluster
+        self._agent = agent
+        self._run = plan.run
+        self._scopes = {node.host.name: Scope(plan, node) for node in plan.nodes}
+        self._has_overstepped: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._interrupts = 0
+        self._connecting = asyncio.Semaphore(CONNECTING)
+        self._abandoned: list[Link] = []
+        self._silence = Silence(0.0, 0.0)
+        self._calling: dict[str, str] = {}
+        """Hosts that are being called a second way, with why the last try failed."""
+
+    async def connect(
+        self, names: Iterable[str], verb: str, *, shared: bool = True
+    ) -> dict[str, LinkError | AgentAbsentError]:
+        """Open links to `names` at the same time; those that could not be opened, with why."""
+        wanted = tuple(names)
+        answers = await asyncio.gather(
+            *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
+        )
+        failures: dict[str, LinkError | AgentAbsentError] = {}
+        for name, answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, LinkError | AgentAbsentError):
+                failures[name] = answer
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                self._listen(name, answer)
+        return failures
+
+    async def hear(self) -> tuple[str, object]:
+        """What is said next, and by whom."""
+        return self._put_back.popleft() if self._put_back else await self._inbox.get()
+
+    def put_back(self, heard: Iterable[tuple[str, object]]) -> None:
+        """Hear this again, in this order and before everything that came since: it was not for us."""
+        self._put_back.extendleft(reversed([*heard]))
+
+    async def send(self, messages: Mapping[str, object]) -> None:
+        """Say to each host its message. A broken connection is not news here: `hear` will tell."""
+        await asyncio.gather(
+            *(self.links[name].send(message) for name, message in messages.items() if name in self.links),
+            return_exceptions=True,
+        )
+
+    async def broadcast(self, message: object, names: Iterable[str]) -> None:
+        """Say the same to `names`."""
+        await self.send(dict.fromkeys(names, message))
+
+    def our_time(self, name: str, node_time: float) -> float:
+        """A time of `name` on our clock; now, for what still comes from a connection that has ended."""
+        link = self.links.get(name)
+        return time.time() if link is None else link.clock.to_ours(node_time)
+
+    async def channel(self, name: str, verb: str) -> Child:
+        """The agent's `verb` on `name` as a process of its own, over the connection that is shared."""
+        host = self._cluster[name]
+        return await spawn(ssh.command(host, self._cluster.known_hosts, enter(host, self._agent, verb, self._run)))
+
+    def keep_watch(self, timeout_s: float) -> None:
+        """Say Ping to all nodes from now on. `hear` tells of those that are silent, and Lost after `timeout_s`."""
+        now = time.monotonic()
+        self._silence = Silence(timeout_s, now, dict.fromkeys(self.links, now))
+        self._spawn(self._watch())
+
+    def dismiss(self, name: str) -> None:
+        """No more is expected of `name`."""
+        self._silence = self._silence.without(name)
+
+    def reconnect(self, name: str) -> None:
+        """Attach to `name`, whose connection has ended, again; `hear` tells Reconnected, or Lost when time is up."""
+        self.links.pop(name, None)
+        self._spawn(self._call(name))
+
+    def part_with(self, name: str) -> None:
+        """Let go of the connection to `name`, from which nothing comes any more."""
+        link = self.links.pop(name, None)
+        if link is not None:
+            self._abandon(link)
+
+    def interrupt(self, number: signal.Signals) -> None:
+        """Let Interrupted be heard; from a signal handler."""
+        self._interrupts += 1
+        self._spawn(self._inbox.put(("", Interrupted(number))))
+
+    async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
+        """Do `work` while listening for Ctrl-C, which ends it: raises KeyboardInterrupt. What else arrives meanwhile
+        waits its turn."""
+        task, waiting = asyncio.ensure_future(work), []
+        while not task.done():
+            hearing = asyncio.ensure_future(self.hear())
+            await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+                break
+            waiting.append(hearing.result())
+            if isinstance(waiting[-1][1], Interrupted):
+                task.cancel()
+                await asyncio.wait({task})
+                raise KeyboardInterrupt(str(waiting[-1][1]))
+        self.put_back(waiting)
+        return await task
+
+    async def close(self) -> None:
+        """End all connections and wait until their processes are gone."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        links = (*self.links.values(), *self._abandoned)
+        within_s = LEAVES_S if self._interrupts < 2 else 0.0
+        await asyncio.gather(*(link.close(within_s) for link in links), return_exceptions=True)
+        self.links.clear()
+
+    async def _open(self, name: str, call: Call) -> Link:
+        async with self._connecting:
+            began = time.monotonic()
+            link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
+            link.seconds = time.monotonic() - began
+            link.hello = cast(wire.Hello, self._scopes[name].confined(link.hello, frozenset()))
+            return link
+
+    def _listen(self, name: str, link: Link) -> None:
+        self.links[name] = link
+        self._spawn(self._read(name, link))
+
+    async def _read(self, name: str, link: Link) -> None:
+        try:
+            async for message in link.messages():
+                if self.links.get(name) is link:
+                    await self._take(name, link, message)
+            reason = await link.why_it_ended()
+        except LinkError as error:
+            reason = error.reason
+        if not self._closing and self.links.get(name) is link:
+            await self._inbox.put((name, ConnectionEnded(reason)))
+
+    async def _take(self, name: str, link: Link, message: object) -> None:
+        """Pass on what is `name`'s to say; the first time that it is not, pass that on instead."""
+        confined = self._scopes[name].confined(message, link.requested)
+        if not isinstance(confined, Foreign):
+            await self._inbox.put((name, confined))
+        elif name not in self._has_overstepped:
+            self._has_overstepped.add(name)
+            await self._inbox.put((name, confined))
+
+    async def _watch(self) -> None:
+        while True:
+            self._spawn(self.broadcast(wire.Ping(0), tuple(self._silence.heard)))
+            await asyncio.sleep(LOOK_S)
+            heard = {name: link.heard_at for name, link in self.links.items() if name in self._silence.heard}
+            deaf_to = [name for name in heard if not self.links[name].is_awaited]
+            self._silence = self._silence.with_look(time.monotonic(), heard, deaf_to)
+            for name in self._silence.lost():
+                await self._give_up(name, f"no word for {self._silence.timeout_s:g} s")
+            for name in self._silence.suspected():
+                if name not in self._calling:
+                    await self._inbox.put((name, Silent(self._silence.timeout_s - self._silence.left_s(name))))
+                    self._spawn(self._call(name))
+
+    async def _give_up(self, name: str, reason: str) -> None:
+        self.dismiss(name)
+        why = self._calling.get(name)
+        await self._inbox.put((name, Lost(f"{reason} ({why})" if why else reason)))
+        self.part_with(name)
+
+    async def _call(self, name: str) -> None:
+        """Until `name` answers, speaks by itself, or is given up."""
+        self._calling[name] = ""
+        began, old = time.monotonic(), self.links.get(name)
+        try:
+            while name in self._silence.heard:
+                if old is not None and old.heard_at > began:
+                    await self._inbox.put((name, HeardAgain()))
+                    return
+                if await self._call_once(name, old):
+                    return
+                await asyncio.sleep(RECONNECT_PAUSE_S)
+        finally:
+            del self._calling[name]
+
+    async def _call_once(self, name: str, old: Link | None) -> bool:
+        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._silence.left_s(name)))
+        try:
+            link = await self._open(name, Call("attach", self._run, within_s, shared=False))
+        except RunUnknownError as error:
+            await self._give_up(name, error.reason)
+            return True
+        except LinkError as error:
+            self._calling[name] = error.reason
+            return False
+        except AgentAbsentError:
+            self._calling[name] = "the agent's archive is gone"
+            return False
+        if name not in self._silence.heard:
+            self._abandon(link)
+            return True
+        self._listen(name, link)
+        if old is not None:
+            self._abandon(old)
+        await self._inbox.put((name, Reconnected()))
+        return True
+
+    def _abandon(self, link: Link) -> None:
+        link.abandon()
+        self._abandoned.append(link)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,1 @@
+"""Runs that are under way or over: find, attach, stop, prove clean."""

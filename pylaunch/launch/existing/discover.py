@@ -1,0 +1,160 @@
+"""Runs that this machine has no record of, found on their nodes: who started them, and where, does not matter."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
+from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
+from pylaunch.launch.connect.fleet import CONNECTING
+from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.hostset import fold
+from pylaunch.model.run import RunRecord
+from pylaunch.store.node_record import NotARecordError, unpack
+from pylaunch.transport import ssh
+from pylaunch.transport.process import describe_exit, spawn
+
+MAX_ANSWER = 64 << 20
+"""Bytes of one node's answer: all runs that it knows."""
+
+
+@dataclass(frozen=True)
+class KnownRun:
+    """A run as one node knows it."""
+
+    record: RunRecord
+    is_live: bool
+    """Its agent is there."""
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The runs that the nodes report."""
+
+    records: tuple[RunRecord, ...]
+    """Every run, the oldest first."""
+
+    live: frozenset[str]
+    """Ids of those that an agent still looks after on some host."""
+
+    silent: Mapping[str, str]
+    """Hosts that could not be asked, with why."""
+
+    notes: tuple[str, ...] = ()
+    """Contradictions between nodes, one line each."""
+
+
+def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
+    """Ask every host of `cluster` for the runs it knows. Hosts are then reached as `cluster` says, not as a node says.
+
+    A host that does not answer within `timeout_s` counts as silent.
+    """
+
+    read_record = functools.cache(lambda text: unpack(text, cluster))
+
+    async def ask_all() -> list[tuple[KnownRun, ...] | str]:
+        room = asyncio.Semaphore(CONNECTING)
+
+        async def ask(host: Host) -> tuple[KnownRun, ...] | str:
+            async with room:
+                return await _ask(host, cluster, timeout_s, read_record)
+
+        return await asyncio.gather(*map(ask, cluster.hosts))
+
+    return agreed(dict(zip(cluster.names, asyncio.run(ask_all()), strict=True)))
+
+
+def agreed(answers: Mapping[str, tuple[KnownRun, ...] | str]) -> Discovery:
+    """Merge the answers of all hosts. Pure.
+
+    Where nodes report different records of one run, the record that most of its own nodes report is taken, and a note
+    names the others.
+    """
+    by_run: dict[str, dict[str, KnownRun]] = {}
+    for host, answer in answers.items():
+        for known in () if isinstance(answer, str) else answer:
+            by_run.setdefault(known.record.plan.run, {})[host] = known
+    records, live, notes = [], set(), []
+    for run, by_host in by_run.items():
+        record = _of_most(by_host)
+        records.append(record)
+        if any(known.is_live for known in by_host.values() if known.record == record):
+            live.add(run)
+        if others := [host for host, known in by_host.items() if known.record != record]:
+            notes.append(f"warning: run {run}: {fold(others)} reports another record of it than its other nodes")
+        notes += _not_reached(record, is_live=run in live)
+    return Discovery(
+        tuple(sorted(records, key=lambda record: record.created_at)),
+        frozenset(live),
+        {name: answer for name, answer in answers.items() if isinstance(answer, str)},
+        tuple(notes),
+    )
+
+
+def _of_most(by_host: Mapping[str, KnownRun]) -> RunRecord:
+    def support(record: RunRecord) -> tuple[int, int]:
+        told_by = [host for host, known in by_host.items() if known.record == record]
+        nodes = {node.host.name for node in record.plan.nodes}
+        return sum(host in nodes for host in told_by), len(told_by)
+
+    return max((known.record for known in by_host.values()), key=support)
+
+
+def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
+    absent = [node.host.name for node in record.plan.nodes if node.host.connection is Connection.NONE]
+    if not absent or not is_live:
+        return []
+    return [f"note: run {record.plan.run} has {fold(absent)}, not in this inventory: not connected to"]
+
+
+async def _ask(
+    host: Host, cluster: Cluster, timeout_s: float, read_record: Callable[[str], RunRecord]
+) -> tuple[KnownRun, ...] | str:
+    before, placeholder, after = host.node_root.partition("{user}")
+    words = ("/bin/sh", "-c", RUNS, "sh", before, after, "user" if placeholder else "", host.agent_python)
+    child = await spawn(ssh.command(host, cluster.known_hosts, words))
+    child.close_stdin()
+    try:
+        async with asyncio.timeout(timeout_s):
+            ended = await child.wait()
+    except TimeoutError:
+        child.signal(signal.SIGKILL)
+        await child.wait()
+        return f"no answer within {timeout_s:g} s"
+    if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
+        return ()  # Nothing was ever started there.
+    if ended.returncode == ROOT_UNTRUSTED:
+        return root_untrusted(host)
+    if ended.returncode == AGENTS_DAMAGED:
+        return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
+    if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+        return failure.reason
+    if not ended.ok:
+        said = (ended.stderr or ended.stdout).strip().splitlines()[-1:] or ["without a word"]
+        return f"its agent ended with {describe_exit(ended.returncode)}: {said[0]}"
+    return read_answer(ended.stdout, read_record)
+
+
+def read_answer(text: str, read_record: Callable[[str], RunRecord]) -> tuple[KnownRun, ...] | str:
+    """Return the runs in what an agent printed. Omit a record that `read_record` raises NotARecordError for."""
+    try:
+        told = untrusted_json.parse(text, MAX_ANSWER)
+    except UntrustedJsonError as error:
+        return f"expected JSON ({error}), got {text[:200]!r}"
+    if not isinstance(told, list):
+        return f"expected a list of runs, got {text[:200]!r}"
+    known: dict[str, KnownRun] = {}
+    for each in told:
+        if not isinstance(each, dict) or not isinstance(each.get("record"), str):
+            continue
+        with contextlib.suppress(NotARecordError):
+            record = read_record(each["record"])
+            known[record.plan.run] = KnownRun(record, each.get("live") is True)
+    return tuple(known.values())

@@ -1,0 +1,100 @@
+"""Prove that nothing of a run is left on nodes whose agent cannot: it was killed or stopped, or the node restarted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from pylaunch.model.cluster import Connection
+from pylaunch.model.run import RunRecord
+from pylaunch.probe.ask import TIMEOUT_S, ask, parted, program
+
+LOOK_S = 15.0
+"""What a look may take that ends nothing."""
+
+WORDS = 300
+"""Characters of a phrase that are kept; a node may send any."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What one node answered."""
+
+    found: tuple[str, ...] = ()
+    """Processes of the run when the node was asked."""
+
+    left: tuple[str, ...] = ()
+    """Those that are there now."""
+
+    was_restarted: bool = False
+    """The node was started again since the run began there."""
+
+    reason: str | None = None
+    """Why it could not be asked; None when it answered."""
+
+    @property
+    def is_clean(self) -> bool:
+        """The node has shown that nothing of the run is left."""
+        return self.reason is None and not self.left
+
+    @property
+    def words(self) -> str:
+        """What it means, for a person."""
+        if self.reason is not None:
+            return f"not known to be clean: {self.reason}"
+        if self.left:
+            return f"left: {'; '.join(self.left)}"
+        if self.found:
+            return f"ended: {'; '.join(self.found)}"
+        since = "the node was restarted since the run began" if self.was_restarted else "no agent of the run is there"
+        return f"{since}, and no process of it is left"
+
+
+class _Answer(msgspec.Struct):
+    found: list[str]
+    left: list[str]
+    restarted: bool
+
+
+def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, Proof]:
+    """What is left of the run on `hosts`. Ends nothing."""
+    return _ask(record, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
+
+
+def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, Proof]:
+    """End what is left of the run on `hosts`: its agent, and every process that carries its mark."""
+    return _ask(record, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
+
+
+def _ask(
+    record: RunRecord, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float
+) -> dict[str, Proof]:  # fmt: skip
+    wanted = record.plan.cluster.only(hosts)
+    cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
+    programs = {}
+    for host in cluster.hosts:
+        order = json.dumps({"root": host.node_root, "run": record.plan.run, "end": end, "grace_s": grace_s})
+        programs[host.name] = program(
+            ("piped.run_leftovers",), f'sys.modules["pylaunch.agent.piped.run_leftovers"].main({order!r})'
+        )
+    answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
+    proofs = dict.fromkeys(wanted.names, Proof(reason="not in the inventory, so not connected to"))
+    proofs |= {name: Proof(reason=why.reason) for name, why in unreachable.items()}
+    return proofs | {name: _read(answer) for name, answer in answers.items()}
+
+
+def _read(answer: Mapping[str, object]) -> Proof:
+    if "error" in answer:
+        return Proof(reason=str(answer["error"])[:WORDS])
+    try:
+        told = msgspec.convert(answer, _Answer)
+    except msgspec.ValidationError as error:
+        return Proof(reason=f"its answer cannot be read: {error}")
+    return Proof(_bounded(told.found), _bounded(told.left), told.restarted)
+
+
+def _bounded(phrases: list[str]) -> tuple[str, ...]:
+    return tuple(phrase[:WORDS] for phrase in phrases)

@@ -1,0 +1,1 @@
+"""From the release to the end of a run: output, ends, decisions."""

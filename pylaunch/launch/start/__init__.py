@@ -1,0 +1,1 @@
+"""Connect, prepare, hold at the barrier, release."""

@@ -1,0 +1,59 @@
+"""The agent as one file that any Python ≥ 3.8 runs, the same bytes for the same source."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from pylaunch import __version__
+
+PACKAGE = f"""\
+__version__ = "{__version__}"
+import os, sys
+__path__ += [place for place in (os.path.join(entry, "pylaunch") for entry in sys.path) if os.path.isdir(place)]
+""".encode()
+"""The package in the archive. It is on the path of ranks, where a whole pylaunch that is installed stays importable."""
+
+NOT_INSTALLED = ("pylaunch/agent/probe", "pylaunch/agent/piped")
+"""Directories of programs that the controller pipes to hosts."""
+
+EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class AgentArchive:
+    """The bytes of the zipapp, and the name they have on nodes."""
+
+    data: bytes
+    version: str
+    """The first 16 hex digits of the SHA-256 of `data`."""
+
+
+def build() -> AgentArchive:
+    """The agent of this pylaunch, and pylaunch.runtime for the ranks that it starts."""
+    files = {"pylaunch/__init__.py": PACKAGE}
+    files |= dict(_modules(resources.files("pylaunch.agent"), "pylaunch/agent"))
+    files |= dict(_modules(resources.files("pylaunch.runtime"), "pylaunch/runtime"))
+    files["__main__.py"] = files.pop("pylaunch/agent/__main__.py")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED, 9)
+    data = buffer.getvalue()
+    return AgentArchive(data, hashlib.sha256(data).hexdigest()[:16])
+
+
+def _modules(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    for item in directory.iterdir():
+        inside = f"{name}/{item.name}"
+        if item.name.endswith(".py"):
+            yield inside, item.read_bytes()
+        elif item.is_dir() and inside not in NOT_INSTALLED:
+            yield from _modules(item, inside)

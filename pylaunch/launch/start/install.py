@@ -1,0 +1,38 @@
+"""Bringing the agent to hosts that do not carry it, through Ansible: one task per host."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Mapping, Sequence
+
+from pylaunch.errors import ProvisionError
+from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.launch.start.session import Install
+from pylaunch.model.plan import RunPlan
+from pylaunch.store.content import playbook
+from pylaunch.transport.runner import PlaybookRun, run_playbook
+
+
+def installer(plan: RunPlan, archive: AgentArchive) -> Install:
+    """What installs `archive` on hosts of `plan`."""
+
+    def install(hosts: Sequence[str], unwanted: threading.Event) -> Mapping[str, str]:
+        run = PlaybookRun(
+            playbook("prepare"),
+            plan.cluster.only(hosts),
+            extra_vars={
+                "pylaunch_agent_archive": base64.b64encode(archive.data).decode(),
+                "pylaunch_agent_version": archive.version,
+                "pylaunch_agent_roots": {name: plan.cluster[name].node_root for name in hosts},
+                "pylaunch_agent_pythons": {name: plan.cluster[name].agent_python for name in hosts},
+            },
+        )
+        try:
+            result = run_playbook(run, unwanted=unwanted)
+        except ProvisionError as error:
+            said = "; ".join((error.message, *error.evidence))
+            return dict.fromkeys(hosts, f"the agent could not be installed: {said}")
+        return {failure.host: f"the agent could not be installed: {failure.message}" for failure in result.failures}
+
+    return install

@@ -1,0 +1,41 @@
+"""A node's part of a plan, as its agent is told."""
+
+from __future__ import annotations
+
+from pylaunch.agent.wire.messages import Need, NodeTask, RankTask
+from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
+from pylaunch.model.variables.lint import machines
+from pylaunch.render.hostfile import hostfile
+
+
+def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
+    """What the agent on `node` must do. `record` stays with it, for controllers that have none."""
+    return NodeTask(
+        run=plan.run,
+        host=node.host.name,
+        node_rank=node.node_rank,
+        workdir=plan.job.workdir,
+        ranks=[
+            RankTask(rank.rank, rank.local_rank, list(words.argv), dict(words.env))
+            for rank, words in zip(node.ranks, command.ranks, strict=True)
+        ],
+        env=dict(command.env),
+        launcher=list(command.launcher),
+        hold_port=plan.job.rendezvous_port if node is plan.coordinator else None,
+        choose_port=node is plan.coordinator and plan.job.rendezvous_port is None,
+        devices=list(node.devices),
+        needs=[Need(need.path, need.hint) for need in command.needs],
+        grace_s=plan.job.failure_grace.total_seconds(),
+        world_size=plan.world_size,
+        python=plan.job.python or node.host.rank_python,
+        env_file=NODE_ENVIRONMENT,
+        peers={each.host.name: each.host.rank_address for each in plan.nodes},
+        node_timeout_s=plan.job.node_timeout.total_seconds(),
+        ends_with_controller=plan.job.ends_with_controller,
+        record=record,
+        log_limit=plan.job.log_limit,
+        machines=machines(each.host.rank_address for each in plan.nodes),
+        gloo=command.gloo,
+        hostfile=hostfile(plan),
+        unread_program=list(plan.job.entry) if plan.job.is_unread else [],
+    )

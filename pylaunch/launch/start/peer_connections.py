@@ -1,0 +1,62 @@
+"""Connections between the nodes of a run, tried once all of them are prepared: ranks will open the same.
+
+Every agent listens on an ephemeral port, as NCCL and gloo do. Each tries the agents of others, in both directions. A
+packet that a firewall drops costs TRY_S of `agent/peers/neighbours.py`; connections that succeed cost one round trip.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+
+ALL_PAIRS = 32
+"""Up to this many nodes, every node tries every other: 992 connections, 31 from each."""
+
+ANSWER_S = 6.0
+"""How long an agent may take to answer: three times what a connection that nobody answers takes."""
+
+
+def targets(hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Whom each of `hosts` (in rank order) tries: everybody, or of more than ALL_PAIRS the first host and the hosts
+    before and after it in the ring."""
+    count = len(hosts)
+    found = {}
+    for place, host in enumerate(hosts):
+        tried = hosts if count <= ALL_PAIRS else (hosts[0], hosts[place - 1], hosts[(place + 1) % count])
+        found[host] = tuple(name for name in dict.fromkeys(tried) if name != host)
+    return found
+
+
+async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
+    """How each node's connections to others ended: host → peer → one of `agent.neighbours.ENDS`.
+
+    `ports`: where the agent of each host listens, in rank order; 0 is nowhere, and nobody tries it. Hosts that did not
+    answer are missing. An interrupt, and what else the nodes report meanwhile, is left in the fleet's inbox.
+    """
+    wanted = targets([host for host, port in ports.items() if port])
+    orders = {host: wire.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
+    await fleet.send(orders)
+    found: dict[str, Mapping[str, str]] = {}
+    others: list[tuple[str, object]] = []
+    awaited = set(orders)
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            while awaited:
+                host, message = await fleet.hear()
+                if isinstance(message, wire.PeersTried):
+                    found[host] = {peer: end for peer, end in message.ends.items() if peer in wanted.get(host, ())}
+                    awaited.discard(host)
+                    continue
+                others.append((host, message))
+                if isinstance(message, Interrupted):
+                    break
+                if isinstance(message, ConnectionEnded | wire.Failed):
+                    awaited.discard(host)
+    except TimeoutError:
+        pass  # Whoever did not answer is missing in what is returned.
+    finally:
+        fleet.put_back(others)
+    return found

@@ -1,0 +1,209 @@
+"""Waiting for one's turn at the devices and the port of all nodes of a run: nothing is held while waiting.
+
+On every node a process of ours keeps a place in that node's queue (`agent/piped/queue.py`) and reports what blocks it.
+It is a start's turn when nothing is in its way on any node; it keeps its places until its nodes have taken what they
+need, so nobody who waits overtakes it. Places are in one order on all nodes, so no two starts wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.connect.fleet import Fleet, Interrupted
+from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError
+from pylaunch.model.cluster import Host
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.probe.ask import program
+from pylaunch.transport import ssh
+from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.process import Child, describe_exit, spawn
+
+_READ = "import sys; exec(compile(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())), 'queue', 'exec'))"
+"""Reads the program, and leaves the rest of stdin to it."""
+
+SETTLE_S = 0.7
+"""How long what is in the way must stay the same before it is told: nodes look one after the other."""
+
+LEAVE_S = 2.0
+"""What a node may take to give our place up, before we hang up on it."""
+
+_MODULES = ("shared.layout", "shared.leases", "piped.queue")
+
+Blocked = tuple[tuple[str, str], ...]
+"""What is in the way on one node: ("device 3", who holds it); ("", who came first)."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A wish to wait."""
+
+    since: float
+    """Seconds since the epoch: who asked first goes first, also after a turn that was lost to somebody who did not."""
+
+    timeout_s: float | None
+    """None waits for ever."""
+
+
+@contextlib.asynccontextmanager
+async def in_turn(turn: Turn | None, plan: RunPlan, fleet: Fleet, watcher: Watcher) -> AsyncIterator[None]:
+    """Wait for the turn of `plan`, and keep it for the body. Without a `turn`, nobody waits.
+
+    Raises ClusterNotReadyError when it does not come in time, when a node cannot be asked, and on Ctrl-C.
+    """
+    if turn is None:
+        yield
+        return
+    queue = _Queue(turn, plan, watcher)
+    try:
+        await queue.enter()
+        await _unless_interrupted(queue, fleet)
+        yield
+    finally:
+        await queue.leave()
+
+
+async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
+    waiting = asyncio.ensure_future(queue.wait())
+    try:
+        while not waiting.done():
+            hearing = asyncio.ensure_future(fleet.hear())
+            await asyncio.wait({waiting, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+            elif isinstance(message := hearing.result()[1], Interrupted):
+                raise InterruptedBeforeReleaseError(f"{message} while waiting, before any rank was started")
+        await waiting
+    finally:
+        # Nobody may still read from the nodes when the places are given up.
+        waiting.cancel()
+        await asyncio.wait({waiting})
+
+
+class _Queue:
+    """Our places on all nodes."""
+
+    def __init__(self, turn: Turn, plan: RunPlan, watcher: Watcher) -> None:
+        self._turn = turn
+        self._plan = plan
+        self._watcher = watcher
+        self._children: dict[str, Child] = {}
+        self._blocked: dict[str, Blocked] = {}
+        self._said: list[str] = []
+        self._news = asyncio.Event()
+
+    async def enter(self) -> None:
+        """Take a place on every node."""
+        script = program(_MODULES, 'sys.modules["pylaunch.agent.piped.queue"].main()')
+        for node in self._plan.nodes:
+            argv = (node.host.agent_python, "-I", "-S", "-c", _READ)
+            child = await spawn(ssh.command(node.host, self._plan.known_hosts, argv))
+            self._children[node.host.name] = child
+            order = json.dumps(_order(self._turn, self._plan, node)).encode()
+            with contextlib.suppress(ConnectionError):  # Its end, and why, is heard when its answer is awaited.
+                await child.send(b"%d\n%s%s\n" % (len(script), script, order))
+
+    async def wait(self) -> None:
+        """Until nothing is in the way on any node."""
+        readers = [asyncio.ensure_future(self._read(node.host)) for node in self._plan.nodes]
+        limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - time.time()
+        try:
+            async with asyncio.timeout(None if limit is None else max(0.0, limit)):
+                while len(self._blocked) < len(self._children) or any(self._blocked.values()):
+                    news = asyncio.ensure_future(self._news.wait())
+                    settle_s = None if self._words() == self._said else SETTLE_S
+                    await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
+                    if not news.done():
+                        news.cancel()
+                        self._tell()
+                    self._news.clear()
+                    for reader in readers:
+                        if reader.done():
+                            reader.result()
+        except TimeoutError:
+            raise ClusterNotReadyError(
+                f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
+                evidence=self._words() or ["not every node has answered"],
+                hint="pylaunch gpus shows who holds what; --queue without --queue-timeout waits for ever",
+            ) from None
+        finally:
+            for reader in readers:
+                reader.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Give all places up."""
+        await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
+
+    async def _read(self, host: Host) -> None:
+        child = self._children[host.name]
+        while line := await child.readline():
+            if line.startswith(b"{"):
+                self._blocked[host.name] = _place(host, line)
+                self._news.set()
+        ended = await child.wait()
+        if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+            raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
+        last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
+        raise ClusterNotReadyError(
+            f"{host.name}: its place in the queue was lost ({describe_exit(ended.returncode)}: {last[0]})"
+        )
+
+    def _words(self) -> list[str]:
+        names = (node.host.name for node in self._plan.nodes)
+        return words({name: self._blocked[name] for name in names if name in self._blocked})
+
+    def _tell(self) -> None:
+        said = self._words()
+        if said and said != self._said:
+            self._watcher.phase(f"waiting for {'; '.join(said)}")
+        self._said = said
+
+
+class _Place(msgspec.Struct):
+    blocked: list[tuple[str, str]]
+
+
+def _place(host: Host, line: bytes) -> Blocked:
+    try:
+        return tuple(decoded(line, _Place).blocked)
+    except NotAnAnswerError as error:
+        raise ClusterNotReadyError(f"{host.name}: its queue does not say what is in the way: {error}") from None
+
+
+def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
+    port = plan.job.rendezvous_port
+    return {
+        "root": node.host.node_root,
+        "since": int(turn.since * 1e6),
+        "run": plan.run,
+        "devices": list(node.devices),
+        "ports": [port] if port is not None and node is plan.coordinator else [],
+    }
+
+
+def words(blocked: Mapping[str, Blocked]) -> list[str]:
+    """What is in the way, hosts and devices folded: "gpu[01-02]: devices 0-3, run 7f3a of anna since 12:01"."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for host, each in blocked.items():
+        held: dict[str, list[str]] = {}
+        for what, by in each:
+            held.setdefault(by, []).append(what)
+        for by, found in held.items():
+            by_reason.setdefault((_listed(found), by), []).append(host)
+    return [f"{fold(hosts)}: {f'{what}, ' if what else ''}{by}" for (what, by), hosts in by_reason.items()]
+
+
+def _listed(found: list[str]) -> str:
+    devices = [int(number) for what in found if (number := what.removeprefix("device ")) != what and number.isdecimal()]
+    parts = [f"device{'s' if len(devices) > 1 else ''} {fold(map(str, devices)).strip('[]')}"] if devices else []
+    return ", ".join([*parts, *(what for what in found if what.startswith("port "))])

@@ -1,0 +1,325 @@
+"""A start: connect, prepare, hold at the barrier, release together. No rank exists before every node is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+
+from pylaunch.agent import wire
+from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
+from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.start.barrier import Barrier, Decision
+from pylaunch.launch.start.node_tasks import node_task
+from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.peer_connections import try_connections
+from pylaunch.launch.start.slowness import slow_nodes
+from pylaunch.launch.sync.ship import NotShippedError, ship, told
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model import host_hints
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.model.run import Event, EventKind
+
+RELEASE_LEAD_S = 0.05
+"""How far ahead the common instant is set, beyond what the slowest connection needs."""
+
+RELEASED_TIMEOUT_S = 10.0
+KEY_BYTES = 32
+"""Of the secret that the agents of one run share."""
+
+Install = Callable[[Sequence[str], threading.Event], Mapping[str, str]]
+"""Bring the agent to these hosts, unless the event is set; the hosts that could not have it, with why."""
+
+
+class NodesRefusedError(ClusterNotReadyError):
+    """Nodes that cannot take part: `reasons` by host. Others may in their place."""
+
+    def __init__(
+        self, message: str, reasons: Mapping[str, tuple[str, ...]], *, evidence: Sequence[str], hint: str | None
+    ) -> None:
+        super().__init__(message, evidence=evidence, hint=hint)
+        self.reasons = reasons
+
+
+class TakenError(NodesRefusedError):
+    """All that is in the way are other runs, which have what this one needs: it may wait for its turn."""
+
+
+STOP_REQUESTED = "stop-requested"
+"""Code of the reason with which a node refuses a further attempt of a run that a person has stopped."""
+
+TAKEN = ("device-leased", "port-leased")
+"""Codes of the reasons that end by themselves when another run ends."""
+
+
+@dataclass(frozen=True)
+class PreparedNodes:
+    """What the nodes of a run reported until all were ready, by host."""
+
+    essentials: Mapping[str, Mapping[str, str]]
+    """Name → value of what must be the same on every node."""
+
+    libraries: Mapping[str, Mapping[str, str]]
+    """Version of each distribution in the environment of the ranks."""
+
+    clocks: Mapping[str, ClockOffset]
+    connections: Mapping[str, Mapping[str, str]]
+    """How the connections to its peers ended; missing for a host that did not answer, or could not be tried."""
+
+
+class InterruptedBeforeReleaseError(ClusterNotReadyError):
+    """Ctrl-C, or a stop from elsewhere, while nodes were preparing: nothing was started."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a synchronized start went, in seconds."""
+
+    phases: Mapping[str, float]
+    skew: float
+    """Between the first and the last node's exec, clock offsets taken out."""
+
+    skew_uncertainty: float
+    """The sum of the two worst clock uncertainties: the true skew lies within this of `skew`."""
+
+
+class Session:
+    """Takes one planned run from nothing to released."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        commands: tuple[tuple[NodePlan, NodeCommand], ...],
+        cargo: Cargo,
+        fleet: Fleet,
+        watcher: Watcher,
+    ) -> None:
+        self._plan = plan
+        self._tasks = {node.host.name: node_task(plan, node, command, cargo.record) for node, command in commands}
+        self._cargo = cargo
+        self._fleet = fleet
+        self._watcher = watcher
+        self._reasons: dict[str, tuple[str, ...]] = {}
+        self._hints: dict[str, list[str]] = {}
+        self._taken = 0
+        self._phases: dict[str, float] = {}
+        self._ports: dict[str, int] = {}
+        self._notes: dict[str, list[str]] = {}
+        self._node_seconds: dict[str, Mapping[str, float]] = {}
+        self._shipped: frozenset[str] = frozenset()
+        self._ship_s = 0.0
+        self._port = plan.job.rendezvous_port
+        """Where the ranks meet; None until the first node has chosen."""
+
+        self._essentials: dict[str, Mapping[str, str]] = {}
+        self._libraries: dict[str, Mapping[str, str]] = {}
+
+    async def prepare(self, install: Install) -> PreparedNodes:
+        """Until every node is ready, and has tried to connect to its peers.
+
+        Raises ClusterNotReadyError with every reason of every host; no rank exists.
+        """
+        begun = time.monotonic()
+        await self.unless_interrupted(self._connect(install))
+        connected = shipped = time.monotonic()
+        self._phases = {"connect": connected - begun}
+        if self._cargo.tree is not None and self._fleet.links:
+            await self.unless_interrupted(self._ship(self._cargo.tree))
+            shipped = time.monotonic()
+            self._phases["ship"] = self._ship_s = shipped - connected
+        await self._prepare()
+        for note, hosts in self._notes.items():
+            self._watcher.phase(f"note: {fold(hosts)}: {note}")
+        connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
+        self._phases["prepare"] = time.monotonic() - shipped
+        clocks = {name: link.clock for name, link in self._fleet.links.items()}
+        return PreparedNodes(self._essentials, self._libraries, clocks, connections)
+
+    async def release(self) -> Start:
+        """Let all prepared nodes go at one instant."""
+        prepared = time.monotonic()
+        start = await self._release()
+        phases = {**self._phases, "release": time.monotonic() - prepared}
+        self._tell(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
+        for slow in slow_nodes(self._node_seconds):
+            self._watcher.phase(f"note: {slow}")
+        clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
+        return Start(phases, start, sum(clocks[:2]))
+
+    async def _connect(self, install: Install) -> None:
+        names = tuple(self._tasks)
+        self._watcher.phase(f"connecting to {fold(names)}")
+        failures = await self._fleet.connect(names, "open")
+        absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
+        if absent:
+            self._watcher.phase(f"installing the agent on {fold(absent)}")
+            began, unwanted = time.monotonic(), threading.Event()
+            try:
+                refused = await asyncio.to_thread(install, absent, unwanted)
+            finally:
+                unwanted.set()
+            self._shipped, self._ship_s = frozenset(absent), time.monotonic() - began
+            for name, reason in refused.items():
+                self._refuse(name, reason, None)
+            again = [name for name in absent if name not in refused]
+            failures |= await self._fleet.connect(again, "open")
+            for name in absent:
+                if name in refused or name in self._fleet.links:
+                    failures.pop(name)
+        for name, error in failures.items():
+            if isinstance(error, LinkError):
+                self._refuse(name, error.reason, error.hint)
+            else:
+                self._refuse(name, "the agent was installed and is not there", None)
+
+    async def _ship(self, tree: Tree) -> None:
+        """Give every node that is connected the code of the run."""
+        self._watcher.phase(f"shipping code to {fold(self._fleet.links)}")
+        answers = await ship(tree, self._fleet, tuple(self._fleet.links))
+        for name, answer in answers.items():
+            if isinstance(answer, NotShippedError):
+                self._refuse(name, str(answer), None)
+        for line in told(tree, answers):
+            self._watcher.phase(line)
+
+    async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
+        """Do `work`; Ctrl-C ends it: raises InterruptedBeforeReleaseError."""
+        try:
+            await self._fleet.unless_interrupted(work)
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(interrupt) from None
+
+    async def _prepare(self) -> None:
+        """All nodes at once, also when some are known to be missing: every reason is told together."""
+        if self._fleet.links:
+            self._watcher.phase(f"preparing {fold(self._fleet.links)}")
+        secrets = dict(self._cargo.secrets)
+        await self._fleet.send({name: wire.Prepare(self._tasks[name], secrets) for name in self._fleet.links})
+        now = time.monotonic()
+        barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
+        for name, reasons in self._reasons.items():
+            barrier = barrier.with_refused(name, reasons, now)
+        while (decision := barrier.decide(time.monotonic())) is Decision.WAIT:
+            try:
+                async with asyncio.timeout(max(0.0, barrier.deadline - time.monotonic())):
+                    host, message = await self._fleet.hear()
+            except TimeoutError:
+                continue
+            barrier = self._heard(barrier, host, message)
+        if decision is Decision.ABORT:
+            for name in barrier.silent:
+                self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
+            raise self._not_ready()
+
+    def _heard(self, barrier: Barrier, host: str, message: object) -> Barrier:
+        match message:
+            case wire.Ready():
+                self._essentials[host] = message.essentials
+                self._libraries[host] = message.libraries
+                self._ports[host] = message.port
+                self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
+                for note in message.notes:
+                    self._notes.setdefault(note, []).append(host)
+                self._node_seconds[host] = {
+                    "connect": self._fleet.links[host].seconds,
+                    **({"ship": self._ship_s} if host in self._shipped else {}),
+                    "prepare": message.seconds,
+                }
+                self._tell(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
+                return barrier.with_prepared(host)
+            case wire.Refused():
+                for reason in message.reasons:
+                    if reason.code == STOP_REQUESTED:
+                        raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
+                    self._taken += reason.code in TAKEN
+                    self._refuse(host, reason.message, reason.hint or None)
+            case wire.Failed():
+                self._refuse(host, message.message, None)
+            case ConnectionEnded() if host not in barrier.refused:
+                self._refuse(host, message.reason, None)
+            case wire.Stopping() if message.by_hand:
+                raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
+            case Interrupted():
+                raise _interrupted(message)
+            case _:
+                return barrier
+        return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
+
+    async def _release(self) -> float:
+        """Give every node the same instant on its own clock; the skew that came of it."""
+        links = self._fleet.links
+        instant = time.time() + RELEASE_LEAD_S + 2 * max(link.clock.uncertainty for link in links.values())
+        key = secrets.token_hex(KEY_BYTES)
+        await self._fleet.send(
+            {
+                name: wire.Release(link.clock.to_node(instant), self._ports, key, self._port)
+                for name, link in links.items()
+            }
+        )
+        released = await self._all_released(set(links))
+        for name, at in released.items():
+            self._tell(EventKind.RELEASED, name, seconds={"exec": at - instant})
+        return max(released.values()) - min(released.values()) if released else 0.0
+
+    async def _all_released(self, awaited: set[str]) -> dict[str, float]:
+        """When each of `awaited` let its ranks go, on our clock; what else they say meanwhile waits for the follower.
+
+        A node that hears of a failure elsewhere before its own instant has come ends without having let anything go.
+        """
+        released: dict[str, float] = {}
+        early: list[tuple[str, object]] = []
+        try:
+            async with asyncio.timeout(RELEASED_TIMEOUT_S):
+                while awaited:
+                    host, message = await self._fleet.hear()
+                    if isinstance(message, wire.Released):
+                        released[host] = self._fleet.our_time(host, message.time)
+                        awaited.discard(host)
+                        continue
+                    early.append((host, message))
+                    if isinstance(message, Interrupted):
+                        break
+                    if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
+                        awaited.discard(host)
+        except TimeoutError:
+            pass  # The follower finds out what became of the silent ones.
+        self._fleet.put_back(early)
+        return released
+
+    def _refuse(self, host: str, reason: str, hint: str | None) -> None:
+        self._reasons[host] = (*self._reasons.get(host, ()), reason)
+        if hint is not None:
+            self._hints.setdefault(host, []).append(hint)
+        self._tell(EventKind.REFUSED, host, reason)
+
+    def _not_ready(self) -> ClusterNotReadyError:
+        by_reason: dict[str, list[str]] = {}
+        for host in self._tasks:
+            for reason in self._reasons.get(host, ()):
+                by_reason.setdefault(reason, []).append(host)
+        evidence = [f"{fold(hosts)}: {reason}" for reason, hosts in by_reason.items()]
+        is_taken = self._taken == sum(map(len, self._reasons.values()))
+        return (TakenError if is_taken else NodesRefusedError)(
+            f"{len(self._reasons)} of {len(self._tasks)} hosts cannot take part, so no rank was started",
+            self._reasons,
+            evidence=evidence,
+            hint="\n      ".join(host_hints.folded(self._hints)) or None,
+        )
+
+    def _tell(
+        self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
+    ) -> None:
+        self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+
+
+def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:
+    return InterruptedBeforeReleaseError(f"{by} before any rank was started")

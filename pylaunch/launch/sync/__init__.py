@@ -1,0 +1,1 @@
+"""The working tree: read, compare, send."""

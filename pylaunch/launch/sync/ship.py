@@ -1,0 +1,170 @@
+"""Bringing a run's code to its nodes: each is told the manifest and is sent the content that it lacks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import tarfile
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from pylaunch.launch.connect.fleet import CONNECTING, Fleet
+from pylaunch.launch.sync.tree import CHUNK, Tree
+from pylaunch.model.hostset import fold
+from pylaunch.model.manifest import File
+from pylaunch.model.size import shown_size
+from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.process import Child, describe_exit
+
+T = TypeVar("T")
+
+SILENT_S = 300.0
+"""A node that for so long takes no more of what is sent, or does not answer, is given up: its disk hangs."""
+
+_BLOCK = 512
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """What one node was sent."""
+
+    path: str
+    """Where the tree is there."""
+
+    files: int
+    size: int
+    """Bytes of content."""
+
+    is_reused: bool
+    """An earlier attempt of the run has worked in this tree; the files that its ranks wrote are there."""
+
+
+class NotShippedError(Exception):
+    """A node could not be given the code; why."""
+
+
+async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Shipped | NotShippedError]:
+    """Give each of `names` the code, many at once; by name what it was sent, or why not."""
+    room = asyncio.Semaphore(CONNECTING)
+
+    async def to(name: str) -> tuple[str, Shipped | NotShippedError]:
+        async with room:
+            try:
+                return name, await _ship(tree, await fleet.channel(name, "ship"))
+            except NotShippedError as error:
+                return name, error
+
+    return dict(await asyncio.gather(*(to(name) for name in names)))
+
+
+def told(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
+    """Who was sent how much and works where, one line per group of nodes with equal answers."""
+    alike: dict[tuple[bool, int, int, str], list[str]] = {}
+    for name, answer in answers.items():
+        if isinstance(answer, Shipped):
+            alike.setdefault((answer.is_reused, answer.files, answer.size, answer.path), []).append(name)
+    is_restart = any(is_reused for is_reused, *_ in alike)
+    for (is_reused, files, size, path), names in alike.items():
+        sent = f"{fold(names)}: sent {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
+        if is_reused:
+            yield f"{sent}; ranks continue in {path}, with the files that they wrote there"
+        elif is_restart:
+            yield f"{sent} to {path}, a new copy: files that ranks wrote on other hosts are not there"
+        else:
+            yield f"{sent} to {path}"
+
+
+async def _ship(tree: Tree, child: Child) -> Shipped:
+    try:
+        try:
+            await _in_time(child.send(tree.manifest.encoded))
+        except ConnectionError:
+            raise await _why(child) from None
+        answer = await _answer(child, _Missing)
+        wanted = list(tree.manifest.blobs.values())
+        places = dict.fromkeys(answer.missing)
+        if any(place not in range(len(wanted)) for place in places):
+            raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
+        missing = [wanted[place] for place in places]
+        if missing:
+            await _send(child, tree.directory, missing)
+            child.close_stdin()
+        done = await _answer(child, _Received)
+        return Shipped(done.tree, len(missing), done.received, done.reused)
+    finally:
+        child.close_stdin()
+        child.signal(signal.SIGTERM)
+        await child.wait()
+
+
+async def _send(child: Child, directory: Path, files: Iterable[File]) -> None:
+    """The content of `files` as a tar stream, each under its hash."""
+    try:
+        for file in files:
+            header = tarfile.TarInfo(file.digest)
+            header.size = file.size
+            await _in_time(child.send(header.tobuf()))
+            await _send_content(child, directory, file)
+            await _in_time(child.send(bytes(-file.size % _BLOCK)))
+        await _in_time(child.send(bytes(2 * _BLOCK)))
+    except ConnectionError:
+        return  # It has said why, or its end will.
+
+
+async def _send_content(child: Child, directory: Path, file: File) -> None:
+    left = file.size
+    try:
+        with (directory / file.path).open("rb") as source:
+            while left and (chunk := source.read(min(CHUNK, left))):
+                await _in_time(child.send(chunk))
+                left -= len(chunk)
+    except (FileNotFoundError, PermissionError):
+        pass  # It was there and could be read, so it is not what it was.
+    if left:
+        raise NotShippedError(f"{file.path} changed while it was being shipped")
+
+
+async def _in_time(step: Awaitable[T]) -> T:
+    try:
+        return await asyncio.wait_for(step, SILENT_S)
+    except TimeoutError:
+        raise NotShippedError(f"it took no more of the code for {SILENT_S:g} s; does its disk answer?") from None
+
+
+class _Missing(msgspec.Struct):
+    missing: list[int]
+    """Places in the manifest's list of contents."""
+
+
+class _Received(msgspec.Struct):
+    tree: str
+    received: int
+    reused: bool
+
+
+class _Refusal(msgspec.Struct):
+    error: str
+
+
+async def _answer(child: Child, kind: type[T]) -> T:
+    line = await _in_time(child.readline())
+    if not line:
+        raise await _why(child)
+    with contextlib.suppress(NotAnAnswerError):
+        raise NotShippedError(decoded(line, _Refusal).error)
+    try:
+        return decoded(line, kind)
+    except NotAnAnswerError as error:
+        raise NotShippedError(f"expected an answer of the agent: {error}") from None
+
+
+async def _why(child: Child) -> NotShippedError:
+    child.close_stdin()
+    ended = await child.wait()
+    said = ended.stderr.strip().splitlines()[-1:] or [describe_exit(ended.returncode)]
+    return NotShippedError(f"the connection ended while code was being shipped: {said[0]}")

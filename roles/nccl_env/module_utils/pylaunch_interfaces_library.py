@@ -1,0 +1,1 @@
+../../../pylaunch/agent/shared/interfaces.py

@@ -1,0 +1,64 @@
+"""Counts and limits of memory as cgroups of version 1 and 2 say them, in directories made for the purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pylaunch.agent.evidence.out_of_memory import LOOK_S, Memory
+from pylaunch.agent.wire.messages import OutOfMemory
+
+MIB = 1 << 20
+
+
+def version_2(root: Path, *, kills: int, limit: str = "max", above: str = str(512 * MIB)) -> Memory:
+    session = root / "user.slice" / "session-1.scope"
+    session.mkdir(parents=True, exist_ok=True)
+    (root / "user.slice" / "memory.max").write_text(above)
+    (session / "memory.max").write_text(limit)
+    (session / "memory.events").write_text(f"low 0\nmax 9\noom {kills}\noom_kill {kills}\n")
+    return Memory("0::/user.slice/session-1.scope\n", str(root))
+
+
+def test_a_kill_in_our_cgroup_is_out_of_memory_at_its_tightest_limit(tmp_path: Path) -> None:
+    memory = version_2(tmp_path, kills=1)
+    assert memory.killer(by_sigkill=True) is None
+    version_2(tmp_path, kills=2)
+    assert memory.killer(by_sigkill=True) == OutOfMemory(True, 512 * MIB, "cgroup")
+    assert memory.killer(by_sigkill=False) == OutOfMemory(False, 512 * MIB, "cgroup")
+
+
+def test_a_kill_of_long_ago_is_not_the_end_of_this_rank(tmp_path: Path) -> None:
+    memory = version_2(tmp_path, kills=0)
+    version_2(tmp_path, kills=1)
+    memory.look(10.0)
+    assert memory.killer(by_sigkill=True) is not None
+    memory.look(10.0 + LOOK_S / 2)
+    assert memory.killer(by_sigkill=True) is not None
+    memory.look(10.0 + LOOK_S)
+    assert memory.killer(by_sigkill=True) is None
+
+
+def test_version_1_counts_in_another_file_and_says_no_limit_with_a_huge_number(tmp_path: Path) -> None:
+    session = tmp_path / "memory" / "jobs" / "one"
+    session.mkdir(parents=True)
+    (session / "memory.limit_in_bytes").write_text("9223372036854771712\n")
+    (session.parent / "memory.limit_in_bytes").write_text(f"{300 * MIB}\n")
+    (session / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 0\n")
+    memory = Memory("4:memory:/jobs/one\n0::/\n", str(tmp_path))
+    (session / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
+    assert memory.killer(by_sigkill=True) == OutOfMemory(True, 300 * MIB, "cgroup")
+
+
+def test_in_the_cgroup_of_the_whole_host_a_kill_is_only_likely_ours(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    control = tmp_path / "memory" / "memory.oom_control"
+    control.write_text("oom_kill 0\n")
+    memory = Memory("4:memory:/\n", str(tmp_path))
+    control.write_text("oom_kill 1\n")
+    found = memory.killer(by_sigkill=True)
+    assert found is not None
+    assert (found.certain, found.of) == (False, "host")
+
+
+def test_without_cgroups_nothing_is_said_unless_the_host_ended_something(tmp_path: Path) -> None:
+    assert Memory("", str(tmp_path)).killer(by_sigkill=True) is None

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.runtime import failure
+
+STACK = """Traceback (most recent call last):
+  File "/home/ml/train.py", line 40, in <module>
+    main()
+  File "/home/ml/model/loss.py", line 12, in step
+    return functional.cross_entropy(logits, labels)
+  File "/opt/pylaunch/current/lib/python3.11/site-packages/torch/nn/functional.py", line 3500, in cross_entropy
+    return torch._C._nn.cross_entropy_loss(input, target)
+  File "<frozen runpy>", line 88, in _run_code
+IndexError: Target 12 is out of bounds.
+"""
+
+
+def written(message: object, stack: str = STACK) -> object:
+    return {"message": {"message": message, "extraInfo": {"py_callstack": stack, "timestamp": "1"}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (written("IndexError: Target 12"), "IndexError: Target 12 (/home/ml/model/loss.py:12)"),
+        (written("IndexError: Target\nsecond line"), "IndexError: Target (/home/ml/model/loss.py:12)"),
+        (
+            written("X: y", '  File "/usr/lib/python3.11/json/decoder.py", line 5, in f\n'),
+            "X: y (/usr/lib/python3.11/json/decoder.py:5)",
+        ),
+        (written("SignalException: killed", ""), "SignalException: killed"),
+        ({"message": "an old format"}, "an old format"),
+        ({"message": {"message": None}}, ""),
+        ({"message": {"message": "X: y", "extraInfo": None}}, "X: y"),
+        ([], ""),
+        ({}, ""),
+    ],
+)
+def test_an_error_file_in_a_line_with_the_innermost_place_of_the_user(body: object, told: str) -> None:
+    assert rank_report.described(body) == told
+
+
+def test_what_the_runtime_keeps_the_agent_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = RunDirectory("r1", str(tmp_path))
+    rank_report.make_room(directory)
+    for name, value in rank_report.environment(directory, 3).items():
+        monkeypatch.setenv(name, value)
+    assert rank_report.error(directory, 3) == ""
+    for text in ("the first", "the second"):
+        try:
+            raise FloatingPointError(text)
+        except FloatingPointError as error:
+            failure.keep(error)
+    line = STACK_LINE
+    assert rank_report.error(directory, 3) == f"FloatingPointError: the first ({__file__}:{line})"
+
+
+def test_what_an_earlier_process_left_is_not_told_of_a_later_one(tmp_path: Path) -> None:
+    directory = RunDirectory("r1", str(tmp_path))
+    rank_report.make_room(directory)
+    Path(directory.of_rank(0, "error.json")).write_text(json.dumps(written("X: y")))
+    assert rank_report.error(directory, 0) != ""
+    rank_report.make_room(directory)
+    assert rank_report.error(directory, 0) == ""
+
+
+STACK_LINE = 1 + Path(__file__).read_text().splitlines().index("            raise FloatingPointError(text)")
+
+
+def test_a_file_that_is_none_of_ours_says_nothing(tmp_path: Path) -> None:
+    directory = RunDirectory("r1", str(tmp_path))
+    rank_report.make_room(directory)
+    for content in ("{", json.dumps("text"), "\0"):
+        Path(directory.of_rank(0, "error.json")).write_text(content)
+        assert rank_report.error(directory, 0) == ""
+    assert rank_report.last_step(directory, 0) is None

@@ -1,0 +1,108 @@
+"""Which ends are consequences: recorded output of torch 2.13 and JAX 0.10, of victims and of ranks with a cause."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.evidence.symptoms import DIFFERED, LOST, OTHER_TASK, STORE, WAITED, last_exception, symptom
+
+CASES = Path(__file__).parents[3] / "cases" / "rank_ends"
+NCCL = (
+    "[rank0]:[E1122 10:00:00.1 ProcessGroupNCCL.cpp:683] [Rank 0] Watchdog caught collective operation timeout: Work",
+    "terminate called after throwing an instance of 'c10::DistBackendError'",
+)
+JAX = (
+    "F1122 10:00:00.9 7 client.h:80] Terminating process because the JAX distributed service detected fatal errors.",
+)
+
+
+def recorded(name: str) -> list[str]:
+    return [line for line in (CASES / f"{name}.txt").read_text().splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("name", "aborted", "told"),
+    [
+        ("gloo-peer-exited", False, LOST),
+        ("gloo-peer-killed", False, LOST),
+        ("gloo-recv-timeout", False, WAITED),
+        ("gloo-send-timeout", False, WAITED),
+        ("gloo-monitored-barrier", False, WAITED),
+        ("gloo-size-differs", True, DIFFERED),
+        ("gloo-own-exception-then-abort", True, ""),
+        ("jax-peer-killed", True, LOST),
+        ("jax-peer-killed-coordinator", True, LOST),
+        ("jax-peer-stopped", True, OTHER_TASK),
+        ("jax-own-exception", False, ""),
+    ],
+)
+def test_a_recorded_end_is_a_symptom_or_a_cause(name: str, aborted: bool, told: str) -> None:
+    code, signum = (None, signal.SIGABRT) if aborted else (1, None)
+    assert symptom(code, signum, "", recorded(name)) == told
+
+
+def test_a_signal_that_the_rank_did_not_send_itself_is_a_cause_whatever_it_wrote() -> None:
+    lines = recorded("gloo-peer-exited")
+    assert symptom(None, signal.SIGKILL, "", lines) == symptom(None, signal.SIGSEGV, "", lines) == ""
+    assert symptom(0, None, "", lines) == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (NCCL, WAITED),
+        (JAX, OTHER_TASK),
+    ],
+)  # fmt: skip
+def test_an_abort_without_an_exception_is_read_from_what_was_logged(lines: tuple[str, ...], told: str) -> None:
+    assert symptom(None, signal.SIGABRT, "", lines) == told
+    assert symptom(1, None, "", lines) == ""
+
+
+def test_what_jax_logs_after_a_rank_s_own_exception_does_not_make_it_a_victim() -> None:
+    lines = ["RuntimeError: loss is NaN", *recorded("jax-peer-killed")[-16:]]
+    own = [line for line in lines if "Gloo" not in line]
+    assert symptom(None, signal.SIGABRT, "", own) == ""
+
+
+def test_an_exception_raised_from_a_lost_connection_is_a_symptom() -> None:
+    lines = [
+        *recorded("gloo-peer-exited"),
+        "",
+        "The above exception was the direct cause of the following exception:",
+        "",
+        "Traceback (most recent call last):",
+        "TrainingFailed: epoch 3",
+        "trainer.StepError: epoch 3",
+    ]
+    assert symptom(1, None, "", lines) == LOST
+
+
+def test_an_exception_after_a_lost_connection_that_was_handled_is_a_cause() -> None:
+    lines = [*recorded("gloo-peer-exited"), "going on alone", "ValueError: no data left"]
+    assert symptom(1, None, "", lines) == ""
+    assert symptom(1, None, "ValueError: no data left (train.py:3)", lines) == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("ConnectionResetError: [Errno 104] Connection reset by peer (train.py:3)", LOST),
+        ("BrokenPipeError: [Errno 32] Broken pipe", LOST),
+        ("DistBackendError: NCCL error in: x.cpp:3690, remote process exited or there was a network error", LOST),
+        ("torch.distributed.DistNetworkError: recvValue failed on SocketImpl(fd=7)", STORE),
+        ("DistStoreError: Timed out after 301 seconds waiting for clients. 2/3 clients joined.", WAITED),
+        ("ValueError: loss is NaN", ""),
+        ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", ""),
+    ],
+)  # fmt: skip
+def test_the_exception_that_a_rank_left_behind_decides(error: str, told: str) -> None:
+    assert symptom(1, None, error, []) == told
+
+
+def test_the_last_exception_is_found_behind_the_prefix_of_torch() -> None:
+    assert last_exception(recorded("gloo-own-exception-then-abort")) == "RuntimeError: loss is NaN at step 3"
+    assert last_exception(["an Error: of prose", "Error in line 7"]) == ""

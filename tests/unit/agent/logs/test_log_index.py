@@ -1,0 +1,177 @@
+"""When a log had how many bytes, and where a reader begins who wants what came since."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.logs import log_index
+from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, Times, before, begins, line_begin, read, thinned
+from pylaunch.agent.logs.tail import Follower
+from pylaunch.agent.shared.layout import RunDirectory
+
+DAY = 86_400
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    (tmp_path / "logs").mkdir()
+    return RunDirectory("r1", str(tmp_path))
+
+
+class Clock:
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def time(self) -> float:
+        return self.now
+
+
+def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
+    """A log in which each of `lines` is written at the time that it says, and looked at just then."""
+    log = Path(directory.stream("0.out"))
+    marks = Times(directory, {"0.out": str(log), "0.err": directory.stream("0.err")})
+    with log.open("w") as rank:
+        for line in lines:
+            clock.now = float(line.split()[0])
+            rank.write(line)
+            rank.flush()
+            marks.look(clock.now)
+    return log
+
+
+def shown(directory: RunDirectory, since: float, **follow: int) -> str:
+    paths = {"0.out": directory.stream("0.out")}
+    follower = Follower(paths, wire.Follow({}, None, **follow), since=begins(directory, paths, since))
+    text = ""
+    while isinstance(output := follower.next(ended=True), wire.Output):
+        text += output.text
+    return text
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time that marks bear; far in the past, so that the log's own date never decides."""
+    made = Clock(0.0)
+    monkeypatch.setattr(log_index, "time", made)
+    return made
+
+
+def test_what_was_there_already_is_dated_by_its_marks(directory: RunDirectory, clock: Clock) -> None:
+    log = written(directory, clock, "100 a\n", "160 b\n161 c", "220 d\ntwo lines\n")
+    with log.open("a") as rank:
+        rank.write("not looked at\n")
+    follower = Follower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
+    follower.dates = log_index.Dates(directory)
+    told = []
+    while isinstance(output := follower.next(ended=True), wire.Output):
+        told.append((output.time, output.text))
+    assert told == [
+        (100.0, "100 a\n"),
+        (160.0, "160 b\n"),
+        (160.0, "161 c220 d\n"),
+        (220.0, "two lines\n"),
+        (999.0, "not looked at\n"),
+    ]
+
+
+def test_what_was_written_before_is_left_away(directory: RunDirectory, clock: Clock) -> None:
+    written(directory, clock, "100 a\n", "160 b\n", "220 c\n")
+    assert shown(directory, 90.0) == "100 a\n160 b\n220 c\n"
+    assert shown(directory, 100.0) == "160 b\n220 c\n"
+    assert shown(directory, 159.9) == "160 b\n220 c\n"
+    assert shown(directory, 161.0) == "220 c\n"
+    assert shown(directory, 300.0) == ""
+    assert shown(directory, 100.0, tail=1) == "220 c\n"
+    assert shown(directory, 161.0, tail=3) == "220 c\n"
+
+
+def test_a_line_that_was_finished_since_is_shown_from_its_beginning(directory: RunDirectory, clock: Clock) -> None:
+    written(directory, clock, "100 a\n", "160 b", "220 c\n")
+    assert shown(directory, 170.0) == "160 b220 c\n"
+
+
+def test_sizes_are_written_down_once_a_second_and_only_when_they_grow(directory: RunDirectory, clock: Clock) -> None:
+    log = Path(directory.stream("0.out"))
+    marks = Times(directory, {"0.out": str(log)})
+    marks.look(10.0)
+    log.write_text("abc\n")
+    marks.look(10.5)
+    assert read(directory.times("0.out")) == []
+    clock.now = 1000.0
+    marks.look(10.0 + PERIOD_S)
+    clock.now = 2000.0
+    marks.look(20.0)
+    assert read(directory.times("0.out")) == [(1000.0, 4)]
+
+
+def test_a_log_without_marks_is_shown_whole_unless_it_is_older_than_the_moment(directory: RunDirectory) -> None:
+    log = Path(directory.stream("0.out"))
+    log.write_text("old\n")
+    os.utime(log, (5000.0, 5000.0))
+    assert shown(directory, 4000.0) == "old\n"
+    assert shown(directory, 6000.0) == ""
+    assert begins(directory, {"1.out": directory.stream("1.out")}, 1.0) == {"1.out": 0}
+
+
+def test_a_clock_that_was_set_back_hides_nothing() -> None:
+    assert before([(100.0, 10), (50.0, 20), (60.0, 30)], 70.0) == 0
+    assert before([(100.0, 10), (50.0, 20), (160.0, 30)], 150.0) == 20
+
+
+def test_a_mark_cut_short_is_no_mark(directory: RunDirectory, clock: Clock) -> None:
+    written(directory, clock, "100 a\n")
+    with Path(directory.times("0.out")).open("ab") as marks:
+        marks.write(b"\0" * 7)
+    assert read(directory.times("0.out")) == [(100.0, 6)]
+
+
+def test_marks_are_bounded_and_get_sparser_with_their_age() -> None:
+    year = [(float(second), second) for second in range(0, 365 * DAY, 600)] + [
+        (365.0 * DAY + second, second) for second in range(MOST)
+    ]
+    now = year[-1][0]
+    kept = thinned(year, now)
+    assert len(kept) <= MOST * 3 // 4
+    assert kept[-300:] == year[-300:]
+    for older, newer in itertools.pairwise(kept):
+        assert newer[0] - older[0] <= max(1.0, (now - older[0]) / SHARE + 600)
+
+
+def test_a_file_of_marks_that_is_full_is_thinned(
+    directory: RunDirectory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_index, "MOST", 40)
+    monkeypatch.setattr(log_index, "SHARE", 10)
+    log = Path(directory.stream("0.out"))
+    marks = Times(directory, {"0.out": str(log)})
+    with log.open("ab", buffering=0) as rank:
+        for second in range(500):
+            clock.now = 1000.0 + second
+            rank.write(b"x\n")
+            marks.look(float(second) * PERIOD_S)
+            assert len(read(directory.times("0.out"))) < 40
+    assert read(directory.times("0.out"))[-1] == (1499.0, 1000)
+
+
+def test_a_log_that_cannot_be_dated_is_told_once_and_costs_nothing_else(
+    directory: RunDirectory, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path(directory.stream("0.out")).write_text("a\n")
+    Path(directory.file("times")).write_text("in the way")
+    marks = Times(directory, {"0.out": directory.stream("0.out")})
+    marks.note()
+    marks.note()
+    assert capfd.readouterr().err.count("is not known from here on") == 1
+
+
+def test_a_line_without_end_is_looked_for_no_further_than_a_chunk(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    log.write_bytes(b"first\n" + b"x" * 200_000)
+    assert line_begin(str(log), 100) == 6
+    assert line_begin(str(log), 6) == 6
+    assert line_begin(str(log), 150_000) == 150_000

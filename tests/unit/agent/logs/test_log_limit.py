@@ -1,0 +1,103 @@
+"""A log within its bound, and readers that come upon what is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.logs.log_limit import PERIOD_S, LogLimit, middle
+from pylaunch.agent.logs.tail import CHUNK, NEWEST, Follower, first_of_last
+
+MEBIBYTE = 1 << 20
+LINE = 64
+
+
+def numbered(first: int, last: int) -> bytes:
+    return b"".join(b"%063d\n" % number for number in range(first, last))
+
+
+def read(path: Path, follow: wire.Follow | None = None) -> tuple[list[wire.Skipped], list[int]]:
+    """What a follower skips, and the numbers of the lines that it hands out."""
+    follower = Follower({"0.out": str(path)}, follow or wire.Follow({}, None))
+    skipped, text = [], ""
+    while (message := follower.next(ended=True)) is not None:
+        if isinstance(message, wire.Skipped):
+            skipped.append(message)
+            text += "\n"
+        else:
+            text += message.text
+    return skipped, [int(line) for line in text.split("\n") if len(line) == LINE - 1]
+
+
+@pytest.mark.parametrize(
+    ("size", "limit", "expected"),
+    [(100 * MEBIBYTE, 40 * MEBIBYTE, (MEBIBYTE, 80 * MEBIBYTE)), (9 * MEBIBYTE, 4 * MEBIBYTE, (MEBIBYTE, 7 * MEBIBYTE)),
+     (1000, 4 * MEBIBYTE, (MEBIBYTE, MEBIBYTE))],
+)  # fmt: skip
+def test_the_beginning_and_half_of_the_bound_stay(size: int, limit: int, expected: tuple[int, int]) -> None:
+    assert middle(size, limit) == expected
+
+
+def test_a_log_that_grows_stays_bounded_and_every_byte_that_is_left_is_where_it_was(tmp_path: Path) -> None:
+    log, limit = tmp_path / "0.out", 4 * MEBIBYTE
+    bound = LogLimit([str(log)], limit)
+    lines = 3 * MEBIBYTE // LINE
+    with log.open("ab", buffering=0) as rank:
+        for number in range(6):
+            rank.write(numbered(number * lines, (number + 1) * lines))
+            bound.keep(number * PERIOD_S)
+            assert log.stat().st_blocks * 512 <= limit + 4096
+    assert log.stat().st_size == 6 * lines * LINE
+    skipped, numbers = read(log)
+    assert len(skipped) == 1
+    assert (skipped[0].start, skipped[0].path) == (MEBIBYTE, str(log))
+    gone = (skipped[0].offset - skipped[0].start) // LINE
+    assert numbers == [*range(MEBIBYTE // LINE), *range(MEBIBYTE // LINE + gone, 6 * lines)]
+    assert gone * LINE >= 10 * MEBIBYTE
+
+
+def test_it_looks_at_its_own_pace_and_without_a_limit_never(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    bound = LogLimit([str(log), str(tmp_path / "not there")], 4 * MEBIBYTE)
+    bound.keep(10.0)
+    assert bound.next_look() == 10.0 + PERIOD_S
+    log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
+    bound.keep(10.5)
+    assert log.stat().st_blocks * 512 >= 8 * MEBIBYTE
+    bound.keep(11.0)
+    assert log.stat().st_blocks * 512 <= 4 * MEBIBYTE
+    assert LogLimit([str(log)], 0).next_look() is None
+
+
+def test_a_reader_who_fell_behind_goes_on_with_the_newest(tmp_path: Path) -> None:
+    log, lines = tmp_path / "0.out", 2 * MEBIBYTE // LINE
+    log.write_bytes(numbered(0, lines))
+    skipped, numbers = read(log, wire.Follow({}, None, lag=MEBIBYTE))
+    assert [(each.start, each.offset % LINE) for each in skipped] == [(0, 0)]
+    assert numbers == list(range(skipped[0].offset // LINE, lines))
+    assert NEWEST - LINE <= len(numbers) * LINE <= NEWEST
+    assert read(log, wire.Follow({}, None, lag=4 * MEBIBYTE)) == ([], list(range(lines)))
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 3, 5000, 10**6])
+@pytest.mark.parametrize("end", [b"", b"unfinished"])
+def test_the_last_lines_begin_where_they_should(tmp_path: Path, wanted: int, end: bytes) -> None:
+    log = tmp_path / "0.out"
+    log.write_bytes(numbered(0, 4000) + end)
+    content = log.read_bytes()
+    kept = content[first_of_last(str(log), wanted) :]
+    assert kept == b"".join(content.splitlines(keepends=True)[-wanted:] if wanted else [])
+    assert first_of_last(str(tmp_path / "not there"), wanted) == 0
+
+
+def test_the_last_lines_are_looked_for_no_further_than_the_hole(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
+    LogLimit([str(log)], 4 * MEBIBYTE).keep(0.0)
+    skipped, numbers = read(log, wire.Follow({}, None, tail=10**6))
+    assert skipped == []
+    assert numbers[-1] == 8 * MEBIBYTE // LINE - 1
+    assert abs(len(numbers) * LINE - 2 * MEBIBYTE) <= 2 * 4096
+    assert len(numbers) * LINE > CHUNK

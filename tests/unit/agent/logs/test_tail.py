@@ -1,0 +1,62 @@
+"""Where a piece of a log file may be cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.logs.tail import CHUNK, PATIENCE_S, Follower, cut, last_lines
+
+
+@pytest.mark.parametrize(
+    ("chunk", "flush", "sent"),
+    [
+        (b"", False, b""),
+        (b"one\ntwo\nthr", False, b"one\ntwo\n"),
+        (b"thr", False, b""),
+        (b"thr", True, b"thr"),
+        (b"x" * CHUNK, False, b"x" * CHUNK),
+        (b"caf\xc3", True, b"caf"),
+        (b"caf\xc3\xa9", True, "café".encode()),
+        (b"\xf0\x9f\x98", True, b"\xf0\x9f\x98"),
+        (b"ab\xf0\x9f\x98", True, b"ab"),
+        (b"ab\x80\x80\x80\x80\x80", True, b"ab\x80\x80\x80\x80\x80"),
+        ("é".encode() * (CHUNK // 2) + b"\xc3", False, "é".encode() * (CHUNK // 2)),
+    ],
+)
+def test_text_is_cut_after_a_line_or_between_characters(chunk: bytes, flush: bool, sent: bytes) -> None:
+    assert chunk[: cut(chunk, flush)] == sent
+
+
+def test_an_unfinished_line_is_sent_when_it_has_waited_long_enough(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    log.write_bytes(b"whole\npart")
+    now = [100.0]
+    follower = Follower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: now[0])
+    first = follower.next(ended=False)
+    assert isinstance(first, wire.Output)
+    assert (first.text, first.offset) == ("whole\n", 6)
+    assert follower.next(ended=False) is None
+    now[0] += 2 * PATIENCE_S
+    second = follower.next(ended=False)
+    assert isinstance(second, wire.Output)
+    assert (second.text, second.offset) == ("part", 10)
+    assert follower.has_caught_up
+
+
+def test_streams_take_turns(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
+    (tmp_path / "b").write_bytes(b"b\n")
+    paths = {name: str(tmp_path / name) for name in "ab"}
+    follower = Follower(paths, wire.Follow({}, None))
+    order = [output.stream for _ in range(2) if (output := follower.next(ended=False)) is not None]
+    assert order == ["a", "b"]
+
+
+def test_last_lines_are_those_of_the_first_file_that_has_any(tmp_path: Path) -> None:
+    (tmp_path / "err").write_text("\n \n")
+    (tmp_path / "out").write_text("first\n\nlast   \n")
+    assert last_lines(str(tmp_path / "err"), str(tmp_path / "out")) == ["first", "last"]
+    assert last_lines(str(tmp_path / "absent")) == []

@@ -1,0 +1,74 @@
+"""What agents say to each other, and whom they listen for: the parts that need no network."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.peers import seal
+from pylaunch.agent.peers.heartbeats import LATE_S, Vigil
+from pylaunch.agent.peers.neighbours import look_up, neighbours
+
+KEY = b"k" * 32
+WORD = seal.Word("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
+
+
+def test_a_word_arrives_as_it_was_said() -> None:
+    line = seal.seal(KEY, WORD)
+    assert line.endswith(b"\n")
+    assert seal.unseal(KEY, line.rstrip(b"\n")) == WORD
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        seal.seal(b"x" * 32, WORD).rstrip(b"\n"),
+        seal.seal(KEY, WORD).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
+        b"",
+        b"GET / HTTP/1.1",
+    ],
+)
+def test_a_word_that_was_not_sealed_with_the_key_is_none(line: bytes) -> None:
+    with pytest.raises(wire.WireError, match="no agent of this run"):
+        seal.unseal(KEY, line)
+
+
+def test_the_longest_reason_in_the_worst_characters_fits_a_line() -> None:
+    word = seal.Word("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
+    assert len(seal.seal(KEY, word)) <= seal.LONGEST
+
+
+def test_everybody_is_watched_by_six_others_in_a_large_cluster() -> None:
+    names = [f"n{number}" for number in range(100)]
+    watched = [each for name in names for each in neighbours(name, names)]
+    assert {watched.count(name) for name in names} == {6}
+    assert neighbours("n0", names) == ["n97", "n98", "n99", "n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_in_a_small_cluster_everybody_is_watched_by_everybody(count: int) -> None:
+    names = [f"n{number}" for number in range(count)]
+    assert sorted(neighbours("n0", names)) == names[1:]
+
+
+def test_addresses_in_digits_need_no_looking_up() -> None:
+    found = look_up({"n1": "127.0.0.1", "n2": "::1"})
+    assert [address for _, address in found.values()] == ["127.0.0.1", "::1"]
+
+
+def test_silence_is_counted_from_the_last_word() -> None:
+    vigil = Vigil(["n1", "n2"], 100.0)
+    for second in range(1, 11):
+        vigil.look(100.0 + second)
+    vigil.heard("n1", 109.0)
+    assert vigil.silent(110.0, 10.0) == ["n2"]
+    vigil.forget("n2")
+    assert vigil.silent(110.0, 10.0) == []
+
+
+def test_a_pause_of_our_own_is_nobodys_silence() -> None:
+    vigil = Vigil(["n1"], 100.0)
+    vigil.look(101.0)
+    vigil.look(101.0 + 3600.0)
+    assert vigil.silent(101.0 + 3600.0, 2.0) == []
+    assert LATE_S < 3600.0

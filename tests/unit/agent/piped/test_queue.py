@@ -1,0 +1,67 @@
+"""Places in the queue of a node: one order for all, and only who wants the same waits."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from pylaunch.agent.piped.queue import Owners, Place, blocked, listeners, places
+from pylaunch.agent.shared import leases
+
+FIRST = Place(1_000_000, "aaaa", "", 0b1111, 29500)
+SECOND = Place(2_000_000, "bbbb", "", 0b0011, 0)
+
+TABLE = """\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01 4242 @pylaunch/device/0
+0000000000000000: 00000003 00000000 00000000 0001 03 4243 @pylaunch/device/1
+0000000000000000: 00000002 00000000 00000000 0002 01 4244 {}
+0000000000000000: 00000002 00000000 00010000 0001 01 4245 /run/a path/with spaces
+""".format(FIRST.name.replace("\0", "@"))
+
+
+def test_places_and_leases_are_read_from_what_the_kernel_shows() -> None:
+    assert places(TABLE) == [FIRST]
+    assert listeners(TABLE) == {"\0pylaunch/device/0": "4242", "/run/a path/with spaces": "4245"}
+
+
+def test_a_name_fits_into_a_socket_address_also_for_many_devices() -> None:
+    assert len(Place(1 << 55, "f" * 8, "f" * 16, (1 << 64) - 1, 65535).name) <= 108
+
+
+def test_who_came_first_goes_first_where_both_want_the_same() -> None:
+    assert blocked(SECOND, [FIRST], {}) == [("", "run aaaa, which came first and waits too")]
+    assert blocked(FIRST, [SECOND], {}) == []
+
+
+def test_who_wants_something_else_does_not_wait() -> None:
+    assert blocked(Place(3_000_000, "cccc", "", 0b10000, 29600), [FIRST, SECOND], {}) == []
+    assert blocked(Place(3_000_000, "cccc", "scope", 0b1111, 29600), [FIRST, SECOND], {}) == []
+    assert blocked(Place(3_000_000, "cccc", "scope", 0, 29500), [FIRST, SECOND], {}) != []
+
+
+def test_at_the_same_moment_the_run_decides_and_never_both_wait() -> None:
+    twin = Place(FIRST.since, "aaab", "", 0b1111, 0)
+    assert blocked(twin, [FIRST], {}) != []
+    assert blocked(FIRST, [twin], {}) == []
+
+
+def test_what_is_held_is_told_in_order_of_the_device() -> None:
+    holders = {"port 29500": "run 7f3a", "device 10": "run 7f3a", "device 2": "run 7f3a"}
+    assert [what for what, _ in blocked(FIRST, [], holders)] == ["device 2", "device 10", "port 29500"]
+
+
+def test_a_name_with_a_run_id_that_none_has_is_no_place() -> None:
+    name = Place(1, "x\x1b[2J", "", 1, 0).name.replace("\0", "@")
+    assert places(f"0000000000000000: 00000002 00000000 00000000 0002 01 4244 {name}\n") == []
+
+
+def test_a_place_is_shown_with_its_user_and_a_line_that_only_looks_like_one_is_none() -> None:
+    mine = Place(4_000_000, "dddd", "a scope of its own", 1, 0)
+    real = Place(1_000_000, f"r{os.getpid()}", mine.scope, 1, 0)
+    forged = Place(0, "ffff", mine.scope, 1, 0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
+        place.bind(real.name)
+        found = Owners().of([forged, real])
+    user = leases.user_name(os.getuid())
+    assert blocked(mine, found, {}) == [("", f"run {real.run} of {user}, which came first and waits too")]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from pylaunch.agent.probe import host_facts
+from pylaunch.agent.shared import essentials
+from pylaunch.agent.shared.installed import MARKER
+
+
+def test_a_reader_that_does_not_come_back_costs_its_own_group_alone() -> None:
+    never = threading.Event()
+
+    def hang() -> dict[str, str]:
+        never.wait()
+        return {}
+
+    found = host_facts.within_deadlines({"gpu": hang, "system": lambda: {"os": "Debian"}}, {"gpu": 0.01})
+    never.set()
+    assert found == {"gpu": {"unreadable": "no answer within 0 s"}, "system": {"os": "Debian"}}
+
+
+def test_a_reader_that_fails_says_why_in_place_of_its_facts() -> None:
+    def denied() -> dict[str, str]:
+        raise PermissionError(13, "Permission denied", "/etc/secret")
+
+    found = host_facts.within_deadlines({"system": denied}, {})
+    assert found == {"system": {"unreadable": "[Errno 13] Permission denied: '/etc/secret'"}}
+
+
+def test_distributions_are_read_from_their_directories_whatever_the_spelling(tmp_path: Path) -> None:
+    packages = tmp_path / "lib" / "python3.12" / "site-packages"
+    for name in ("torch-2.8.0+cu128", "nvidia_nccl_cu12-2.27.3", "Jinja2-3.1.6"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+    python = str(tmp_path / "bin" / "python")
+    assert essentials.distributions(python) == {"torch": "2.8.0+cu128", "nvidia-nccl-cu12": "2.27.3", "jinja2": "3.1.6"}
+    assert essentials.libraries(python) == {"torch": "2.8.0+cu128", "nccl": "2.27.3"}
+
+
+def test_an_interpreter_that_does_not_exist_has_nothing_installed(tmp_path: Path) -> None:
+    found = essentials.essentials(str(tmp_path / "nowhere" / "bin" / "python"))
+    assert (found["environment digest"], found["torch"], found["nccl"]) == ("", "", "")
+
+
+def test_a_kernel_series_is_its_first_two_numbers() -> None:
+    assert essentials.kernel_series("6.1.0-18-amd64") == "6.1"
+    assert essentials.kernel_series("5.14.0-427.13.1.el9_4.x86_64") == "5.14"
+
+
+def test_a_file_of_our_environment_that_was_edited_is_a_fact_of_its_own(tmp_path: Path) -> None:
+    packages = tmp_path / "lib" / "python3.12" / "site-packages"
+    info = packages / "six-1.17.0.dist-info"
+    info.mkdir(parents=True)
+    (packages / "six.py").write_text("six = 6\n")
+    (info / "RECORD").write_text("six.py,sha256=AAAA,8\n")
+    assert host_facts.files_not_as_installed(str(tmp_path)) == {}, (
+        "an environment that is not ours has no record of ours"
+    )
+    (tmp_path / MARKER).write_text("{}")
+    (packages / "six.py").write_text("six = 7777\n")
+    told = {str(packages / "six.py"): "edited (six-1.17.0)"}
+    assert host_facts.files_not_as_installed(str(tmp_path)) == told

@@ -1,0 +1,131 @@
+"""The life of a run on a node, decided from values alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pylaunch.agent.run import lifecycle
+from pylaunch.agent.run.lifecycle import HOLD_S, Announce, KillEverything, Life, TerminateLauncher, TerminateRanks
+
+GRACE_S = 5.0
+
+
+def running(*ranks: int) -> Life:
+    return lifecycle.released(Life(frozenset(ranks), has_launcher=False))
+
+
+def launched(*ranks: int) -> Life:
+    life = lifecycle.released(Life(frozenset(ranks), has_launcher=True))
+    for rank in ranks:
+        life, _ = lifecycle.rank_started(life, rank)
+    return life
+
+
+def test_a_run_is_over_when_its_last_rank_ends_well() -> None:
+    life, actions = lifecycle.rank_ended(running(0, 1), 0, None, 1.0, GRACE_S)
+    assert (actions, life.is_over) == ([], False)
+    life, actions = lifecycle.rank_ended(life, 1, None, 2.0, GRACE_S)
+    assert (actions, life.is_over) == ([], True)
+
+
+def test_a_failed_rank_terminates_the_others_and_sets_the_deadline() -> None:
+    life, actions = lifecycle.rank_ended(running(0, 1, 2), 1, "rank 1 died", 10.0, GRACE_S)
+    assert actions == [Announce("rank 1 died"), TerminateRanks(frozenset({0, 2}))]
+    assert lifecycle.next_deadline(life) == 15.0
+
+
+def test_a_second_failure_changes_nothing() -> None:
+    life, _ = lifecycle.rank_ended(running(0, 1, 2), 1, "rank 1 died", 10.0, GRACE_S)
+    after, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 11.0, GRACE_S)
+    assert actions == []
+    assert after.kill_at == life.kill_at
+
+
+def test_a_later_stop_shortens_the_grace_and_never_extends_it() -> None:
+    life, _ = lifecycle.stop(running(0), "stop", 10.0, 60.0)
+    shorter, actions = lifecycle.stop(life, "now", 11.0, 0.0)
+    assert (shorter.kill_at, actions) == (11.0, [])
+    assert lifecycle.stop(shorter, "slowly", 12.0, 60.0)[0].kill_at == 11.0
+
+
+def test_kill_comes_at_the_deadline_and_again_until_nothing_runs() -> None:
+    life, _ = lifecycle.stop(running(0), "stop", 10.0, GRACE_S)
+    assert lifecycle.tick(life, 14.9) == []
+    assert lifecycle.tick(life, 15.0) == [KillEverything()]
+    assert lifecycle.tick(life, 16.0) == [KillEverything()]
+    ended, _ = lifecycle.rank_ended(life, 0, "killed", 16.0, GRACE_S)
+    assert lifecycle.tick(ended, 17.0) == []
+
+
+def test_a_rank_that_survives_kill_is_given_up() -> None:
+    life, _ = lifecycle.stop(running(0), "stop", 10.0, GRACE_S)
+    assert not life.gave_up(15.0 + lifecycle.KILL_S)
+    assert life.gave_up(15.1 + lifecycle.KILL_S)
+
+
+def test_the_launcher_is_told_once_its_last_rank_is_gone() -> None:
+    life, actions = lifecycle.stop(launched(0, 1), "stop", 10.0, GRACE_S)
+    assert TerminateLauncher() not in actions
+    life, actions = lifecycle.rank_ended(life, 0, "terminated", 11.0, GRACE_S)
+    assert actions == []
+    life, actions = lifecycle.rank_ended(life, 1, "terminated", 11.0, GRACE_S)
+    assert actions == [TerminateLauncher()]
+    assert not life.is_over
+    life, actions = lifecycle.launcher_ended(life, "launcher failed", 12.0, GRACE_S)
+    assert (actions, life.is_over) == ([], True)
+
+
+def test_a_launcher_whose_ranks_ended_well_is_left_to_end_by_itself() -> None:
+    life, actions = lifecycle.rank_ended(launched(0), 0, None, 1.0, GRACE_S)
+    assert (actions, life.is_over) == ([], False)
+    assert lifecycle.launcher_ended(life, None, 300.0, GRACE_S)[0].is_over
+
+
+def test_ranks_that_a_launcher_left_behind_are_stopped() -> None:
+    life, actions = lifecycle.launcher_ended(launched(0, 1), None, 1.0, GRACE_S)
+    assert actions == [Announce("the launcher ended before its ranks"), TerminateRanks(frozenset({0, 1}))]
+    assert not life.is_over
+
+
+def test_a_launcher_that_starts_a_rank_again_has_it_running() -> None:
+    life = replace(launched(0), running=frozenset(), ended=frozenset({0}))
+    again, actions = lifecycle.rank_started(life, 0)
+    assert (again.running, again.ended) == (frozenset({0}), frozenset())
+    assert actions == []
+
+
+def test_a_rank_that_starts_while_the_node_stops_is_told_to_go() -> None:
+    life, _ = lifecycle.stop(launched(), "stop", 1.0, GRACE_S)
+    assert lifecycle.rank_started(life, 3)[1] == [TerminateRanks(frozenset({3}))]
+
+
+def test_a_rank_that_lost_another_gives_the_others_time_to_show_how_they_end() -> None:
+    life, actions = lifecycle.rank_lost_another(running(0, 1), 0, "rank 0 lost a peer", 10.0)
+    assert (actions, life.is_over, lifecycle.next_deadline(life)) == ([], False, 10.0 + HOLD_S)
+    assert lifecycle.hold_over(life, 10.0 + HOLD_S - 0.1, GRACE_S) == (life, [])
+    over, actions = lifecycle.hold_over(life, 10.0 + HOLD_S, GRACE_S)
+    assert actions == [Announce("rank 0 lost a peer"), TerminateRanks(frozenset({1}))]
+    assert lifecycle.next_deadline(over) == 10.0 + HOLD_S + GRACE_S
+
+
+def test_a_cause_or_an_order_ends_that_time() -> None:
+    life, _ = lifecycle.rank_lost_another(running(0, 1, 2), 0, "rank 0 lost a peer", 10.0)
+    _, actions = lifecycle.rank_ended(life, 1, "rank 1 was killed by SIGKILL", 10.5, GRACE_S)
+    assert actions == [Announce("rank 1 was killed by SIGKILL"), TerminateRanks(frozenset({2}))]
+    _, actions = lifecycle.stop(life, "by ada", 10.5, GRACE_S, by_hand=True)
+    assert actions == [Announce("by ada", by_hand=True), TerminateRanks(frozenset({1, 2}))]
+
+
+def test_a_node_whose_only_rank_lost_another_still_says_that_it_stops() -> None:
+    life, _ = lifecycle.rank_lost_another(running(0), 0, "rank 0 lost a peer", 10.0)
+    assert not life.is_over
+    life, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    assert (actions, life.is_over) == ([Announce("rank 0 lost a peer")], True)
+
+
+def test_a_launcher_that_fails_after_its_rank_lost_another_tells_nothing_new() -> None:
+    life, _ = lifecycle.rank_lost_another(launched(0), 0, "rank 0 lost a peer", 10.0)
+    life, actions = lifecycle.launcher_ended(life, "the launcher ended with exit code 1", 10.2, GRACE_S)
+    assert (actions, life.is_over) == ([], False)
+    _, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    assert actions == [Announce("rank 0 lost a peer")]

@@ -1,0 +1,29 @@
+from pylaunch.agent.telemetry.usage import cpu_ticks, devices, memory, network_bytes
+
+STAT = "cpu  400 10 90 1000 50 5 5 40 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2\n"
+MEMINFO = "MemTotal:  16384000 kB\nMemFree:  1000000 kB\nMemAvailable:  12288000 kB\nHugePages_Total:  0\n"
+NET = """Inter-|   Receive                                             |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
+    lo: 1000000    1    0    0    0     0          0         0  1000000    1    0    0    0     0       0          0
+  eth0: 5000 1 0 0 0 0 0 0 700 1 0 0 0 0 0 0
+ib0:60000 1 0 0 0 0 0 0 8000 1 0 0 0 0 0 0
+"""
+
+
+def test_waiting_for_a_disk_is_no_work_and_guests_are_not_counted_twice() -> None:
+    assert cpu_ticks(STAT) == (550, 1600)
+
+
+def test_memory_that_could_be_had_is_not_used() -> None:
+    assert memory(MEMINFO) == (4_096_000 * 1024, 16_384_000 * 1024)
+
+
+def test_loopback_is_no_network() -> None:
+    assert network_bytes(NET) == (65_000, 8_700)
+
+
+def test_devices_are_told_together_and_what_is_no_number_is_left_out() -> None:
+    assert devices("90, 70000, 81559\n50, 10000, 81559\n") == (0.7, 80_000 << 20, 163_118 << 20)
+    assert devices("[N/A], 70000, 81559\n") == (None, 0, 0)
+    assert devices("Unable to determine the device handle: GPU is lost\n") == (None, 0, 0)
+    assert devices("") == (None, 0, 0)

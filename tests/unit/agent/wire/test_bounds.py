@@ -1,0 +1,188 @@
+"""Whatever arrives where an agent listens is a value within bounds, or is refused as no message."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.agent import wire
+from pylaunch.agent.peers import seal
+from pylaunch.agent.peers.neighbours import look_up
+from pylaunch.agent.run.worker_group import Crew, Ended, Shim, Started
+from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
+from pylaunch.agent.wire import bounds
+from tests.agent.controller import task
+
+KEY = b"k" * 32
+GOOD = task(Path("/"), "true", devices=[0, 1], hold_port=29500, peers={"n1": "127.0.0.1"}, env_file="/etc/x")
+DEEP = b'{"a":' * 3000 + b"1" + b"}" * 3000
+
+LEAVES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+    | st.sampled_from([-1, 1 << 63, 1e308, 70000, "../x", "a\0b", "A=B", ""])
+)  # fmt: skip
+
+
+def mutated(message: object) -> st.SearchStrategy[bytes]:
+    """`message` as a line, with another value in one or two of its places."""
+    whole = json.loads(wire.encode(message))
+    places = list(_places(whole, ()))
+
+    def put(changes: list[tuple[tuple[Any, ...], Any]]) -> bytes:
+        body = json.loads(wire.encode(message))
+        for (*way, last), value in changes:
+            inner = body
+            for step in way:
+                inner = inner[step] if isinstance(inner, (dict, list)) else {}
+            if isinstance(inner, (dict, list)):
+                inner[last] = value
+        return json.dumps(body).encode()
+
+    return st.lists(st.tuples(st.sampled_from(places), LEAVES), min_size=1, max_size=1).map(put)
+
+
+def _places(value: Any, way: tuple[Any, ...]) -> Any:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, each in items:
+        yield (*way, name)
+        yield from _places(each, (*way, name))
+
+
+MESSAGES = [
+    wire.Ping(1),
+    wire.Prepare(GOOD, {"TOKEN": "secret"}),
+    wire.TryPeers({"n1": 1}),
+    wire.Release(1.0, {"n1": 1}, "ab", 29500),
+    wire.Follow({"0.out": 1}, ["0.out"], 1, 1, 1.0, 1.0),
+    wire.Stop(1.0, "why"),
+]
+
+
+@given(line=st.binary() | st.sampled_from([DEEP, b"[" * 100_000]) | st.sampled_from(MESSAGES).flatmap(mutated))
+def test_any_line_is_an_order_within_bounds_or_no_message(line: bytes) -> None:
+    try:
+        order = bounds.checked(wire.decode(line))
+    except wire.WireError:
+        return
+    wire.decode(wire.encode(order))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
+def test_orders_as_controllers_give_them_are_within_bounds(message: object) -> None:
+    assert bounds.checked(message) is message
+
+
+BAD_TASKS: list[dict[str, Any]] = [
+    {"run": "../../x"},
+    {"hold_port": 70000},
+    {"hold_port": -1},
+    {"devices": [-1]},
+    {"devices": [1 << 62]},
+    {"devices": list(range(5000))},
+    {"grace_s": 1e300},
+    {"grace_s": -1.0},
+    {"node_timeout_s": -1.0},
+    {"log_limit": -1},
+    {"workdir": "/\0"},
+    {"python": "\0"},
+    {"env_file": "\0"},
+    {"env": {"A": "\0"}},
+    {"env": {"A=B": ""}},
+    {"env": {"": ""}},
+    {"launcher": ["a\0"]},
+    {"needs": [wire.Need("\0", "")]},
+    {"ranks": [wire.RankTask(0, 0, [], {})]},
+    {"ranks": [wire.RankTask(-1, 0, ["a"], {})]},
+]
+
+
+@pytest.mark.parametrize("changes", BAD_TASKS, ids=lambda changes: next(iter(changes)))
+def test_a_task_out_of_bounds_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(wire.WireError, match="out of bounds"):
+        bounds.checked(wire.Prepare(dataclasses.replace(task(Path("/"), "true"), **changes)))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        wire.Release(1.0, {"n1": 70000}),
+        wire.Release(1.0, {}, "no hex"),
+        wire.Release(1.0, {}, "", 0),
+        wire.TryPeers({"n1": -1}),
+        wire.Follow({"0.out": -1}, None),
+        wire.Follow({}, None, tail=-1),
+        wire.Follow({}, None, usage_s=1e-300),
+        wire.Stop(1e300, ""),
+    ],
+)
+def test_an_order_out_of_bounds_is_refused(message: object) -> None:
+    with pytest.raises(wire.WireError, match="out of bounds"):
+        bounds.checked(message)
+
+
+@given(body=st.binary() | st.sampled_from([DEEP, b"[" * 8000]) | st.dictionaries(
+    st.sampled_from(["sender", "to", "serial", "answers", "stop", "grace_s", "over"]), LEAVES
+).map(lambda body: json.dumps(body).encode()))  # fmt: skip
+def test_what_a_peer_with_the_key_says_is_a_word_or_none(body: bytes) -> None:
+    try:
+        word = seal.unseal(KEY, seal._mac(KEY, body) + b" " + body)
+    except wire.WireError:
+        return
+    assert word.serial >= 0
+    assert 0 <= word.grace_s <= seal.LONGEST_GRACE_S
+
+
+SAID = st.dictionaries(st.sampled_from(["local_rank", "started", "ended", "time", "told"]), LEAVES | st.just(0))
+
+
+@given(lines=st.lists(st.binary() | st.sampled_from([DEEP]) | SAID.map(lambda body: json.dumps(body).encode())))
+def test_what_a_rank_says_on_the_launchers_socket_is_a_start_or_an_end_within_bounds_or_nothing(
+    lines: list[bytes],
+) -> None:
+    crew, shim = connected()
+    for line in [b'{"local_rank": 0}', *lines]:
+        try:
+            said = crew.admit(shim, line, refusal=None)
+        except wire.WireError:
+            continue
+        if isinstance(said, Started):
+            assert said.pid > 1
+            assert json.dumps(said.time, allow_nan=False)
+        elif isinstance(said, Ended):
+            assert said.failure is None or said.failure.startswith("rank 0 ")
+    close(crew, shim)
+
+
+def connected() -> tuple[Crew, Shim]:
+    asked = wire.Prepare(task(Path("/"), "true"))
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    return Crew(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), Shim(ours)
+
+
+def close(crew: Crew, shim: Shim) -> None:
+    shim.close()
+    for end in crew._gate:
+        os.close(end)
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 1 << 23, "1", None])
+def test_a_start_with_no_process_id_of_a_rank_is_none(pid: object) -> None:
+    crew, shim = connected()
+    crew.admit(shim, b'{"local_rank": 0}', refusal=None)
+    with pytest.raises(wire.WireError, match="no shim says"):
+        crew.admit(shim, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
+    close(crew, shim)
+
+
+@given(st.text())
+def test_any_address_is_looked_up_or_left_out(address: str) -> None:
+    assert set(look_up({"n1": "127.0.0.1", "n2": "[" + address})) <= {"n1", "n2"}

@@ -1,0 +1,121 @@
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.agent import wire
+from pylaunch.agent.run import spawn
+from pylaunch.agent.shared import interfaces
+from pylaunch.model import job, plan
+
+TASK = wire.NodeTask(
+    run="7f3a9c01", host="n1", node_rank=0, workdir="/w", env={"A": "1"}, launcher=[], hold_port=None, devices=[0],
+    ranks=[wire.RankTask(0, 0, ["train.py", "ünï\ncode"], {"RANK": "0"})], needs=[wire.Need("train.py", "copy it")],
+    grace_s=1.0, world_size=1,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        wire.Prepare(TASK),
+        wire.Release(12.5),
+        wire.Follow({"0.out": 7}, None),
+        wire.Follow({}, ["0.out"]),
+        wire.Refused([wire.Reason("disk-full", "no room", "df -h")]),
+        wire.RankEnded(0, None, 9, 1.0, ["last"], stopped=False),
+        wire.CaughtUp(),
+        wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [wire.StepMark(3, 812, 1.5)]),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_a_message_arrives_as_it_was_sent(message: object) -> None:
+    line = wire.encode(message)
+    assert line.count(b"\n") == 1
+    assert wire.decode(line) == message
+
+
+def test_a_newer_peer_may_say_more() -> None:
+    body = {**json.loads(wire.encode(wire.Ping(1))), "mood": "good"}
+    assert wire.decode(json.dumps(body).encode()) == wire.Ping(1)
+
+
+def test_an_older_peer_may_say_less() -> None:
+    body = json.loads(wire.encode(wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
+    del body["steps"]
+    assert wire.decode(json.dumps(body).encode()) == wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
+    hello = wire.Hello(wire.PROTOCOL, "v", "r1", "n1", 1, 0, "3.8.0", "new", 1.0, [])
+    body = json.loads(wire.encode(hello))
+    del body["knows"]
+    assert wire.decode(json.dumps(body).encode()) == hello
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"Welcome to gpu01!\n", "expected a JSON object"),
+        (b"[1]", "expected a JSON object"),
+        (b'{"type": "Hack"}', "expected a message"),
+        (b'{"type": "Ping"}', "Ping without 'serial'"),
+        (b'{"type": "Ping", "serial": "one"}', "Ping.serial: expected int"),
+        (b'{"type": "Ping", "serial": true}', "Ping.serial: expected int"),
+        (b'{"type": "Follow", "offsets": 5, "streams": null}', "Follow.offsets: expected Dict"),
+        (b'{"type": "Follow", "offsets": {"0.out": "x"}, "streams": null}', "Follow.offsets: expected int"),
+        (b'{"type": "Refused", "reasons": [{"code": "x"}]}', "Reason without 'message'"),
+        (b'{"type": "Refused", "reasons": ["x"]}', "Refused.reasons: expected Reason"),
+    ],
+)
+def test_anything_else_is_refused_with_what_was_expected(line: bytes, complaint: str) -> None:
+    with pytest.raises(wire.WireError, match=complaint.replace("[", r"\[")):
+        wire.decode(line)
+
+
+def test_a_rank_cannot_be_on_a_node_twice() -> None:
+    body = json.loads(wire.encode(wire.Prepare(TASK)))
+    body["task"]["ranks"] *= 2
+    with pytest.raises(wire.WireError, match="a rank appears twice on n1"):
+        wire.decode(json.dumps(body).encode())
+
+
+def test_only_messages_are_sent() -> None:
+    with pytest.raises(wire.WireError, match="not a message"):
+        wire.encode(wire.Reason("a", "b"))
+
+
+def test_words_that_both_sides_know_without_importing_each_other_are_the_same() -> None:
+    assert spawn.PORT_ENTRY == plan.PORT_ENTRY
+    assert wire.TREE == job.TREE
+    assert interfaces.NODE_ENVIRONMENT == plan.NODE_ENVIRONMENT
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@st.composite
+def _nearly_messages(draw: st.DrawFn) -> dict[str, Any]:
+    """Objects with the type and some of the fields of a message, and anything as their values."""
+    cls = draw(st.sampled_from(wire.TO_AGENT + wire.FROM_AGENT))
+    names = [item.name for item in dataclasses.fields(cls)]
+    return {"type": cls.__name__, **{name: draw(_JSON) for name in names if draw(st.booleans())}}
+
+
+@given(st.one_of(_JSON, _nearly_messages()))
+def test_whatever_a_peer_sends_is_a_message_or_a_wire_error(body: object) -> None:
+    try:
+        message = wire.decode(json.dumps(body).encode())
+    except wire.WireError:
+        return
+    assert wire.decode(wire.encode(message)) == message
+
+
+@pytest.mark.parametrize("line", [b"[" * 500_000, b'{"type": []}', b'{"type": "Pong", "serial": 1, "time": 1e999}'])
+def test_hostile_lines_are_wire_errors(line: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(line)

@@ -1,0 +1,187 @@
+"""Which program and framework a command line means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.flags import program
+from pylaunch.errors import UsageError
+from pylaunch.model.job import Framework
+
+NOTHING_ASKED = {**program.DEFAULTS, "framework": "auto", "module": False, "workdir": None, "env": ()}
+OPTIONS = ("--nproc-per-node", "--nodes", "--node-timeout", "--env", "--port")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def understood(*words: str, **asked: object) -> program.Program:
+    return program.understood({**NOTHING_ASKED, **asked, "words": words}, None)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "word", "framework"),
+    [
+        ("auto", "train.py", Framework.TORCHRUN),
+        ("auto", "hostname", Framework.COMMAND),
+        ("auto", "./run.sh", Framework.COMMAND),
+        ("command", "train.py", Framework.COMMAND),
+        ("command", "torchrun", Framework.COMMAND),
+        ("jax", "train.py", Framework.JAX),
+    ],
+)
+def test_a_program_without_a_source_here_goes_by_its_name(asked: str, word: str, framework: Framework) -> None:
+    chosen = understood(word, "--lr", "3", framework=asked)
+    assert chosen.framework is framework
+    assert chosen.is_unread == (asked == "auto" and word == "train.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "framework"),
+    [
+        ("from accelerate import Accelerator", Framework.ACCELERATE),
+        ("import accelerate\naccelerate.Accelerator()", Framework.ACCELERATE),
+        ("from accelerate import init_empty_weights", Framework.TORCHRUN),
+        ("from transformers import Trainer", Framework.ACCELERATE),
+        ("from transformers import AutoModel", Framework.TORCHRUN),
+        ("try:\n    from accelerate import Accelerator\nexcept ImportError:\n    pass", Framework.TORCHRUN),
+        ("import sys\nif sys.argv[1:]:\n    from accelerate import Accelerator", Framework.TORCHRUN),
+        ("def main():\n    from accelerate import Accelerator", Framework.ACCELERATE),
+        ("if __name__ == '__main__':\n    import jax", Framework.JAX),
+        ("import jax\nimport torch", Framework.TORCHRUN),
+        ("import jax\nimport torch\njax.distributed.initialize()", Framework.JAX),
+        ("import deepspeed", Framework.DIRECT),
+        ("import deepspeed\nparser.add_argument('--local_rank')", Framework.DEEPSPEED),
+        ("import torch.distributed", Framework.TORCHRUN),
+        ("this is not Python", Framework.TORCHRUN),
+        ("(" * 5000, Framework.TORCHRUN),
+    ],
+)
+def test_auto_reads_what_a_script_imports(here: Path, source: str, framework: Framework) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is framework
+
+
+def test_auto_reads_local_modules_too_and_the_script_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "src/lib").mkdir(parents=True)
+    (here / "src/train.py").write_text("from lib import model")
+    (here / "src/lib/__init__.py").write_text("from . import loop")
+    (here / "src/lib/loop.py").write_text("import jax\nfrom . import loop")
+    assert understood("src/train.py").framework is Framework.JAX
+    assert f"--framework jax, because of jax in {here}/src/lib/loop.py" in capsys.readouterr().err
+    (here / "src/train.py").write_text("from lib import model\nfrom accelerate import Accelerator")
+    assert understood("src/train.py").framework is Framework.ACCELERATE
+
+
+def test_modules_are_read_as_python_finds_them(here: Path) -> None:
+    (here / "pkg").mkdir()
+    (here / "pkg/train.py").write_text("import jax")
+    (here / "pkg/__main__.py").write_text("from .train import x")
+    for words in (("-m", "pkg.train", "--lr", "3"), ("-m", "pkg", "--lr", "3")):
+        assert understood(*words) == program.Program(words, Framework.JAX, alone="jax")
+    assert understood("pkg.train", module=True).words == ("-m", "pkg.train")
+    with pytest.raises(UsageError, match="expected the name of a module"):
+        understood("-m")
+
+
+def test_the_examples_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[4])
+    found = {path: understood(f"examples/{path}").framework.value for path in (
+        "train_ddp.py", "jax_train.py", "accelerate_train.py", "deepspeed_train.py",
+    )}  # fmt: skip
+    assert list(found.values()) == ["torchrun", "jax", "accelerate", "deepspeed"]
+
+
+def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> None:
+    (here / "train.py").write_text("from mpi4py import MPI")
+    with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
+        understood("train.py")
+    assert caught.value.hint == "pylaunch start --framework torchrun -- train.py starts it all the same"
+    assert understood("train.py", framework="torchrun").framework is Framework.TORCHRUN
+
+
+@pytest.mark.parametrize(
+    ("source", "is_alone"),
+    [
+        ("import torch\ntorch.nn.Linear(1, 1)", True),
+        ("import torch\nimport helper", True),
+        ("import torch.distributed as dist", False),
+        ("import torch, os\nos.environ['RANK']", False),
+        ("import torch, lightning", False),
+        ("print(1)", False),
+    ],
+)
+def test_ranks_that_can_only_compute_alone_are_reported(
+    here: Path, source: str, is_alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    (here / "helper.py").write_text("import numpy")
+    chosen = understood("train.py")
+    program.report_ranks_alone(chosen, 1)
+    assert capsys.readouterr().err == ""
+    program.report_ranks_alone(chosen, 6)
+    assert ("each of 6 ranks will compute alone" in capsys.readouterr().err) == is_alone
+
+
+def test_what_a_pasted_line_asks_for_is_taken_over_where_nothing_else_was_typed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text("from accelerate import Accelerator")
+    words = (
+        "OMP_NUM_THREADS=2",
+        "torchrun",
+        "--standalone",
+        "--nproc_per_node=2",
+        "--max-restarts",
+        "3",
+        "train.py",
+        "-x",
+    )
+    chosen, asked = program.understood({**NOTHING_ASKED, "max_restarts": 1, "words": words}, None)
+    assert (chosen.words, chosen.framework) == (("train.py", "-x"), Framework.ACCELERATE)
+    assert (asked["nproc_per_node"], asked["max_restarts"], asked["env"]) == ("2", 1, ("OMP_NUM_THREADS=2",))
+    assert (
+        "pylaunch starts the ranks in place of torchrun, takes over --nproc-per-node 2, --env OMP_NUM_THREADS=2, "
+        "does itself what --standalone asks for" in capsys.readouterr().err
+    )
+
+
+def test_python_before_a_script_is_left_unless_the_script_needs_a_framework(here: Path) -> None:
+    (here / "train.py").write_text("import torch")
+    assert understood("python", "-u", "train.py") == program.Program(("python", "-u", "train.py"), Framework.COMMAND)
+    (here / "train.py").write_text("from accelerate import Accelerator")
+    assert understood("python", "-u", "train.py", "-x") == program.Program(("train.py", "-x"), Framework.ACCELERATE)
+
+
+@pytest.mark.parametrize(
+    ("rest", "hint"),
+    [
+        (("--nproc", "2", "--lr", "3"), "pylaunch start --nproc-per-node 2 -- train.py --lr 3"),
+        (("--nodes=2",), "pylaunch start --nodes 2 -- train.py"),
+        (("--node", "2"), ""),
+        (("--env", "CartPole"), ""),
+        (("--port", "1"), ""),
+        (("--lr", "3"), ""),
+    ],
+)
+def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
+    here: Path, rest: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text("import torch.distributed\ndef main(port, lr):\n    p.add_argument('--env')")
+    chosen = understood("train.py", *rest)
+    program.report_misplaced(chosen, NOTHING_ASKED, None, OPTIONS)
+    said = capsys.readouterr().err.rstrip("\n")
+    assert said.endswith(hint)
+    assert bool(said) == bool(hint)
+    assert chosen.words == ("train.py", *rest)
+
+
+def test_a_program_that_is_no_script_is_refused_with_what_to_type() -> None:
+    with pytest.raises(UsageError, match="jax starts Python scripts, and hostname does not end in") as caught:
+        understood("hostname", "-f", framework="jax")
+    assert caught.value.hint == "pylaunch start --framework command -- hostname -f"

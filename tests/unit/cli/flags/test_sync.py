@@ -1,0 +1,85 @@
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.flags import sync
+from pylaunch.errors import UsageError
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model.job import TREE
+
+
+def asked(directory: Path | None, **flags: object) -> dict[str, object]:
+    return {"sync": directory, "sync_exclude": (), "sync_include": (), "sync_limit": "2GiB", **flags}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").write_text("1")
+    (tmp_path / "secret.env").write_text("1")
+    found = sync.given(asked(tmp_path, sync_exclude=("*.env",)))
+    assert found is not None
+    return found
+
+
+def test_without_the_flag_there_is_no_tree() -> None:
+    assert sync.given(asked(None)) is None
+
+
+@pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_include": ("*.bin",)}, {"sync_limit": "1GiB"}])
+def test_flags_that_mean_nothing_without_sync_are_refused(flags: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="go with --sync"):
+        sync.given(asked(None, **flags))
+
+
+def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--sync-limit: expected a size such as 2GiB"):
+        sync.given(asked(tmp_path, sync_limit="much"))
+
+
+@pytest.mark.parametrize(
+    ("given", "where"), [(None, TREE), (".", TREE), ("src", f"{TREE}/src"), ("a/../src/", f"{TREE}/src")]
+)
+def test_the_working_directory_lies_in_the_tree(tree: Tree, given: str | None, where: str) -> None:
+    assert sync.workdir(given, tree) == where
+
+
+@pytest.mark.parametrize("given", ["/home/ml", "..", "src/../.."])
+def test_a_working_directory_outside_of_the_tree_is_refused(tree: Tree, given: str) -> None:
+    with pytest.raises(UsageError, match="expected a directory in"):
+        sync.workdir(given, tree)
+
+
+def test_a_script_must_be_among_the_files(tree: Tree) -> None:
+    sync.check_script(tree, f"{TREE}/src", "train.py")
+    sync.check_script(tree, TREE, "./src/train.py")
+    sync.check_script(tree, TREE, "/usr/bin/env")
+    with pytest.raises(UsageError) as left_out:
+        sync.check_script(tree, TREE, "secret.env")
+    assert "--sync-exclude leaves it out" in left_out.value.evidence[0]
+    with pytest.raises(UsageError, match=r"train\.py is not among the files to ship"):
+        sync.check_script(tree, TREE, "train.py")
+
+
+def test_what_gitignore_leaves_out_is_reported_with_the_flag_that_ships_the_largest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
+        (tmp_path / name).write_text(content)
+    sync.given(asked(tmp_path))
+    assert capsys.readouterr().err == (
+        "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
+        "--sync-include 'my data.bin' ships it\n"
+    )
+    shipped = sync.given(asked(tmp_path, sync_include=("*.bin",)))
+    assert shipped is not None
+    assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
+    assert capsys.readouterr().err == ""
+
+
+def test_what_changed_is_told_with_a_few_names(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
+    sync.warn_of_changes(tree)
+    assert capsys.readouterr().err == ""
+    (tree.directory / "src/train.py").write_text("two")
+    sync.warn_of_changes(tree)
+    assert "changed since the tree was read: src/train.py; all nodes have what was there" in capsys.readouterr().err

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.cli.flags import variables
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.render import render
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+
+
+def check(**env: str) -> None:
+    plan = plan_run(CLUSTER, JobSpec(("train.py",), Framework.JAX, "/home/ml", env=env), "7f3a9c01")
+    variables.check_plan(plan, render(plan))
+
+
+def test_a_port_that_is_still_to_be_chosen_is_as_good_as_any() -> None:
+    check()
+
+
+def test_what_the_user_sets_is_judged_as_it_stands() -> None:
+    with pytest.raises(UsageError) as refused:
+        check(JAX_COORDINATOR_ADDRESS="n1")
+    assert "JAX_COORDINATOR_ADDRESS=n1" in "\n".join(refused.value.evidence)

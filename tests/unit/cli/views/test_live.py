@@ -1,0 +1,67 @@
+import pytest
+
+from pylaunch.cli import console
+from pylaunch.cli.views.live import Live, show_outcome, shown
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event, EventKind
+from pylaunch.store.runs import Recorder
+
+HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
+PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w"), "7f3a9c01")
+
+
+def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(PLAN, Recorder("7f3a9c01", complain=pytest.fail))
+    live.output("gpu02", "1.out", "loss 0.5\n\nloss 0.4\n", 1.0)
+    live.output("gpu11", "10.err", "no newline yet", 1.0)
+    captured = capsys.readouterr()
+    assert captured.out == "gpu02:1  | loss 0.5\ngpu02:1  | \ngpu02:1  | loss 0.4\n"
+    assert captured.err == "gpu11:10 | no newline yet\n"
+
+
+def test_a_record_that_cannot_be_written_is_told_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    live = Live(PLAN, Recorder("7f3a9c01", console.say))  # The record was never created: its directory is not there.
+    live.event(Event(1.0, EventKind.ATTACHED))
+    live.event(Event(2.0, EventKind.ATTACHED))
+    assert capsys.readouterr().err.count("cannot be written (No such file or directory); the run goes on") == 1
+
+
+def test_a_progress_bar_shows_its_last_state() -> None:
+    assert shown("10%\r50%\r100%") == "100%"
+    assert shown("100%\r") == "100%"
+    assert shown("plain") == "plain"
+
+
+def ended(end: RankEnd | None, status: Status, **more: object) -> Outcome:
+    ends = () if end is None else (end,)
+    return Outcome(status, "why", 9.0, ends, {}, first_failure=end, **more)  # type: ignore[arg-type]
+
+
+def test_a_failure_names_rank_host_and_how_then_its_last_words_then_what_to_type(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    end = RankEnd(3, "gpu04", None, 9, 8.0, stopped=False, last_lines=("step 7", "CUDA error"))
+    show_outcome(PLAN, ended(end, Status.FAILED))
+    assert capsys.readouterr().err == (
+        "error: run 7f3a9c01: rank 3 on gpu04 was killed by SIGKILL; the other 10 ranks stopped with it\n"
+        "  step 7\n"
+        "  CUDA error\n"
+        "gpu[01-11]: clean (no process, port or device lease of the run is left)\n"
+        "\n"
+        "hint: pylaunch logs 7f3a9c01 --rank 3\n"
+    )
+
+
+def test_what_could_not_be_proven_clean_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(
+        Status.FAILED, "contact with gpu02 was lost: no route", 9.0, (), {"gpu03": ("pid 7",)}, ("gpu02",)
+    )
+    show_outcome(PLAN, outcome)
+    said = capsys.readouterr().err
+    assert "gpu[01,04-11]: clean" in said
+    assert "gpu03: left behind: pid 7" in said
+    assert "gpu02: not known to be clean" in said
+    assert "pylaunch stop 7f3a9c01" in said

@@ -1,0 +1,116 @@
+"""What `status --watch` says where there is no terminal, and when there is nothing more to come."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.cli.views.board import Board
+from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, is_settled, snapshot
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan, plan_run, replan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.store import runs
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+MARKED = "1970-01-01T00:01:58.000+00:00"
+READING = NodeUsage(0.25, 1 << 30, 2 << 30, 10.0, 20.0, None, 0, 0, (RankStep(0, 7, 118.0),))
+
+
+def planned(max_restarts: int = 0) -> RunPlan:
+    return plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/", max_restarts=max_restarts), "7f3a9c01")
+
+
+def said(board: Board, *nows: float) -> tuple[PlainView, list[str]]:
+    lines: list[str] = []
+    view = PlainView(lines.append)
+    for now in nows:
+        view.show(board, now)
+    return view, lines
+
+
+def test_a_change_is_said_once_it_lasts() -> None:
+    board = Board(planned())
+    view, lines = said(board, 100.0)
+    board.on(Event(100.2, EventKind.RANK_STARTED, "n1", 0))
+    view.show(board, 100.5)
+    board.on(Event(100.2, EventKind.RANK_STARTED, "n2", 1))
+    board.on(Event(100.2, EventKind.RELEASED, "n1"))
+    for now in (101.0, 101.5, 102.0, 102.5):
+        view.show(board, now)
+    assert lines == ["run 7f3a9c01 running for 1 s: 2 of 2 ranks on n[1-2]"]
+    board.on(Event(103.0, EventKind.CONTACT_LOST, "n2"))
+    view.show(board, 103.0)
+    view.show(board, 103.5)
+    assert lines[1:] == ["run 7f3a9c01 running for 3 s: 2 of 2 ranks on n[1-2], no contact with n2"]
+
+
+def test_steps_alone_are_said_once_a_minute() -> None:
+    board = Board(planned())
+    board.on(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    view, lines = said(board, 100.0, 100.5)
+    board.read("n1", READING)
+    view.show(board, 120.0)
+    assert len(lines) == 1
+    view.show(board, 100.5 + QUIET_S)
+    assert lines[1].endswith("; step 7: rank 0 on n1, 42 s ago")
+
+
+def test_json_comes_at_the_pace_of_the_readings() -> None:
+    found: list[object] = []
+    view = JsonView(found.append)
+    for now in (100.0, 100.5, 101.9, 102.0, 104.5):
+        view.show(Board(planned()), now)
+    assert len(found) == 3
+
+
+def test_json_has_the_board_in_numbers() -> None:
+    board = Board(planned(max_restarts=3))
+    onlooker = Spectator(board, JsonView(lambda _: None))
+    onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
+    onlooker.usage("n1", READING)
+    assert snapshot(board, 120.0) == {
+        "time": "1970-01-01T00:02:00.000+00:00",
+        "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
+        "ranks": 2, "running": 2, "ended": 0, "hosts": ["n1", "n2"],
+        "steps_per_second": None, "seconds_left": None,
+        "furthest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
+        "slowest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
+        "nodes": [
+            {"host": "n1", "unreachable": None, "usage": {
+                "cpu": 0.25, "memory_used": 1 << 30, "memory": 2 << 30, "received": 10, "sent": 20,
+                "gpu": None, "gpu_memory_used": 0, "gpu_memory": 0, "steps": {"0": 7},
+            }},
+            {"host": "n2", "unreachable": None, "usage": None},
+        ],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def charge() -> runs.Recorder:
+    """Who takes charge of the run."""
+    return runs.Recorder("7f3a9c01", pytest.fail)
+
+
+def test_a_run_is_settled_when_its_controller_has_written_the_end_or_is_gone(charge: runs.Recorder) -> None:
+    runs.begin(planned(), "v", 1.0)
+    assert is_settled(runs.read("7f3a9c01")), "nobody is in charge of it here"
+    assert charge.take_charge()
+    assert not is_settled(runs.read("7f3a9c01"))
+    charge.finish(Outcome(Status.FAILED, "why", 2.0, (), {}))
+    assert is_settled(runs.read("7f3a9c01"))
+
+
+def test_a_run_that_may_be_started_again_is_settled_by_its_next_attempt(charge: runs.Recorder) -> None:
+    plan = planned(max_restarts=1)
+    runs.begin(plan, "v", 1.0)
+    assert charge.take_charge()
+    charge.finish(Outcome(Status.FAILED, "why", 2.0, (), {}))
+    assert not is_settled(runs.read("7f3a9c01")), "its controller may start it again"
+    following = replan(plan, ["n1", "n2"])
+    runs.begin(following, "v", 3.0)
+    assert is_settled(runs.read("7f3a9c01"))
+    assert not is_settled(runs.read("7f3a9c01.1")), "the controller of the first attempt is there"

@@ -1,0 +1,57 @@
+"""A node speaks for its own part of a run, whatever it sends."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.confine import Foreign, Scope, streams_of
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", ranks_per_node=2), "7f3a9c01")
+FIRST, SECOND = (Scope(PLAN, node) for node in PLAN.nodes)
+ALL = frozenset(stream for node in PLAN.nodes for stream in streams_of(node))
+
+
+@pytest.mark.parametrize(
+    "stream", ["/etc/cron.d/x", "../../x", "0.out", "2.out/../../x", "2", "", "4.out", "launcher", "\0", "2.out\n"]
+)
+def test_output_under_a_name_that_is_not_a_stream_of_the_node_is_foreign(stream: str) -> None:
+    assert isinstance(SECOND.confined(wire.Output(stream, 1, "x", 1.0), ALL), Foreign)
+    assert isinstance(SECOND.confined(wire.Skipped(stream, 0, 1, "/x"), ALL), Foreign)
+
+
+def test_output_that_nobody_requested_is_foreign() -> None:
+    output = wire.Output("2.out", 1, "x", 1.0)
+    assert isinstance(SECOND.confined(output, frozenset({"2.err"})), Foreign)
+    assert SECOND.confined(output, frozenset({"2.out"})) is output
+    assert isinstance(SECOND.confined(wire.Output("launcher.out", 1, "x", 1.0), frozenset()), Foreign)
+
+
+def test_a_node_cannot_end_the_rank_of_another() -> None:
+    ended = wire.RankEnded(2, 1, None, 1.0, [], stopped=False)
+    assert SECOND.confined(ended, ALL) is ended
+    assert isinstance(FIRST.confined(ended, ALL), Foreign)
+    assert isinstance(FIRST.confined(wire.RankStarted(3, 7, 1.0), ALL), Foreign)
+
+
+def test_ranks_and_hosts_of_others_are_left_out_of_what_a_node_reports() -> None:
+    usage = wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [wire.StepMark(0, 5, 1.0), wire.StepMark(2, 9, 1.0)])
+    confined = FIRST.confined(usage, ALL)
+    assert isinstance(confined, wire.Usage)
+    assert confined.steps == [wire.StepMark(0, 5, 1.0)]
+    hello = wire.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0, 2, -1])
+    assert FIRST.confined(hello, ALL) == wire.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0])
+    assert FIRST.confined(wire.PeersUnheard(["n2", "bank.example"]), ALL) == wire.PeersUnheard(["n2"])
+
+
+def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> None:
+    assert FIRST.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL) == wire.Ready(
+        1.0, [], {}, 9, rendezvous_port=29500
+    )
+    assert isinstance(SECOND.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL), wire.Failed)
+    assert isinstance(FIRST.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=1 << 20), ALL), wire.Failed)
+    assert isinstance(FIRST.confined(wire.Ready(1.0, [], {}, -1), ALL), wire.Failed)

@@ -1,0 +1,45 @@
+"""Who is silent, who is suspected, who is lost."""
+
+from __future__ import annotations
+
+from pylaunch.launch.connect.liveness import Silence
+
+
+def after(
+    silence: Silence, seconds: int, heard: dict[str, float] | None = None, deaf_to: tuple[str, ...] = ()
+) -> Silence:
+    """`silence` after a look every second, for so many seconds."""
+    for _ in range(seconds):
+        silence = silence.with_look(silence.looked + 1.0, heard or {}, deaf_to)
+    return silence
+
+
+BEGIN = Silence(10.0, 100.0, {"n1": 100.0, "n2": 100.0})
+
+
+def test_a_node_is_suspected_before_it_is_lost() -> None:
+    assert after(BEGIN, 3).suspected() == ()
+    assert after(BEGIN, 4).suspected() == ("n1", "n2")
+    assert after(BEGIN, 9).lost() == ()
+    assert after(BEGIN, 10).lost() == ("n1", "n2")
+
+
+def test_a_word_of_a_node_saves_it_alone() -> None:
+    silence = after(after(BEGIN, 6), 6, {"n1": 106.0})
+    assert silence.suspected() == ("n1", "n2")
+    assert silence.lost() == ("n2",)
+    assert silence.left_s("n1") == 4.0
+
+
+def test_a_controller_that_was_stopped_gives_everybody_the_time_back() -> None:
+    silence = after(BEGIN, 3).with_look(100.0 + 3 + 3600, {}, ())
+    assert silence.suspected() == ()
+    assert silence.left_s("n1") == 7.0
+
+
+def test_a_node_that_nobody_listened_to_was_not_silent() -> None:
+    assert after(BEGIN, 20, deaf_to=("n1",)).lost() == ("n2",)
+
+
+def test_no_more_is_expected_of_a_node_that_has_finished() -> None:
+    assert after(BEGIN.without("n1"), 20).lost() == ("n2",)

@@ -1,0 +1,69 @@
+"""What a person is told of what nodes say."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.launch.follow.run_follower import Follower
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.usage import NodeUsage
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+
+
+class Listener:
+    """A `launch.Watcher` that remembers."""
+
+    usage_every_s = 0.0
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.phases: list[str] = []
+
+    def event(self, event: Event) -> None:
+        self.events.append(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        raise AssertionError((host, stream, text))
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        raise AssertionError((host, reading))
+
+    def phase(self, text: str) -> None:
+        self.phases.append(text)
+
+
+def test_agents_that_cannot_reach_each_other_are_told_once_and_recorded_each_time() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
+        await follower._take("n1", wire.PeersUnheard(["n2", "n3"]))
+        await follower._take("n2", wire.PeersUnheard(["n1"]))
+
+    asyncio.run(hear())
+    (note,) = listener.phases
+    assert note.startswith("note: n1 and n[2-3] cannot reach each other's agents")
+    assert [(event.kind, event.host, event.text) for event in listener.events] == [
+        (EventKind.PEERS_UNHEARD, "n1", "n[2-3]"),
+        (EventKind.PEERS_UNHEARD, "n2", "n1"),
+    ]
+
+
+def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_the_same() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
+        await follower._take("n1", wire.RankStarted(0, 7, 1.0))
+        await follower._take("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
+
+    asyncio.run(hear())  # There is no link to n1.
+    assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]

@@ -1,0 +1,41 @@
+from pylaunch.launch.start.barrier import SETTLE_S, Barrier, Decision
+
+THREE = Barrier(frozenset({"n1", "n2", "n3"}), deadline=60.0)
+
+
+def test_it_waits_while_one_node_has_not_answered() -> None:
+    assert THREE.with_prepared("n1").with_prepared("n2").decide(now=1) is Decision.WAIT
+
+
+def test_it_releases_when_all_are_prepared() -> None:
+    barrier = THREE.with_prepared("n1").with_prepared("n2").with_prepared("n3")
+    assert barrier.decide(now=1) is Decision.RELEASE
+
+
+def test_a_refusal_waits_for_the_reasons_of_the_others_but_not_for_long() -> None:
+    barrier = THREE.with_refused("n2", ("disk full",), now=1).with_prepared("n1")
+    assert barrier.decide(now=1.1) is Decision.WAIT
+    assert barrier.decide(now=1 + SETTLE_S) is Decision.ABORT
+    assert barrier.silent == ("n3",)
+
+
+def test_it_aborts_at_once_when_everybody_has_answered_and_one_refused() -> None:
+    barrier = THREE.with_prepared("n1").with_refused("n2", ("disk full",), now=1).with_prepared("n3")
+    assert barrier.decide(now=1) is Decision.ABORT
+
+
+def test_later_refusals_do_not_prolong_the_wait() -> None:
+    barrier = THREE.with_refused("n1", ("a",), now=1).with_refused("n2", ("b",), now=2.9)
+    assert barrier.deadline == 1 + SETTLE_S
+
+
+def test_it_aborts_at_the_deadline_and_names_the_silent() -> None:
+    barrier = THREE.with_prepared("n1")
+    assert barrier.decide(now=59.9) is Decision.WAIT
+    assert barrier.decide(now=60) is Decision.ABORT
+    assert barrier.silent == ("n2", "n3")
+
+
+def test_a_node_that_was_ready_and_then_broke_down_is_not_ready() -> None:
+    barrier = THREE.with_prepared("n1").with_prepared("n2").with_refused("n1", ("gone",), now=1).with_prepared("n3")
+    assert barrier.decide(now=1) is Decision.ABORT

@@ -1,0 +1,70 @@
+"""The release: what is waited for before a run is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import cast
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.agent_link import Agent, Link
+from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.session import Session
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.render import render
+from pylaunch.transport.process import Child
+from tests.unit.launch.follow.test_run_follower import Listener
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+HELLO = wire.Hello(wire.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepared", 0.0, [])
+
+
+class DeafChild:
+    """Takes what is sent."""
+
+    async def send(self, line: bytes) -> None:
+        assert line
+
+
+def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
+    """The skew of a release after which nodes say this and no more, and what is left for the follower to hear."""
+
+    async def release() -> tuple[float, list[tuple[str, object]]]:
+        fleet = Fleet(PLAN, Agent("0123"))
+        for host in CLUSTER.hosts:
+            fleet.links[host.name] = Link(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
+        fleet.put_back(said)
+        async with asyncio.timeout(5):
+            start = await Session(PLAN, render(PLAN), Cargo(), fleet, Listener()).release()
+        left = []
+        while fleet._put_back:
+            left.append(await fleet.hear())
+        return start.skew, left
+
+    return asyncio.run(release())
+
+
+@pytest.mark.parametrize(
+    "last",
+    [wire.Stopping("n2: rank 1 was killed by SIGKILL", 3.0), wire.Failed("it cannot go on"), ConnectionEnded("broken")],
+)
+def test_a_node_that_ends_before_its_instant_is_not_waited_for(last: object) -> None:
+    started = wire.RankStarted(1, 9, 2.5)
+    skew, left = skew_and_rest(
+        ("n2", wire.Released(2.5)), ("n2", started), ("n1", last), ("n3", wire.Released(2.0))
+    )  # fmt: skip
+    assert skew == 0.5
+    assert left == [("n2", started), ("n1", last)]
+
+
+def test_ctrl_c_while_nodes_are_let_go_is_heard_at_once() -> None:
+    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted(signal.SIGINT)))
+    assert skew == 0.0
+    assert left == [("", Interrupted(signal.SIGINT))]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pylaunch.launch.attempts import Means, campaign
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.model.restart import Attempt
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))
+JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_restarts=3)
+
+
+class Story:
+    """Attempts that end as told, and what was said and started."""
+
+    def __init__(self, *ends: Outcome, stopped: bool = False) -> None:
+        self.said: list[str] = []
+        self.started: list[tuple[str, tuple[str, ...]]] = []
+        self._ends: Iterator[Outcome] = iter(ends)
+        self.means = Means(self._attempt, lambda: stopped, self.said.append, lambda: float(len(self.started)))
+
+    def _attempt(self, plan: RunPlan) -> Attempt:
+        self.started.append((plan.run, plan.cluster.names))
+        return Attempt(plan.cluster.names, next(self._ends), 1.0)
+
+    def play(self) -> Attempt:
+        return campaign(plan_run(CLUSTER, JOB, "7f3a9c01"), self.means)
+
+
+def lost(host: str) -> Outcome:
+    return Outcome(Status.FAILED, "", 0.0, (), {}, (host,))
+
+
+DONE = Outcome(Status.DONE, "", 0.0, (), {})
+
+
+def test_a_lost_node_is_replaced_and_the_run_goes_on() -> None:
+    story = Story(lost("n1"), DONE)
+    assert story.play().outcome is DONE
+    assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
+    assert story.said == ["restart 1 of 3 (s1 in place of n1: lost): run 7f3a9c01.1"]
+
+
+def test_when_hosts_run_out_the_last_attempt_is_the_end() -> None:
+    story = Story(lost("n1"), lost("n2"))
+    assert story.play().outcome.unproven == ("n2",)
+    assert story.said[-1] == "no restart: 1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)"
+
+
+def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
+    story = Story(lost("n1"), stopped=True)
+    story.play()
+    assert len(story.started) == 1
+    assert story.said == ["no restart: the run was stopped"]

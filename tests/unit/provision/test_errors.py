@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pylaunch.errors import ExitCode
+from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.provision.drift import Change
+from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
+from pylaunch.transport.runner import Failure
+
+
+def failure(host: str, message: str) -> Failure:
+    return Failure(host, "time_sync", "Install packages", message, is_unreachable=False)
+
+
+def test_hosts_that_say_the_same_are_told_once_in_the_tasks_own_words() -> None:
+    error = failure_error([failure("n1", "No package\nE: chrony"), failure("n2", "No package\nE: chrony")], total=3)
+    assert error.exit_code is ExitCode.PROVISION_FAILED
+    assert error.message == "2 of 3 hosts could not be provisioned: n[1-2]"
+    assert error.evidence == ("n[1-2]  time_sync: Install packages: No package", "    E: chrony")
+    assert error.hint == "after mending that: pylaunch provision --limit n[1-2]"
+
+
+def test_a_sudo_that_wants_a_password_is_answered_with_the_flag_to_use() -> None:
+    error = failure_error([failure("n1", "Task failed: Missing sudo password")], total=1)
+    assert error.hint is not None
+    assert "--ask-become-pass" in error.hint
+
+
+def test_a_host_without_sudo_is_named_in_the_hint() -> None:
+    error = failure_error([failure("n1", "ok"), failure("n2", "/bin/sh: 1: sudo: not found")], total=2)
+    assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
+
+
+def test_an_interpreter_that_was_moved_away_is_told_with_the_reinstallation() -> None:
+    said = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
+    hint = failure_error([failure("n1", f"non-zero return code\n{said}")], total=2).hint
+    assert hint is not None
+    assert hint.startswith("on n1: apt-get install --reinstall python3-minimal")
+    error = no_python_error({"n1": NoPython("/opt/bin/python3"), "n3": NoPython("/opt/bin/python3")}, total=3)
+    assert error.message == "2 of 3 hosts have no interpreter for the agent: n[1,3]"
+    assert error.evidence == ("n[1,3]  no interpreter at /opt/bin/python3",)
+
+
+def test_unreachable_hosts_are_all_named_with_their_reasons_each_told_once() -> None:
+    silent = Unreachable("no end after 60 s")
+    error = unreachable_error({"n1": silent, "n2": Unreachable("refused", "start sshd"), "n3": silent}, total=5)
+    assert error.exit_code is ExitCode.CLUSTER_NOT_READY
+    assert error.message == "3 of 5 hosts cannot be reached: n[1-3]"
+    assert error.evidence == ("n[1,3]  no end after 60 s", "n2  refused")
+    assert error.hint == "start sshd"
+
+
+def test_what_still_differs_after_a_good_run_is_an_error() -> None:
+    change = Change("time_sync", "chrony.service", "is enabled and failed")
+    error = remaining_error({"n1": [change], "n2": [change], "n3": []})
+    assert error.message == "still not as it should be after provisioning: n[1-2]"
+    assert error.evidence == ("n[1-2]  time_sync: chrony.service is enabled and failed",)
+
+
+def test_a_limit_that_resists_is_told_with_what_may_override_it() -> None:
+    limit = Change("host_baseline", "limit stack", "a rank gets 4096, not 8192")
+    hint = remaining_error({"n1": [limit]}).hint
+    assert hint is not None
+    assert "UsePAM" in hint
+    assert remaining_error({"n1": [limit, Change("time_sync", "chrony.service", "inactive")]}).hint != hint
