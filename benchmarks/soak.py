@@ -27,7 +27,7 @@ from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 
 PORT = 29500
 WORKDIR = "/tmp"
@@ -68,7 +68,7 @@ class Found:
     detail: str
 
 
-def look(node: Node) -> list[Found]:
+def look(node: LabNode) -> list[Found]:
     """Ranks, agents, relays, sshd's sessions and sockets on `node`."""
     lines = node.run("python3", "-c", LOOK).stdout.splitlines()
     words = (line.split(" ", 2) for line in lines)

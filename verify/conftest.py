@@ -18,7 +18,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.state import RoleState
-from pylaunch.provision.workflow import Survey, site_request, survey
+from pylaunch.provision.workflow import ProvisionSurvey, site_request, survey
 from pylaunch.transport import ssh
 
 CLUSTER = pytest.StashKey[Cluster]()
@@ -74,7 +74,7 @@ class Surveyed:
     """The cluster, and what was found when every host was asked, once."""
 
     cluster: Cluster
-    found: Survey
+    found: ProvisionSurvey
 
 
 @pytest.fixture(scope="session")

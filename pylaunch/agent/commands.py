@@ -19,9 +19,9 @@ from pylaunch.agent.serve import relay
 from pylaunch.agent.shared import clean, rank_files, record
 from pylaunch.agent.shared.layout import (
     AgentError,
-    AgentStoppedError,
     NodeRoot,
-    UnknownRunError,
+    RunNotOnNodeError,
+    SupervisorStoppedError,
     default_root,
     open_root,
 )
@@ -54,9 +54,9 @@ def _words(error: Exception) -> str:
 
 
 def _code(error: Exception) -> str:
-    if isinstance(error, AgentStoppedError):
+    if isinstance(error, SupervisorStoppedError):
         return wire.AGENT_STOPPED
-    return wire.NO_RUN if isinstance(error, UnknownRunError) else ""
+    return wire.NO_RUN if isinstance(error, RunNotOnNodeError) else ""
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,7 +11,7 @@ import click
 
 from pylaunch import __version__
 from pylaunch.cli import console
-from pylaunch.cli.flags.group import Group
+from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.cli.views import document, hints
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
@@ -42,7 +42,7 @@ VERBS = {
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-class Verbs(Group):
+class Verbs(CommandGroup):
     """The verbs of `VERBS`, loaded one at a time so that `pylaunch start` pays only for itself."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

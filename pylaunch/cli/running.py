@@ -21,11 +21,11 @@ from pylaunch.cli.views.collecting import collect
 from pylaunch.cli.views.live import Live, counted, show_outcome
 from pylaunch.cli.views.terminal import watching
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
-from pylaunch.launch.attempts import Means, campaign
+from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.start.agreement import judge
 from pylaunch.launch.start.archive import AgentArchive, build
 from pylaunch.launch.start.launch import Launch, OnReady, launch, vet
-from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError, PreparedNodes, TakenError
 from pylaunch.model.attestation import Attestation, HostRecord
@@ -41,7 +41,7 @@ from pylaunch.transport.process import Background, Foreground, fork_to_backgroun
 
 
 @dataclass(frozen=True)
-class Manner:
+class StartOptions:
     """How a plan is to be carried out; nothing in it belongs to the job itself."""
 
     checks: Sequence[Check]
@@ -53,12 +53,12 @@ class Manner:
     turn: Turn | None = None
     """Wait for what other runs hold; None is refused instead."""
 
-    cargo: Cargo = field(default_factory=Cargo)
+    cargo: Payload = field(default_factory=Payload)
     collect_to: Path | None = None
     """Bring all logs of the last attempt that had ranks here at the end."""
 
 
-def run_plan(plan: RunPlan, manner: Manner) -> int:
+def run_plan(plan: RunPlan, manner: StartOptions) -> int:
     """Start `plan`, again where it allows that, and follow it to its end; in the background from when its ranks run."""
     archive = build()
     recorder = _begin(plan, archive)
@@ -76,19 +76,19 @@ def run_plan(plan: RunPlan, manner: Manner) -> int:
     if plan.spares:
         with _refusal_recorded(recorder, lambda: False):
             plan = _with_fit_spares(plan, manner.cargo, archive, recorder)
-    means = Means(
+    means = AttemptIO(
         attempt=lambda each: _attempt(each, manner, archive, terminal),
         is_asked_to_stop=lambda: runs.is_asked_to_stop(plan.run),
         tell=console.say,
         clock=time.monotonic,
     )
-    ended = campaign(plan, means).outcome
+    ended = run_attempts(plan, means).outcome
     if manner.collect_to is not None:
         _collect(plan.run, manner.collect_to)
     return exit_code(ended)
 
 
-def run_with_document(plan: RunPlan, manner: Manner, *, as_json: bool) -> int:
+def run_with_document(plan: RunPlan, manner: StartOptions, *, as_json: bool) -> int:
     """`run_plan`, and for --json how the run stands then. stdout belongs to that document: what ranks write there goes
     where the talk is."""
     if not as_json:
@@ -106,7 +106,7 @@ def _begin(plan: RunPlan, archive: AgentArchive) -> runs.Recorder:
     return runs.Recorder(plan.run, console.say)
 
 
-def _with_fit_spares(plan: RunPlan, cargo: Cargo, archive: AgentArchive, recorder: runs.Recorder) -> RunPlan:
+def _with_fit_spares(plan: RunPlan, cargo: Payload, archive: AgentArchive, recorder: runs.Recorder) -> RunPlan:
     """Without the spares that could not take part now, each of which is told."""
     asked = standby(plan)
     reasons = vet(Launch(asked, render(asked), archive, time.time(), cargo=cargo), Live(asked, recorder))
@@ -115,7 +115,7 @@ def _with_fit_spares(plan: RunPlan, cargo: Cargo, archive: AgentArchive, recorde
     return replace(plan, spares=tuple(host for host in plan.spares if host.name not in reasons))
 
 
-def _attempt(plan: RunPlan, manner: Manner, archive: AgentArchive, terminal: Foreground | None) -> Attempt:
+def _attempt(plan: RunPlan, manner: StartOptions, archive: AgentArchive, terminal: Foreground | None) -> Attempt:
     """One try. Raises ClusterNotReadyError for a first one that is refused and that no restart may mend, and on Ctrl-C
     before its release."""
     recorder = runs.Recorder(plan.run, console.say) if plan.restart == 0 else _begin(plan, archive)
@@ -179,7 +179,7 @@ def _collect(run: str, directory: Path) -> None:
             return
 
 
-def _judging(plan: RunPlan, recorder: runs.Recorder, checks: ChecksAtStart, cargo: Cargo) -> OnReady:
+def _judging(plan: RunPlan, recorder: runs.Recorder, checks: ChecksAtStart, cargo: Payload) -> OnReady:
     """Keeps what the nodes are with the run, and judges whether they may run together, and at all."""
 
     async def on_ready(prepared: PreparedNodes) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from signal import Signals
 
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Named, RankEnd, RankState
+from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
 SAME_MOMENT_S = 0.1
 """Times of two nodes that are this close say nothing about what came first: clocks are corrected, not equal."""
@@ -40,7 +40,7 @@ class Evidence:
     """What ran where: ranks by host."""
 
     ends: tuple[RankEnd, ...]
-    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
+    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
     """By host: the ranks that had not ended of their own when the host began to stop. Hosts that never said are absent.
     """
 
@@ -135,7 +135,7 @@ def _alone(evidence: Evidence, first: RankEnd) -> Verdict | None:
     return Verdict(text, Named(host, state.rank), first)
 
 
-def _after(state: RankState) -> str:
+def _after(state: UnfinishedRank) -> str:
     return "" if state.step is None else f" after step {state.step}"
 
 

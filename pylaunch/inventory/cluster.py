@@ -32,7 +32,7 @@ class Complaint:
 
 
 @dataclass(frozen=True)
-class Reading:
+class InventoryReading:
     """What the inventory says. `hosts` can be trusted only where there are no complaints."""
 
     hosts: tuple[Host, ...]
@@ -44,7 +44,7 @@ def group_in_use(listing: Listing) -> str:
     return GROUP if GROUP in listing.groups else "all"
 
 
-def read_hosts(listing: Listing) -> Reading:
+def read_hosts(listing: Listing) -> InventoryReading:
     """The hosts of the cluster in rank order, and all complaints about them."""
     readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
     hosts = [reader.host() for reader in readers]
@@ -53,7 +53,7 @@ def read_hosts(listing: Listing) -> Reading:
     complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
     # Hosts with a rank come first, in that order; the sort keeps the others as the inventory has them.
     hosts.sort(key=lambda host: (host.name not in ranks, ranks.get(host.name, 0)))
-    return Reading(tuple(hosts), tuple(complaints))
+    return InventoryReading(tuple(hosts), tuple(complaints))
 
 
 class _HostReader:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Group:
+class InventoryGroup:
     """A group's own hosts and its child groups, both in inventory order."""
 
     hosts: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Group:
 class Listing:
     """An inventory as Ansible understood it. Values of variables are not rendered."""
 
-    groups: Mapping[str, Group]
+    groups: Mapping[str, InventoryGroup]
     variables: Mapping[str, Mapping[str, object]]
     """Per host, group variables merged in."""
 
@@ -30,10 +30,11 @@ class Listing:
         answer: dict[str, Any] = json.loads(text)
         variables: dict[str, dict[str, object]] = answer.pop("_meta", {}).get("hostvars", {})
         groups = {
-            name: Group(tuple(body.get("hosts", ())), tuple(body.get("children", ()))) for name, body in answer.items()
+            name: InventoryGroup(tuple(body.get("hosts", ())), tuple(body.get("children", ())))
+            for name, body in answer.items()
         }
         mentioned = [child for group in groups.values() for child in group.children]
-        return cls({**{name: Group() for name in mentioned}, **groups}, variables)
+        return cls({**{name: InventoryGroup() for name in mentioned}, **groups}, variables)
 
     def hosts_of(self, group: str) -> tuple[str, ...]:
         """All hosts in `group` and below it, in Ansible's order: own hosts first, then level by level."""

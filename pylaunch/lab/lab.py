@@ -12,7 +12,7 @@ from types import TracebackType
 from pylaunch.errors import LabError, PylaunchError, UsageError
 from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, spec, tools
 from pylaunch.lab.cgroup import Cgroup
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.lab.spec import LabSpec, Machines
 from pylaunch.lab.tools import Report
 from pylaunch.model.argv import Argv
@@ -68,22 +68,22 @@ class Lab:
         return cls(kept, kept.machines)
 
     @property
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[LabNode, ...]:
         """All nodes, in rank order."""
-        return tuple(Node(name, self.spec, self.machines) for name in self.spec.nodes)
+        return tuple(LabNode(name, self.spec, self.machines) for name in self.spec.nodes)
 
     @property
     def inventory(self) -> Path:
         """The inventory of the lab."""
         return Path(self.spec.inventory)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[LabNode]:
         return iter(self.nodes)
 
-    def __getitem__(self, name: str) -> Node:
+    def __getitem__(self, name: str) -> LabNode:
         if name not in self.spec.nodes:
             raise UsageError(f"lab {self.spec.name} has no node {name}: it has {', '.join(self.spec.nodes)}")
-        return Node(name, self.spec, self.machines)
+        return LabNode(name, self.spec, self.machines)
 
     def __enter__(self) -> Lab:
         return self

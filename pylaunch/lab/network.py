@@ -74,16 +74,16 @@ def disconnect(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Link:
+class NetworkLink:
     """A network interface of the controller."""
 
     name: str
     is_up: bool
 
 
-def links() -> list[Link]:
+def links() -> list[NetworkLink]:
     """The interfaces of the controller."""
-    return [Link(each["ifname"], "UP" in each["flags"]) for each in json.loads(_ip("-j", "link", "show"))]
+    return [NetworkLink(each["ifname"], "UP" in each["flags"]) for each in json.loads(_ip("-j", "link", "show"))]
 
 
 def cable(lab: str, node: str) -> str:

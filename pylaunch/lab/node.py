@@ -10,7 +10,7 @@ from pylaunch.lab.machine import Machine
 
 
 @dataclass(frozen=True)
-class Node(Machine):
+class LabNode(Machine):
     """A node. Every fault happens at once and is undone by its `undo()`, or at the end of `with`."""
 
     def cut(self) -> Injected:

@@ -11,7 +11,7 @@ from pylaunch.lab.recipe import Repository
 
 
 @dataclass(frozen=True)
-class Distribution:
+class LabRelease:
     """Who makes releases."""
 
     name: str
@@ -27,7 +27,7 @@ class Distribution:
     """debootstrap's script for releases that are younger than it."""
 
 
-DEBIAN = Distribution(
+DEBIAN = LabRelease(
     "debian",
     (
         ("", "http://deb.debian.org/debian"),
@@ -39,7 +39,7 @@ DEBIAN = Distribution(
     "debian-archive-keyring",
     "sid",
 )
-UBUNTU = Distribution(
+UBUNTU = LabRelease(
     "ubuntu",
     (
         ("", "http://archive.ubuntu.com/ubuntu"),
@@ -56,7 +56,7 @@ RELEASES = {"bookworm": DEBIAN, "trixie": DEBIAN, "jammy": UBUNTU, "noble": UBUN
 """Codename → who makes it: the releases that the roles are for."""
 
 
-def distribution(codename: str) -> Distribution:
+def distribution(codename: str) -> LabRelease:
     """Who makes `codename`. Raises UsageError for a release that no lab can have."""
     try:
         return RELEASES[codename]

@@ -10,7 +10,7 @@ from pylaunch.model.restart import Attempt, Over, Policy, next_attempt
 
 
 @dataclass(frozen=True)
-class Means:
+class AttemptIO:
     """What a campaign uses of the world."""
 
     attempt: Callable[[RunPlan], Attempt]
@@ -31,7 +31,7 @@ def policy_of(plan: RunPlan) -> Policy:
     return Policy(plan.job.max_restarts, nodes, least)
 
 
-def campaign(plan: RunPlan, means: Means) -> Attempt:
+def run_attempts(plan: RunPlan, means: AttemptIO) -> Attempt:
     """Try until it works or `next_attempt` gives up; the last attempt."""
     policy = policy_of(plan)
     everybody = (*plan.cluster.names, *(host.name for host in plan.spares))

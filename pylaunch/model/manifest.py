@@ -25,7 +25,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Link:
+class SymbolicLink:
     """A symbolic link, kept as it is."""
 
     path: str
@@ -37,7 +37,7 @@ class Manifest:
     """All files and links of a tree, by path. Empty directories are not part of a tree, as in git."""
 
     files: tuple[File, ...]
-    links: tuple[Link, ...]
+    links: tuple[SymbolicLink, ...]
 
     @property
     def size(self) -> int:

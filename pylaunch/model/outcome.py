@@ -28,7 +28,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class OutOfMemory:
+class MemoryKill:
     """The kernel ended a process for lack of memory when a rank ended."""
 
     certain: bool
@@ -74,7 +74,7 @@ class RankEnd:
     symptom: str = ""
     """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
-    out_of_memory: OutOfMemory | None = None
+    out_of_memory: MemoryKill | None = None
     """The kernel ended processes for lack of memory at that moment."""
 
     @property
@@ -110,7 +110,7 @@ class RankEnd:
 
 
 @dataclass(frozen=True)
-class RankState:
+class UnfinishedRank:
     """A rank that had not ended when its node began to stop."""
 
     rank: int

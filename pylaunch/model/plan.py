@@ -99,7 +99,7 @@ class RankCommand:
 
 
 @dataclass(frozen=True)
-class Need:
+class RequiredPath:
     """A path that must exist on a node, and what to type when it does not. Relative ones start at the workdir."""
 
     path: str
@@ -116,7 +116,7 @@ class NodeCommand:
 
     env: Mapping[str, str]
     ranks: tuple[RankCommand, ...]
-    needs: tuple[Need, ...]
+    needs: tuple[RequiredPath, ...]
     gloo: str = ""
     """Whose gloo the ranks talk over: "torch", "jax", or "" for neither. It listens where the host's own name leads."""
 

@@ -23,7 +23,7 @@ class Action(Enum):
     LINKS = "look at the NVLink errors"
 
 
-class Kind(Enum):
+class XidKind(Enum):
     """What it says about the GPU."""
 
     DAMAGED = "damaged"
@@ -44,7 +44,7 @@ class Xid:
     name: str
     """The catalog's description or the first of it."""
 
-    kind: Kind
+    kind: XidKind
     action: Action
     meaning: str
     """For somebody whose training failed: one sentence."""
@@ -53,55 +53,56 @@ class Xid:
 _NVLINK5 = "An error of the fifth generation's NVLink: its details decide whether a reset is needed"
 
 _TABLE = (
-    Xid(13, "Graphics Engine Exception", Kind.PROGRAM, Action.APPLICATION,
+    Xid(13, "Graphics Engine Exception", XidKind.PROGRAM, Action.APPLICATION,
         "A kernel read or wrote where it may not; the hardware is at fault only if it follows the GPU"),
-    Xid(31, "GPU memory page fault", Kind.PROGRAM, Action.APPLICATION,
+    Xid(31, "GPU memory page fault", XidKind.PROGRAM, Action.APPLICATION,
         "A kernel used an address that is not mapped; the hardware is at fault only if it follows the GPU"),
-    Xid(43, "GPU stopped processing", Kind.PROGRAM, Action.NOTHING,
+    Xid(43, "GPU stopped processing", XidKind.PROGRAM, Action.NOTHING,
         "A program was ended after an error of its own; the GPU is well"),
-    Xid(45, "Preemptive cleanup, due to previous errors", Kind.PROGRAM, Action.NOTHING,
+    Xid(45, "Preemptive cleanup, due to previous errors", XidKind.PROGRAM, Action.NOTHING,
         "The echo of another Xid, or of a killed program"),
-    Xid(46, "GPU stopped processing", Kind.DAMAGED, Action.RESET, "The GPU hangs"),
-    Xid(48, "Double Bit ECC Error", Kind.DAMAGED, Action.RESET,
+    Xid(46, "GPU stopped processing", XidKind.DAMAGED, Action.RESET, "The GPU hangs"),
+    Xid(48, "Double Bit ECC Error", XidKind.DAMAGED, Action.RESET,
         "Memory that could not be corrected: what was computed may be wrong; 63 or 64 says whether it was mended"),
-    Xid(62, "Internal micro-controller halt", Kind.DAMAGED, Action.RESET, "The GPU's own controller stopped"),
-    Xid(63, "GPU memory remapping event", Kind.SUSPECT, Action.NOTHING,
+    Xid(62, "Internal micro-controller halt", XidKind.DAMAGED, Action.RESET, "The GPU's own controller stopped"),
+    Xid(63, "GPU memory remapping event", XidKind.SUSPECT, Action.NOTHING,
         "A bad row of memory will be replaced at the next reset; until then the job may go on"),
-    Xid(64, "GPU memory remapping failure", Kind.DAMAGED, Action.RESET,
+    Xid(64, "GPU memory remapping failure", XidKind.DAMAGED, Action.RESET,
         "A bad row of memory could not be replaced: if it comes again after a reset, the GPU must be exchanged"),
-    Xid(69, "Graphics Engine class error", Kind.PROGRAM, Action.APPLICATION, "A program gave an unknown order"),
-    Xid(74, "NVLink Error", Kind.DAMAGED, Action.LINKS,
+    Xid(69, "Graphics Engine class error", XidKind.PROGRAM, Action.APPLICATION, "A program gave an unknown order"),
+    Xid(74, "NVLink Error", XidKind.DAMAGED, Action.LINKS,
         "A link between GPUs or to a switch failed; often the echo of a peer that fell off the bus (79)"),
-    Xid(79, "GPU has fallen off the bus", Kind.DAMAGED, Action.REBOOT,
+    Xid(79, "GPU has fallen off the bus", XidKind.DAMAGED, Action.REBOOT,
         "The machine cannot reach the GPU any more: power, heat, riser or the GPU itself"),
-    Xid(92, "High single-bit ECC error rate", Kind.SUSPECT, Action.NOTHING,
+    Xid(92, "High single-bit ECC error rate", XidKind.SUSPECT, Action.NOTHING,
         "Many errors that could still be corrected: the memory is wearing out"),
-    Xid(94, "Contained memory error", Kind.SUSPECT, Action.APPLICATION,
+    Xid(94, "Contained memory error", XidKind.SUSPECT, Action.APPLICATION,
         "Memory that could not be corrected hit one program alone; others and the GPU are well"),
-    Xid(95, "Uncontained memory error", Kind.DAMAGED, Action.RESET,
+    Xid(95, "Uncontained memory error", XidKind.DAMAGED, Action.RESET,
         "Memory that could not be corrected: every program on this GPU may have computed with it"),
-    Xid(109, "Context Switch Timeout Error", Kind.DAMAGED, Action.RESET, "The GPU did not change programs in time"),
-    Xid(110, "Security Fault Error", Kind.DAMAGED, Action.RESET, "A protection of the GPU was triggered"),
-    Xid(119, "GSP RPC Timeout", Kind.DAMAGED, Action.RESET,
+    Xid(109, "Context Switch Timeout Error", XidKind.DAMAGED, Action.RESET, "The GPU did not change programs in time"),
+    Xid(110, "Security Fault Error", XidKind.DAMAGED, Action.RESET, "A protection of the GPU was triggered"),
+    Xid(119, "GSP RPC Timeout", XidKind.DAMAGED, Action.RESET,
         "The GPU's system processor does not answer the driver: calls into CUDA and nvidia-smi hang"),
-    Xid(120, "GSP Error", Kind.DAMAGED, Action.RESET, "The GPU's system processor failed"),
-    Xid(121, "C2C Error", Kind.SUSPECT, Action.NOTHING, "The link between CPU and GPU had errors that were corrected"),
-    Xid(136, "Link Training Failed", Kind.DAMAGED, Action.RESET, "An NVLink did not come up"),
-    Xid(137, "NVLink Privilege Error", Kind.PROGRAM, Action.NOTHING,
+    Xid(120, "GSP Error", XidKind.DAMAGED, Action.RESET, "The GPU's system processor failed"),
+    Xid(121, "C2C Error", XidKind.SUSPECT, Action.NOTHING,
+        "The link between CPU and GPU had errors that were corrected"),
+    Xid(136, "Link Training Failed", XidKind.DAMAGED, Action.RESET, "An NVLink did not come up"),
+    Xid(137, "NVLink Privilege Error", XidKind.PROGRAM, Action.NOTHING,
         "A peer was accessed where it may not be: often the echo of a peer's program that ended"),
-    Xid(140, "ECC Unrecovered Error", Kind.DAMAGED, Action.RESET, "Memory that could not be corrected"),
-    Xid(143, "GPU Initialization Error", Kind.DAMAGED, Action.RESET, "The GPU did not start"),
-    *(Xid(code, f"NVLINK: {unit} Error", Kind.SUSPECT, Action.LINKS, _NVLINK5)
+    Xid(140, "ECC Unrecovered Error", XidKind.DAMAGED, Action.RESET, "Memory that could not be corrected"),
+    Xid(143, "GPU Initialization Error", XidKind.DAMAGED, Action.RESET, "The GPU did not start"),
+    *(Xid(code, f"NVLINK: {unit} Error", XidKind.SUSPECT, Action.LINKS, _NVLINK5)
       for code, unit in ((144, "SAW"), (145, "RLW"), (146, "TLW"), (147, "TREX"), (148, "NVLPW_CTRL"),
                          (149, "NETIR"), (150, "MSE"))),
-    Xid(154, "GPU Recovery Action Changed", Kind.PROGRAM, Action.NOTHING,
+    Xid(154, "GPU Recovery Action Changed", XidKind.PROGRAM, Action.NOTHING,
         "Says which action another Xid needs: `nvidia-smi -q` shows it as GPU Recovery Action"),
-    Xid(155, "NVLINK: SW Defined Error", Kind.DAMAGED, Action.RESET, "The driver gave an NVLink up"),
-    Xid(156, "Resource Retirement Event", Kind.SUSPECT, Action.RESET, "A bad part will be left out after a reset"),
-    Xid(157, "Resource Retirement Failure", Kind.SUSPECT, Action.NOTHING, "A bad part could not be left out"),
-    Xid(158, "GPU Fatal Timeout", Kind.DAMAGED, Action.RESET, "The GPU hangs"),
-    Xid(171, "Uncorrectable DRAM error", Kind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the DRAM"),
-    Xid(172, "Uncorrectable SRAM error", Kind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the SRAM"),
+    Xid(155, "NVLINK: SW Defined Error", XidKind.DAMAGED, Action.RESET, "The driver gave an NVLink up"),
+    Xid(156, "Resource Retirement Event", XidKind.SUSPECT, Action.RESET, "A bad part will be left out after a reset"),
+    Xid(157, "Resource Retirement Failure", XidKind.SUSPECT, Action.NOTHING, "A bad part could not be left out"),
+    Xid(158, "GPU Fatal Timeout", XidKind.DAMAGED, Action.RESET, "The GPU hangs"),
+    Xid(171, "Uncorrectable DRAM error", XidKind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the DRAM"),
+    Xid(172, "Uncorrectable SRAM error", XidKind.SUSPECT, Action.NOTHING, "Says of a 48 that it was in the SRAM"),
 )  # fmt: skip
 
 XIDS = {each.code: each for each in _TABLE}
@@ -111,5 +112,5 @@ XIDS = {each.code: each for each in _TABLE}
 def explain(code: int) -> Xid:
     """What is known of `code`; one that is not in the table is a suspect."""
     return XIDS.get(
-        code, Xid(code, "not in pylaunch's table", Kind.SUSPECT, Action.NOTHING, f"See NVIDIA's catalog: {SOURCE}")
+        code, Xid(code, "not in pylaunch's table", XidKind.SUSPECT, Action.NOTHING, f"See NVIDIA's catalog: {SOURCE}")
     )

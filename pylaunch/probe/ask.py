@@ -93,12 +93,11 @@ _IMPORT = re.compile(r"^\s*from pylaunch\.agent(?:\.(\S+))? import (?:\(([^)]*)\
 def _imports(module: str) -> tuple[str, ...]:
     names: list[str] = []
     for package, several, some in _IMPORT.findall(_source(module)):
-        if package and _file(package).is_file():
-            names.append(package)
-            continue
-        room = f"{package}." if package else ""
-        names += [room + word.strip() for word in (several or some).split(",") if word.strip()]
-    return tuple(names)
+        words = [word.strip() for word in (several or some).split(",") if word.strip()]
+        names += [
+            name if _file(name).is_file() else package for word in words if (name := f"{package}.{word}".strip("."))
+        ]
+    return tuple(dict.fromkeys(names))
 
 
 @functools.cache
@@ -107,8 +106,10 @@ def _source(module: str) -> str:
 
 
 def _file(module: str) -> Traversable:
+    root = resources.files("pylaunch.agent")
     *packages, name = module.split(".")
-    return resources.files("pylaunch.agent").joinpath(*packages, f"{name}.py")
+    package = root.joinpath(*packages, name, "__init__.py")
+    return package if package.is_file() else root.joinpath(*packages, f"{name}.py")
 
 
 def ask(

@@ -11,16 +11,16 @@ from pylaunch.provision.drift import is_wanted
 from pylaunch.provision.facts import Facts, FileFact, SysctlFact, Unreadable
 from pylaunch.provision.minority import CONFIGURATION_GROUP
 from pylaunch.provision.state import RoleState
-from pylaunch.provision.workflow import Survey
+from pylaunch.provision.workflow import ProvisionSurvey
 
 
-def attestation(found: Survey, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Attestation:
+def attestation(found: ProvisionSurvey, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Attestation:
     """The record of every host that answered a survey with portraits."""
     made_at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
     return Attestation(made_at, __version__, records(found))
 
 
-def records(found: Survey) -> dict[str, HostRecord]:
+def records(found: ProvisionSurvey) -> dict[str, HostRecord]:
     """One record per host that answered a survey with portraits."""
     return {
         host: record(found.desired.hosts[host], answer)
@@ -41,7 +41,7 @@ def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
     return HostRecord(groups, own)
 
 
-def expectations(found: Survey) -> dict[str, dict[str, str]]:
+def expectations(found: ProvisionSurvey) -> dict[str, dict[str, str]]:
     """Host → subject → how it differs from what a role wants."""
     return {host: {change.subject: change.difference for change in changes} for host, changes in found.changes.items()}
 

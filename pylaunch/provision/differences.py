@@ -11,7 +11,7 @@ from pylaunch.provision.drift import is_wanted
 from pylaunch.provision.facts import Facts, Unreadable
 from pylaunch.provision.probe import probe
 from pylaunch.provision.state import questions
-from pylaunch.provision.workflow import Survey
+from pylaunch.provision.workflow import ProvisionSurvey
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FileDifference:
         return f"+{added} -{removed}"
 
 
-def file_differences(cluster: Cluster, found: Survey) -> dict[str, tuple[FileDifference, ...]]:
+def file_differences(cluster: Cluster, found: ProvisionSurvey) -> dict[str, tuple[FileDifference, ...]]:
     """What would change in files and blocks, per host where something would."""
     differs = {(host, change.subject) for host, changes in found.changes.items() for change in changes}
     wanted = {
@@ -67,7 +67,7 @@ def _contents(cluster: Cluster, paths: Mapping[str, list[str]]) -> dict[str, dic
     }
 
 
-def _blocks(host: str, facts: Facts, found: Survey) -> list[FileDifference | None]:
+def _blocks(host: str, facts: Facts, found: ProvisionSurvey) -> list[FileDifference | None]:
     answer = []
     for state in found.desired.hosts[host]:
         for block in state.blocks:

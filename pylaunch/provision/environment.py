@@ -40,7 +40,7 @@ CONTROLLER_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True)
-class Manifest:
+class EnvironmentManifest:
     """What an environment is. Field for field the content of manifest.json."""
 
     id: str
@@ -76,8 +76,8 @@ class LockRequest:
 class Locked:
     """The environment there is now, and the one there was."""
 
-    manifest: Manifest
-    previous: Manifest | None
+    manifest: EnvironmentManifest
+    previous: EnvironmentManifest | None
 
     @property
     def is_new(self) -> bool:
@@ -85,11 +85,11 @@ class Locked:
         return self.previous is None or self.previous.id != self.manifest.id
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def read_manifest(directory: Path) -> EnvironmentManifest | None:
     """The environment in `directory`, None when there is none. Raises UsageError for one that is damaged."""
     path = directory / MANIFEST
     try:
-        return Manifest(**json.loads(path.read_text(encoding="utf-8")))
+        return EnvironmentManifest(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError) as error:
@@ -97,7 +97,7 @@ def read_manifest(directory: Path) -> Manifest | None:
 
 
 @dataclass(frozen=True)
-class Progress:
+class LockProgress:
     """How a lock that takes long is shown."""
 
     say: Callable[[str], None] = lambda text: None
@@ -107,7 +107,7 @@ class Progress:
     """What is being done from now on: called again and again for as long as it is."""
 
 
-def lock(request: LockRequest, progress: Progress = Progress()) -> Locked:
+def lock(request: LockRequest, progress: LockProgress = LockProgress()) -> Locked:
     """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
 
     Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced, and
@@ -161,7 +161,7 @@ def _previous(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.previous")
 
 
-def _is_whole(request: LockRequest, manifest: Manifest) -> bool:
+def _is_whole(request: LockRequest, manifest: EnvironmentManifest) -> bool:
     archive = request.directory / ARCHIVE
     return archive.is_file() and archive.stat().st_size == manifest.archive_bytes
 
@@ -191,7 +191,7 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
                 yield from _texts(included, seen | {included})
 
 
-def _download(request: LockRequest, directory: Path, progress: Progress) -> list[Path]:
+def _download(request: LockRequest, directory: Path, progress: LockProgress) -> list[Path]:
     directory.mkdir()
     sources = [as_requirements(path, directory) for path in request.requirements]
     words = [word for path in sources for word in ("--requirement", str(path))]
@@ -209,7 +209,7 @@ def _download(request: LockRequest, directory: Path, progress: Progress) -> list
     return sorted(directory.glob("*.whl"))
 
 
-def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: Progress) -> int:
+def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: LockProgress) -> int:
     """Say what pip is going to download, and what it cannot; the bytes, as far as they are known."""
     report = directory / "report.json"
     dry_run = ["install", "--dry-run", "--ignore-installed", "--target", str(directory / "nothing")]
@@ -296,7 +296,7 @@ class Wheel:
     unpacked_bytes: int
 
 
-def _write(directory: Path, wheels: Sequence[Path], tool: Path, target: _Target) -> Manifest:
+def _write(directory: Path, wheels: Sequence[Path], tool: Path, target: _Target) -> EnvironmentManifest:
     """Write lock, archive and manifest into `directory`."""
     described = sorted((_described(path) for path in wheels), key=lambda wheel: wheel.name)
     text = lock_text(described, target.python, target.machine)
@@ -304,7 +304,7 @@ def _write(directory: Path, wheels: Sequence[Path], tool: Path, target: _Target)
     lock_path.write_text(text, encoding="utf-8")
     members = {LOCK: lock_path, **{f"wheels/{path.name}": path for path in sorted({*wheels, tool}, key=_by_name)}}
     _archive(directory / ARCHIVE, members)
-    manifest = Manifest(
+    manifest = EnvironmentManifest(
         id=hashlib.sha256(text.encode()).hexdigest()[:16],
         python=target.python,
         machine=target.machine,

@@ -54,7 +54,7 @@ class TaskProgress:
         return f"{self.title}: {', '.join(parts)}{took}" if parts else None
 
 
-class Follower:
+class TaskFollower:
     """Groups the steps of hosts into tasks. Ansible takes all hosts through a task before it begins the next."""
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class ProvisionRequest:
 
 
 @dataclass(frozen=True)
-class Survey:
+class ProvisionSurvey:
     """What was found on the hosts, against what they should be."""
 
     desired: Desired
@@ -50,18 +50,18 @@ class Survey:
     notes: Mapping[str, tuple[Note, ...]]
     """What cannot be had, per host that could be judged."""
 
-    def with_(self, other: Survey) -> Survey:
+    def with_(self, other: ProvisionSurvey) -> ProvisionSurvey:
         """What was found, with what `other` says of its hosts in the place of what this one does."""
-        return Survey(
+        return ProvisionSurvey(
             replace(self.desired, hosts={**self.desired.hosts, **other.desired.hosts}),
             {**self.answers, **other.answers},
             {**self.changes, **other.changes},
             {**self.notes, **other.notes},
         )
 
-    def only(self, hosts: Collection[str]) -> Survey:
+    def only(self, hosts: Collection[str]) -> ProvisionSurvey:
         """What was found on some of the hosts."""
-        return Survey(
+        return ProvisionSurvey(
             self.desired,
             {host: answer for host, answer in self.answers.items() if host in hosts},
             {host: changes for host, changes in self.changes.items() if host in hosts},
@@ -114,7 +114,7 @@ class Convergence:
     """What Ansible did, and how the hosts are after it."""
 
     result: PlaybookResult
-    after: Survey
+    after: ProvisionSurvey
     """The hosts on which the playbook reached its end, asked again."""
 
     untouched: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = 
 
 def survey(
     request: ProvisionRequest, *, portraits: bool = False, on_answer: Callable[[str, Answer], None] | None = None
-) -> Survey:
+) -> ProvisionSurvey:
     """Ask every host what it is, and compare. Changes nothing.
 
     Raises ProvisionError for hosts whose distribution the roles do not know. With `portraits`, hosts also tell what no
@@ -163,7 +163,7 @@ def _desired(request: ProvisionRequest, family: str) -> Desired:
 
 
 def converge(
-    request: ProvisionRequest, found: Survey, *, on_progress: Callable[[Progress], None] | None = None
+    request: ProvisionRequest, found: ProvisionSurvey, *, on_progress: Callable[[Progress], None] | None = None
 ) -> Convergence:
     """Run the playbook for what `found` says has to change, and ask those hosts again.
 
@@ -189,10 +189,10 @@ def converge(
 
 def converge_in_batches(
     request: ProvisionRequest,
-    found: Survey,
+    found: ProvisionSurvey,
     batches: Sequence[Sequence[str]],
     *,
-    on_batch: Callable[[Survey], None],
+    on_batch: Callable[[ProvisionSurvey], None],
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Convergence:
     """`converge`, batch after batch of the hosts to change, up to the first batch that does not end well."""
@@ -214,7 +214,7 @@ def _together(first: Convergence, second: Convergence) -> Convergence:
         (*first.result.failures, *second.result.failures),
         {**first.result.returned, **second.result.returned},
     )
-    after = Survey(
+    after = ProvisionSurvey(
         first.after.desired,
         {**first.after.answers, **second.after.answers},
         {**first.after.changes, **second.after.changes},
@@ -223,7 +223,7 @@ def _together(first: Convergence, second: Convergence) -> Convergence:
     return Convergence(result, after)
 
 
-def _environments_to_make_anew(found: Survey) -> dict[str, object]:
+def _environments_to_make_anew(found: ProvisionSurvey) -> dict[str, object]:
     """What tells the role that an environment is not whole, though its records are."""
     altered = [
         host
@@ -240,14 +240,14 @@ def _judged(
     on_answer: Callable[[str, Answer], None] | None,
     *,
     portraits: bool = False,
-) -> Survey:
+) -> ProvisionSurvey:
     asked = {host: questions(desired.hosts[host], deep=request.deep) for host in request.cluster.names}
     if portraits:
         for host in request.cluster.hosts:
             asked[host.name]["portraits"] = [host.rank_python]
     answers = probe(request.cluster, asked, on_answer=on_answer, sudo_password=request.become_password)
     facts = {host: answer for host, answer in answers.items() if isinstance(answer, Facts)}
-    return Survey(
+    return ProvisionSurvey(
         desired,
         answers,
         {host: drift(desired.hosts[host], fact) for host, fact in facts.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import dirname
 
 from pylaunch.model.job import JobSpec
-from pylaunch.model.plan import Need, NodePlan, RankPlan, RunPlan
+from pylaunch.model.plan import NodePlan, RankPlan, RequiredPath, RunPlan
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -62,16 +62,16 @@ MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
 _OTHER = "--python names another interpreter"
 
 
-def interpreter_need(plan: RunPlan, node: NodePlan) -> Need:
+def interpreter_need(plan: RunPlan, node: NodePlan) -> RequiredPath:
     """The interpreter, and where one comes from."""
     provisioned = plan.job.python is None and node.host.python is None
     hint = f"{MAKES_ENVIRONMENT} installs it; --python uses another" if provisioned else _OTHER
-    return Need(interpreter(plan, node), hint)
+    return RequiredPath(interpreter(plan, node), hint)
 
 
-def script_needs(job: JobSpec) -> tuple[Need, ...]:
+def script_needs(job: JobSpec) -> tuple[RequiredPath, ...]:
     """The script, and how nodes get one. Python itself looks for a module."""
     if job.script is None:
         return ()
     ship = "" if job.sync is not None else "take the code along with --sync ., or "
-    return (Need(job.script, f"{ship}start from a directory that every node has: --workdir DIR"),)
+    return (RequiredPath(job.script, f"{ship}start from a directory that every node has: --workdir DIR"),)

@@ -20,24 +20,24 @@ NOLOGIN = "This account is currently not available"
 
 
 @dataclass(frozen=True)
-class Proof:
+class EchoCommand:
     """A command, and the line that it prints where it runs."""
 
     argv: Argv
     line: str
 
 
-def proof(host: Host, known_hosts: str | None) -> Proof | None:
+def proof(host: Host, known_hosts: str | None) -> EchoCommand | None:
     """What to run on `host`; None for this machine, where nobody logs in."""
     if host.connection is Connection.LOCAL:
         return None
     token = secrets.token_hex(8)
     # Computed there: a program that prints the command it was given does not print this.
     words = ("/bin/sh", "-c", 'echo "$1-$(($2 + 1))"', "sh", token, "41")
-    return Proof(command(host, known_hosts, words), f"{token}-42")
+    return EchoCommand(command(host, known_hosts, words), f"{token}-42")
 
 
-def explain(host: Host, asked: Proof, ended: Completed) -> SshFailure | None:
+def explain(host: Host, asked: EchoCommand, ended: Completed) -> SshFailure | None:
     """Why `host` does not run our commands; None when it does, or ssh itself failed."""
     if ended.returncode == FAILED or any(line.strip() == asked.line for line in ended.stdout.splitlines()):
         return None

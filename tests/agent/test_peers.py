@@ -173,7 +173,7 @@ def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together
 @pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
 def test_who_does_not_have_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
     first, _ = together(PATIENT, PATIENT)
-    word = seal.Word("n2", "n1", 10**6, stop="because I say so")
+    word = seal.PeerStatus("n2", "n1", 10**6, stop="because I say so")
     line = seal.seal(bytes.fromhex(key), word)
     with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as stranger:
         stranger.sendall(line)

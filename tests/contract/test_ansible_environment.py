@@ -14,7 +14,7 @@ import pytest
 from pylaunch.agent.shared import installed
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.provision.environment import ARCHIVE, MANIFEST, LockRequest, Manifest, lock
+from pylaunch.provision.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
 from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.node_python import NODE_PYTHON
@@ -38,11 +38,11 @@ def source(locked: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(locked, tmp_path / "source"))
 
 
-def manifest_of(source: Path) -> Manifest:
-    return Manifest(**json.loads((source / MANIFEST).read_text()))
+def manifest_of(source: Path) -> EnvironmentManifest:
+    return EnvironmentManifest(**json.loads((source / MANIFEST).read_text()))
 
 
-def write_manifest(source: Path, manifest: Manifest) -> None:
+def write_manifest(source: Path, manifest: EnvironmentManifest) -> None:
     (source / MANIFEST).write_text(json.dumps(asdict(manifest)))
 
 

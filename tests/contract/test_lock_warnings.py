@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.provision.environment import LockRequest, Progress, lock
+from pylaunch.provision.environment import LockProgress, LockRequest, lock
 
 
 def wheel(index: Path, name: str, version: str, requires_python: str = ">=3.8") -> str:
@@ -44,7 +44,7 @@ def test_an_old_version_is_reported_where_a_wheel_would_help_and_nowhere_else(in
     (tmp_path / "requirements.txt").write_text("pylaunch-test-old\npylaunch-test-young\n")
     said: list[str] = []
     request = LockRequest((tmp_path / "requirements.txt",), tmp_path / "environment", "3.8")
-    locked = lock(request, Progress(said.append))
+    locked = lock(request, LockProgress(said.append))
     assert dict(locked.manifest.packages) == {"pylaunch-test-old": "1.0", "pylaunch-test-young": "1.0"}
     (warning,) = said
     assert "pylaunch-test-old 1.0 is locked, the newest is 2.0: pylaunch-test-old==2.0 has no wheel" in warning

@@ -26,7 +26,7 @@ import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
-from pylaunch.launch.connect.agent_link import Agent, Call, LinkError, open_link
+from pylaunch.launch.connect.agent_link import AgentVersion, Call, LinkError, open_link
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.transport import process, ssh
@@ -348,7 +348,7 @@ def test_an_account_that_does_not_run_our_commands_is_told_as_that_by_the_probe_
     with forced(server, command):
         answer = ask(cluster, {"n1": b"print('{}')"})["n1"]
         with pytest.raises(LinkError) as refused:
-            asyncio.run(open_link(host, cluster.known_hosts, Agent("0123"), Call("open", "7f3a9c01")))
+            asyncio.run(open_link(host, cluster.known_hosts, AgentVersion("0123"), Call("open", "7f3a9c01")))
     assert isinstance(answer, Unreachable)
     for said, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
         assert f"login {host.ssh.user}@127.0.0.1: {reason}" in said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.model.xid import SOURCE, XIDS, Kind
+from pylaunch.model.xid import SOURCE, XIDS, XidKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "xid.md"
 
@@ -50,4 +50,4 @@ def test_the_reference_of_xids_says_what_the_table_knows() -> None:
 
 
 def test_every_kind_of_xid_is_explained() -> None:
-    assert all(f"- **{kind.value}**" in HEAD for kind in Kind)
+    assert all(f"- **{kind.value}**" in HEAD for kind in XidKind)

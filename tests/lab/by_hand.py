@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport import process, ssh
 
 LAUNCHER = """\
@@ -33,13 +33,13 @@ def over_ssh(lab: Lab, name: str, *argv: str) -> None:
     process.run(ssh.command(cluster[name], cluster.known_hosts, argv)).checked()
 
 
-def pids(node: Node, file: str) -> list[int]:
+def pids(node: LabNode, file: str) -> list[int]:
     """The process ids in `file`, once it is there."""
     script = f"for i in $(seq 500); do [ -s {file} ] && exec cat {file}; sleep 0.02; done; exit 1"
     return [int(word) for word in node.run("sh", "-c", script).stdout.split()]
 
 
-def alive(node: Node, *wanted: int) -> list[int]:
+def alive(node: LabNode, *wanted: int) -> list[int]:
     """Those of `wanted` that still run."""
     return [pid for pid in wanted if node.run("test", "-d", f"/proc/{pid}", check=False).ok]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport.process import Completed
 
 DEADLINE_S = 60.0
@@ -123,7 +123,7 @@ for path in glob.glob("/proc/[0-9]*"):
 """
 
 
-def of_runs(node: Node) -> list[str]:
+def of_runs(node: LabNode) -> list[str]:
     """Processes on `node` that carry the mark of a run ("rank …") or are an agent ("agent …")."""
     return node.run("python3", "-c", _LOOK).stdout.splitlines()
 

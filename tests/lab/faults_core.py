@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import disconnect
 from tests.lab.fault_case import Case
@@ -66,7 +66,7 @@ def relogin(lab: Lab) -> None:
     disconnect(cluster_of(lab.inventory))
 
 
-def on(name: str, make: Callable[[Node], None], undo: Callable[[Node], None], *, login: bool = False) -> Inject:
+def on(name: str, make: Callable[[LabNode], None], undo: Callable[[LabNode], None], *, login: bool = False) -> Inject:
     """A fault of one node."""
 
     @contextlib.contextmanager
@@ -87,7 +87,7 @@ def on(name: str, make: Callable[[Node], None], undo: Callable[[Node], None], *,
 def mounted(name: str, where: str, options: str, then: tuple[str, ...] = ()) -> Inject:
     """A small file system lies over a directory."""
 
-    def make(node: Node) -> None:
+    def make(node: LabNode) -> None:
         node.run("mount", "-t", "tmpfs", "-o", options, "fault", where)
         if then:
             node.run(*then, check=False)
@@ -118,7 +118,7 @@ def written(name: str, path: str, text: str, *, mode: str = "0644", login: bool 
 def edited(name: str, path: str, text: str, *, login: bool = False) -> Inject:
     """Lines at the end of a file that the others do not have."""
 
-    def make(node: Node) -> None:
+    def make(node: LabNode) -> None:
         # Some nodes have no such file: it is the same to them as an empty one.
         node.run("touch", path)
         node.run("cp", "-p", path, f"{path}.before")
@@ -154,7 +154,7 @@ def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
     """A file system answers nobody; `touched`: somebody has asked it already."""
     unit = "pylaunch-fault-hanging.service"
 
-    def make(node: Node) -> None:
+    def make(node: LabNode) -> None:
         node.run("mkdir", "-p", where)
         node.run(
             "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=Type=notify",
@@ -163,7 +163,7 @@ def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
         if touched:
             node.run("systemd-run", "--quiet", "--collect", "/usr/bin/stat", where)
 
-    def undo(node: Node) -> None:
+    def undo(node: LabNode) -> None:
         # Without its server the kernel gives up on the file system, and who waited for it goes on.
         node.run("systemctl", "kill", "--signal=KILL", unit)
         node.run("umount", "--lazy", where)
@@ -176,7 +176,7 @@ def stale_rank(name: str) -> Inject:
     """A rank of a run whose agent is dead."""
     unit = "pylaunch-fault-rank.service"
 
-    def make(node: Node) -> None:
+    def make(node: LabNode) -> None:
         node.run(
             "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--setenv=PYLAUNCH_RUN=deadbeef",
             "--setenv=PYLAUNCH_ROOT=/var/tmp/pylaunch-0", "/usr/bin/sleep", "600",
@@ -188,7 +188,7 @@ def stale_rank(name: str) -> Inject:
 def old_directory(name: str, path: str) -> Inject:
     """A directory that nobody has touched for an hour."""
 
-    def make(node: Node) -> None:
+    def make(node: LabNode) -> None:
         node.run("mkdir", path)
         node.run("touch", "-d", "1 hour ago", path)
 

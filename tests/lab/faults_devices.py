@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.lab.recipe import USER
 from tests.lab.by_hand import launcher, pids
 from tests.lab.fault_case import Case
@@ -113,7 +113,7 @@ def _foreign_process(lab: Lab) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _process_of(node: Node, user: str) -> Iterator[int]:
+def _process_of(node: LabNode, user: str) -> Iterator[int]:
     words = "sleep 600 > /dev/null 2>&1 & echo $! > /tmp/theirs.pid"
     node.run("setsid", "runuser", "-u", user, "--", "sh", "-c", words)
     (pid,) = pids(node, "/tmp/theirs.pid")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pylaunch.lab import network
 from pylaunch.lab.faults import Direction
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.model.plan import NODE_ENVIRONMENT
 from tests.lab.fault_case import Case
 from tests.lab.faults_core import relogin
@@ -20,7 +20,7 @@ INTERFACE = "host0"
 
 
 @contextlib.contextmanager
-def changed(node: Node, path: str, change: Callable[[str], str]) -> Iterator[None]:
+def changed(node: LabNode, path: str, change: Callable[[str], str]) -> Iterator[None]:
     """A file of the node with another content; "" was no file."""
     there = node.run("test", "-e", path, check=False).ok
     before = node.read(path) if there else ""
@@ -35,7 +35,7 @@ def changed(node: Node, path: str, change: Callable[[str], str]) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def done(node: Node, do: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[None]:
+def done(node: LabNode, do: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[None]:
     """A command in the node, and the one that takes it back."""
     node.run(*do)
     try:
@@ -61,7 +61,7 @@ def silently(fault: AbstractContextManager[object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def ephemeral_filtered(lab: Lab, node: Node) -> Iterator[None]:
+def ephemeral_filtered(lab: Lab, node: LabNode) -> Iterator[None]:
     """No connection to an ephemeral port of the node gets through."""
     table, cable = network.nft_table(lab.spec.name), network.cable(lab.spec.name, node.name)
     chain = f"bridge {table} {node.name}-ephemeral"
@@ -80,7 +80,7 @@ def ephemeral_filtered(lab: Lab, node: Node) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def one_way_filtered(lab: Lab, source: Node, target: Node) -> Iterator[None]:
+def one_way_filtered(lab: Lab, source: LabNode, target: LabNode) -> Iterator[None]:
     """No connection from `source` to an ephemeral port of `target` gets through; all others do, the way back too."""
     table, chain = network.nft_table(lab.spec.name), f"{source.name}-to-{target.name}"
     comes, goes = (network.cable(lab.spec.name, node.name) for node in (source, target))
@@ -110,7 +110,7 @@ STALE = "dead-run"
 
 
 @contextlib.contextmanager
-def stale_listener(node: Node) -> Iterator[None]:
+def stale_listener(node: LabNode) -> Iterator[None]:
     """A process that carries the mark of a run and has the rendezvous port, and no agent looks after it."""
     unit = "pylaunch-lab-stale.service"
     node.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport import process, ssh
 from pylaunch.transport.process import Completed
 from tests.lab.controller import not_kept
@@ -106,7 +106,7 @@ class Guarded:
         return process.run((program, *words, *rest), timeout_s=30)
 
 
-def echo(node: Node, port: int) -> None:
+def echo(node: LabNode, port: int) -> None:
     """Have `node` send back what comes to `port`."""
     node.run(
         "systemd-run", "--quiet", "--collect", f"--unit=echo-{port}", "--property=Type=notify",
@@ -114,5 +114,5 @@ def echo(node: Node, port: int) -> None:
     )  # fmt: skip
 
 
-def is_armed(node: Node) -> bool:
+def is_armed(node: LabNode) -> bool:
     return Path(f"/proc/{node.leader}/root/var/lib/pylaunch/firewall/armed").exists()

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.lab.controller import (
     Gate,
@@ -46,7 +46,7 @@ def elsewhere(lab: Lab, directory: Path, *arguments: str) -> Completed:
     )
 
 
-def told(node: Node, run: str) -> list[dict[str, Any]]:
+def told(node: LabNode, run: str) -> list[dict[str, Any]]:
     """What the agent of `node` wrote down."""
     path = f"/var/tmp/pylaunch-0/runs/{run}/events.jsonl"
     return [json.loads(line) for line in node.run("cat", path).stdout.splitlines()]

@@ -13,7 +13,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport import process, ssh
 from tests.lab.controller import Gate, must_be_clean, newest, starting
 
@@ -79,7 +79,7 @@ FILES = (".bashrc", ".profile", ".bash_profile", ".zshenv", ".poison")
 
 
 @contextlib.contextmanager
-def poisoned(node: Node) -> Iterator[None]:
+def poisoned(node: LabNode) -> Iterator[None]:
     """Every file from which a login takes variables or commands sets some that no rank must have."""
     kept = {name: node.run("cat", f"/root/{name}", check=False) for name in FILES}
     for_all = node.read("/etc/environment")

@@ -17,7 +17,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.faults import Injected
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.store import content
 from pylaunch.transport import process
 from pylaunch.transport.runner import PlaybookRun, run_playbook
@@ -54,12 +54,12 @@ table inet pylaunch {
 """What a wrong rule set looks like that goes unnoticed: whoever is logged in stays so."""
 
 
-def table(node: Node) -> str:
+def table(node: LabNode) -> str:
     """Our table as the kernel has it, with the handles of its rules."""
     return node.run("nft", "--handle", "list", "table", "inet", "pylaunch").stdout
 
 
-def rules(node: Node) -> list[str]:
+def rules(node: LabNode) -> list[str]:
     """The same without the members."""
     return [line for line in table(node).splitlines() if "elements" not in line and "10.213." not in line]
 

@@ -10,7 +10,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from tests.lab.controller import wait_until
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, Guarded, echo, is_armed
 
@@ -38,14 +38,14 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
 """
 
 
-def foreign(node: Node) -> tuple[str, ...]:
+def foreign(node: LabNode) -> tuple[str, ...]:
     """What others have in firewalld, for now and for ever: zones, sets of addresses, direct rules."""
     zones = [node.run("firewall-cmd", *where, "--list-all-zones").stdout for where in ((), ("--permanent",))]
     rules = node.run("firewall-cmd", "--direct", "--get-all-rules").stdout
     return (*zones, node.run("firewall-cmd", "--ipset=banned", "--get-entries").stdout, rules)
 
 
-def chain(node: Node, name: str) -> str:
+def chain(node: LabNode, name: str) -> str:
     """A chain of firewalld's table as the kernel has it, with the handles of its rules."""
     return node.run("nft", "--handle", "list", "chain", "inet", "firewalld", name).stdout
 

@@ -10,7 +10,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from tests.lab.by_hand import with_devices
 from tests.lab.controller import must_be_clean, wait_until
 
@@ -31,7 +31,7 @@ while True:
 
 
 @contextlib.contextmanager
-def forger(node: Node) -> Iterator[None]:
+def forger(node: LabNode) -> Iterator[None]:
     """User nobody holds the lease of device 1 on `node`, and answers what no pylaunch would."""
     unit = "forger.service"
     node.run("systemd-run", "--quiet", "--collect", f"--unit={unit}", "--uid=nobody", "/usr/bin/python3", "-c", FORGER)

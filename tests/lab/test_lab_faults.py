@@ -11,7 +11,7 @@ import pytest
 from pylaunch.lab import status
 from pylaunch.lab.faults import Direction
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 
 pytestmark = pytest.mark.lab
 
@@ -24,12 +24,12 @@ def pair(fresh_lab: Callable[..., Lab]) -> Lab:
 
 
 @pytest.fixture
-def node(pair: Lab) -> Node:
+def node(pair: Lab) -> LabNode:
     assert ssh_answers(pair["n2"]), "the story before this one must have left the node whole"
     return pair["n2"]
 
 
-def ssh_answers(node: Node, port: int = 22) -> bool:
+def ssh_answers(node: LabNode, port: int = 22) -> bool:
     try:
         with socket.create_connection((node.address, port), timeout=1) as connection:
             return connection.recv(4) == b"SSH-"
@@ -37,18 +37,18 @@ def ssh_answers(node: Node, port: int = 22) -> bool:
         return False
 
 
-def reaches(node: Node, other: Node, port: int) -> bool:
+def reaches(node: LabNode, other: LabNode, port: int) -> bool:
     """A connection from `node` to `other` is accepted."""
     program = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
     return node.run("python3", "-c", program, other.address, str(port), check=False).ok
 
 
-def state(lab: Lab, node: Node) -> tuple[str, str]:
+def state(lab: Lab, node: LabNode) -> tuple[str, str]:
     found = next(each for each in status.look(lab.spec.name) if each.name == node.name)
     return found.state, found.link
 
 
-def test_a_cut_node_is_silent_but_keeps_its_address(pair: Lab, node: Node) -> None:
+def test_a_cut_node_is_silent_but_keeps_its_address(pair: Lab, node: LabNode) -> None:
     with node.cut():
         assert not ssh_answers(node)
         assert state(pair, node) == ("running", "cut")
@@ -62,7 +62,7 @@ def test_a_cut_node_is_silent_but_keeps_its_address(pair: Lab, node: Node) -> No
     [(Direction.IN, False, True), (Direction.OUT, True, False), (Direction.BOTH, False, False)],
 )
 def test_a_filtered_port_is_closed_in_the_asked_direction_only(
-    pair: Lab, node: Node, direction: Direction, comes_in: bool, goes_out: bool
+    pair: Lab, node: LabNode, direction: Direction, comes_in: bool, goes_out: bool
 ) -> None:
     other = pair["n1"]
     with node.occupy(PORT), other.occupy(PORT):
@@ -74,13 +74,13 @@ def test_a_filtered_port_is_closed_in_the_asked_direction_only(
         assert reaches(node, other, PORT)
 
 
-def test_a_filter_outlives_a_flushed_firewall_in_the_node(pair: Lab, node: Node) -> None:
+def test_a_filter_outlives_a_flushed_firewall_in_the_node(pair: Lab, node: LabNode) -> None:
     with node.occupy(PORT), node.filter(PORT):
         node.run("nft", "flush", "ruleset")
         assert not reaches(pair["n1"], node, PORT)
 
 
-def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: Node) -> None:
+def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: LabNode) -> None:
     node.write("/root/kept", "still here")
     with node.kill():
         assert not ssh_answers(node)
@@ -90,7 +90,7 @@ def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: Nod
     assert node.read("/root/kept") == "still here"
 
 
-def test_a_frozen_node_accepts_connections_and_answers_nothing(pair: Lab, node: Node) -> None:
+def test_a_frozen_node_accepts_connections_and_answers_nothing(pair: Lab, node: LabNode) -> None:
     with node.freeze():
         with socket.create_connection((node.address, 22), timeout=2) as connection:
             connection.settimeout(0.5)
@@ -100,7 +100,7 @@ def test_a_frozen_node_accepts_connections_and_answers_nothing(pair: Lab, node: 
     assert ssh_answers(node)
 
 
-def test_a_full_directory_takes_nothing_and_shows_what_it_had_afterwards(node: Node) -> None:
+def test_a_full_directory_takes_nothing_and_shows_what_it_had_afterwards(node: LabNode) -> None:
     node.write("/var/tmp/before", "")
     with node.fill():
         refused = node.run("dd", "if=/dev/zero", "of=/var/tmp/more", "bs=1k", "count=1", check=False)
@@ -109,14 +109,14 @@ def test_a_full_directory_takes_nothing_and_shows_what_it_had_afterwards(node: N
     assert node.run("ls", "/var/tmp/before").ok
 
 
-def test_an_occupied_port_cannot_be_bound(node: Node) -> None:
+def test_an_occupied_port_cannot_be_bound(node: LabNode) -> None:
     bind = ("python3", "-c", f"import socket; socket.create_server(('', {PORT}))")
     with node.occupy(PORT):
         assert "Address already in use" in node.run(*bind, check=False).stderr
     assert node.run(*bind).ok
 
 
-def test_a_shifted_clock_is_seen_by_new_programs_and_over_ssh(pair: Lab, node: Node) -> None:
+def test_a_shifted_clock_is_seen_by_new_programs_and_over_ssh(pair: Lab, node: LabNode) -> None:
     over_ssh = ("lab", "ssh", "--name", pair.spec.name, node.name, "date", "+%s")
     with node.shift_clock(-3600):
         assert -3610 < int(node.run("date", "+%s").stdout) - time.time() < -3590
@@ -126,7 +126,7 @@ def test_a_shifted_clock_is_seen_by_new_programs_and_over_ssh(pair: Lab, node: N
     assert node.run("ls", "/dev/shm").stdout == ""
 
 
-def test_a_node_with_a_shifted_clock_can_be_killed_and_booted(node: Node) -> None:
+def test_a_node_with_a_shifted_clock_can_be_killed_and_booted(node: LabNode) -> None:
     node.shift_clock(60)
     with node.kill():
         pass
@@ -134,7 +134,7 @@ def test_a_node_with_a_shifted_clock_can_be_killed_and_booted(node: Node) -> Non
     assert abs(int(node.run("date", "+%s").stdout) - time.time()) < 10
 
 
-def test_faults_are_there_on_the_command_line_with_their_undo(pair: Lab, node: Node) -> None:
+def test_faults_are_there_on_the_command_line_with_their_undo(pair: Lab, node: LabNode) -> None:
     where = ("--name", pair.spec.name)
     for fault in (("cut", "n2"), ("filter", "n2", "22"), ("freeze", "n2"), ("kill", "n2")):
         pair.pylaunch("lab", "fault", *fault, *where).checked()

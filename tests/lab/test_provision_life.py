@@ -10,7 +10,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab import boot
 from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.transport import process
 
 pytestmark = pytest.mark.lab
@@ -44,7 +44,7 @@ def growing(fresh_lab: Callable[..., Lab]) -> Growing:
     return Growing(lab, whole)
 
 
-def replace_with_fresh_image(lab: Lab, node: Node) -> None:
+def replace_with_fresh_image(lab: Lab, node: LabNode) -> None:
     """Another machine answers to the node's name: everything on its disk is new, its host key too."""
     boot.end(node)
     resolver = (node.paths.upper / "etc/resolv.conf").read_text()

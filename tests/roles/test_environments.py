@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from pylaunch.provision.environment import LockRequest, Manifest, lock, read_manifest
+from pylaunch.provision.environment import EnvironmentManifest, LockRequest, lock, read_manifest
 from pylaunch.store.paths import project_directory
 from tests.node_python import NODE_PYTHON
 from tests.roles.conftest import Provisioned
@@ -46,7 +46,7 @@ def test_an_edited_file_is_named_with_host_and_package_and_only_that_environment
 
 
 @pytest.fixture
-def another(lab: Lab, tmp_path: Path) -> Iterator[Manifest]:
+def another(lab: Lab, tmp_path: Path) -> Iterator[EnvironmentManifest]:
     """Another environment to have, not on the nodes yet. Afterwards the one before is the one to have again."""
     directory = project_directory(lab.inventory) / "environment"
     (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
@@ -62,7 +62,7 @@ def another(lab: Lab, tmp_path: Path) -> Iterator[Manifest]:
 
 
 def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_everywhere(
-    lab: Lab, another: Manifest
+    lab: Lab, another: EnvironmentManifest
 ) -> None:
     (before,) = current(lab)
     assert provision(lab).ok
@@ -79,7 +79,7 @@ def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_ev
 
 
 def test_only_wheels_that_changed_travel_and_the_result_is_that_of_a_full_installation(
-    lab: Lab, another: Manifest
+    lab: Lab, another: EnvironmentManifest
 ) -> None:
     assert provision(lab).ok
     (part,) = (project_directory(lab.inventory) / "environment" / "parts").glob("*.tar")
@@ -98,7 +98,7 @@ def test_only_wheels_that_changed_travel_and_the_result_is_that_of_a_full_instal
     assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
 
 
-def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: Manifest) -> None:
+def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: EnvironmentManifest) -> None:
     tabulate = f"{SITE_PACKAGES}/tabulate/__init__.py"
     lab["n3"].run("sh", "-c", f"echo '# edited' >> {tabulate}")
     try:
@@ -110,7 +110,7 @@ def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: Manif
         assert provision(lab, "--deep").ok
 
 
-def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: Manifest) -> None:
+def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: EnvironmentManifest) -> None:
     (before,) = current(lab)
     archive = project_directory(lab.inventory) / "environment" / "environment.tar"
     with tarfile.open(archive) as tar:
@@ -126,7 +126,7 @@ def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, an
 
 
 def test_a_disk_that_fills_up_while_installing_leaves_the_environment_in_use_as_it_was(
-    lab: Lab, another: Manifest
+    lab: Lab, another: EnvironmentManifest
 ) -> None:
     (before,) = current(lab)
     with lab["n1"].fill("/opt/pylaunch/envs"):

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from pylaunch.lab.recipe import USER
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import disconnect
@@ -34,7 +34,7 @@ class Ranks:
     """One node of the cluster as one user has it."""
 
     provisioned: Provisioned
-    node: Node
+    node: LabNode
     inventory: Path
 
     @property
@@ -74,7 +74,7 @@ def ranks(request: pytest.FixtureRequest, provisioned: Provisioned, tmp_path: Pa
 
 
 @pytest.fixture
-def small_stack_for_sshd(provisioned: Provisioned) -> Iterator[Node]:
+def small_stack_for_sshd(provisioned: Provisioned) -> Iterator[LabNode]:
     """systemd starts n2's sshd with a limit of its own, as LimitSTACK= and DefaultLimitSTACK= do."""
     node = provisioned.lab["n2"]
     node.write(UNIT_DROP_IN, "[Service]\nLimitSTACK=2M:infinity\n")
@@ -94,7 +94,7 @@ def test_a_rank_has_the_limits_that_the_probe_answers(ranks: Ranks) -> None:
 
 @pytest.mark.parametrize("ranks", [USER], indirect=True)
 def test_limits_that_systemd_gives_sshd_reach_ranks_only_where_sshd_does_without_pam(
-    ranks: Ranks, small_stack_for_sshd: Node
+    ranks: Ranks, small_stack_for_sshd: LabNode
 ) -> None:
     assert ranks.printed()["stack"].soft == ranks.answered()["stack"].soft == "8192"
     small_stack_for_sshd.write(SSHD_DROP_IN, "UsePAM no\n")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 from testinfra.host import Host
 
-from pylaunch.lab.node import Node
+from pylaunch.lab.node import LabNode
 from tests.roles.conftest import NODES, Provisioned
 
 pytestmark = pytest.mark.lab
 
 
 @pytest.fixture
-def n2(provisioned: Provisioned) -> Iterator[Node]:
+def n2(provisioned: Provisioned) -> Iterator[LabNode]:
     """A node that a test disturbs; provisioned again afterwards."""
     yield provisioned.lab["n2"]
     provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "nccl_env")
@@ -52,7 +52,7 @@ def test_ranks_see_the_variables_of_their_node_below_those_of_the_run(provisione
     assert said.count("GLOO_SOCKET_IFNAME=host0") == len(NODES)
 
 
-def test_a_file_of_somebody_else_is_named_and_kept(provisioned: Provisioned, n2: Node) -> None:
+def test_a_file_of_somebody_else_is_named_and_kept(provisioned: Provisioned, n2: LabNode) -> None:
     n2.run("sh", "-c", "echo NCCL_DEBUG=INFO > /etc/nccl.conf")
     assert "written by somebody else; it will be kept as /etc/nccl.conf.before-pylaunch" in plan(provisioned)
     provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "nccl_env")
@@ -60,7 +60,7 @@ def test_a_file_of_somebody_else_is_named_and_kept(provisioned: Provisioned, n2:
     assert "Written by pylaunch" in n2.run("cat", "/etc/nccl.conf").stdout
 
 
-def test_an_interface_that_no_longer_leads_to_the_others_is_drift(provisioned: Provisioned, n2: Node) -> None:
+def test_an_interface_that_no_longer_leads_to_the_others_is_drift(provisioned: Provisioned, n2: LabNode) -> None:
     n2.run("ip", "link", "add", "fabric0", "type", "veth", "peer", "name", "fabric1")
     try:
         n2.run("ip", "address", "add", "10.99.0.2/24", "dev", "fabric0")
@@ -78,7 +78,7 @@ def test_an_interface_that_no_longer_leads_to_the_others_is_drift(provisioned: P
     assert "3 hosts: nothing to change" in plan(provisioned)
 
 
-def test_a_wrong_variable_stops_provision_before_anything_is_changed(provisioned: Provisioned, n2: Node) -> None:
+def test_a_wrong_variable_stops_provision_before_anything_is_changed(provisioned: Provisioned, n2: LabNode) -> None:
     inventory = provisioned.lab.inventory
     text = inventory.read_text()
     try:

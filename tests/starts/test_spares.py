@@ -14,7 +14,7 @@ from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import default_root
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.start import archive, spares
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -95,7 +95,7 @@ def standing_by(cluster: DirectoryCluster, story: Callable[[Told], Coroutine[Non
     plan, told = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Told()
 
     async def play() -> None:
-        async with spares.standing_by(plan, Agent(archive.build().version), told):
+        async with spares.standing_by(plan, AgentVersion(archive.build().version), told):
             await story(told)
 
     asyncio.run(play())

@@ -40,7 +40,7 @@ Mark = Tuple[float, int]
 """Seconds since the epoch, and the bytes that were there."""
 
 
-class Times:
+class LogIndex:
     """Writes the marks of the streams of one run: stream name → log file."""
 
     def __init__(self, directory: RunDirectory, streams: Mapping[str, str]) -> None:

@@ -73,7 +73,7 @@ class _Stream:
     partial_since: float | None = None
 
 
-class Follower:
+class LogFollower:
     """One reader's place in the log files it follows: stream name → path in `paths`.
 
     `since` is where it begins in streams of which earlier bytes are not wanted.

@@ -12,7 +12,7 @@ LATE_S = 3.0
 """How far apart two looks may be before the time between them counts as a pause of our own."""
 
 
-class Vigil:
+class Heartbeats:
     """The last word of each of several others. Times are monotonic seconds."""
 
     def __init__(self, names: Iterable[str], now: float) -> None:

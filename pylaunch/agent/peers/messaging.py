@@ -19,7 +19,7 @@ from typing import Callable, Dict, List, Tuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, seal
-from pylaunch.agent.peers.heartbeats import Vigil
+from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.serve.connection import Lines
 from pylaunch.agent.serve.loop import Loop
 
@@ -62,7 +62,7 @@ class Peers:
     """The other agents of this run."""
 
     def __init__(
-        self, loop: Loop, me: str, addresses: Dict[str, str], on_stop: Callable[[seal.Word], None],
+        self, loop: Loop, me: str, addresses: Dict[str, str], on_stop: Callable[[seal.PeerStatus], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._loop = loop
@@ -77,7 +77,7 @@ class Peers:
         self._key = b""
         self._peers: Dict[str, Peer] = {}
         self._incoming: List[Lines] = []
-        self._vigil = Vigil([], 0.0)
+        self._vigil = Heartbeats([], 0.0)
         self._serial = 0
         self._news = 0
         """Serial number from which on our words carry our last news."""
@@ -129,7 +129,7 @@ class Peers:
             if ports.get(name):
                 self._peers[name] = Peer(name, family, (address, ports[name]))
         now = self._clock()
-        self._vigil = Vigil([], now)
+        self._vigil = Heartbeats([], now)
         self._greet_until = now + GREETING_S
         self._next = now
         self._watch_listener(self._accept)
@@ -288,10 +288,10 @@ class Peers:
         self._serial += 1
         reason, kill_at, by_hand = self._stop or ("", 0.0, False)
         grace_s = max(0.0, kill_at - self._clock())
-        word = seal.Word(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
+        word = seal.PeerStatus(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
         return seal.seal(self._key, word)
 
-    def _words(self, link: Lines) -> List[seal.Word]:
+    def _words(self, link: Lines) -> List[seal.PeerStatus]:
         """What has arrived on `link`, if it is for us and was not heard before; anything else ends the connection."""
         words = []
         try:
@@ -307,7 +307,7 @@ class Peers:
             link.is_open = False
         return words
 
-    def _take(self, word: seal.Word) -> None:
+    def _take(self, word: seal.PeerStatus) -> None:
         peer = self._peers[word.sender]
         if word.over:
             peer.is_over = True

@@ -24,7 +24,7 @@ LONGEST_GRACE_S = 1e9
 
 
 @dataclass(frozen=True)
-class Word:
+class PeerStatus:
     """How the sender stands."""
 
     sender: str
@@ -46,20 +46,20 @@ class Word:
     """Nothing of the run is left on the sender's node."""
 
 
-def seal(key: bytes, word: Word) -> bytes:
+def seal(key: bytes, word: PeerStatus) -> bytes:
     """`word` as a line."""
     cut = dataclasses.replace(word, stop=word.stop[:LONGEST_REASON])
     body = json.dumps(dataclasses.asdict(cut), separators=(",", ":")).encode()
     return _mac(key, body) + b" " + body + b"\n"
 
 
-def unseal(key: bytes, line: bytes) -> Word:
+def unseal(key: bytes, line: bytes) -> PeerStatus:
     """The word in `line`. Raises WireError when it was not sealed with `key`, or is no word."""
     mac, _, body = line.partition(b" ")
     if not hmac.compare_digest(mac, _mac(key, body)):
         raise wire.WireError("a line that no agent of this run has sealed")
     try:
-        word = wire.from_fields(Word, parse_object(body, LONGEST))
+        word = wire.from_fields(PeerStatus, parse_object(body, LONGEST))
     except UntrustedJsonError as error:
         raise wire.WireError(f"expected a word: {error}") from None
     if word.serial < 0 or word.answers < 0 or not 0 <= word.grace_s <= LONGEST_GRACE_S:

@@ -32,7 +32,7 @@ PLACE = re.compile(
 
 
 @dataclass(frozen=True)
-class Place:
+class QueuePlace:
     """Somebody's place. Places are in the order of `since`, then `run`."""
 
     since: int
@@ -56,7 +56,7 @@ class Place:
         """As the kernel keeps it: at most 107 bytes after the first."""
         return "\0pylaunch/queue/%014x/%s/%s/%x/%d" % (self.since, self.run, self.scope, self.devices, self.port)
 
-    def is_before(self, other: Place) -> bool:
+    def is_before(self, other: QueuePlace) -> bool:
         """It came earlier, and wants something that `other` wants too."""
         shares = self.scope == other.scope and self.devices & other.devices
         return (self.since, self.run) < (other.since, other.run) and bool(
@@ -64,14 +64,14 @@ class Place:
         )
 
 
-def places(table: str) -> List[Place]:
+def places(table: str) -> List[QueuePlace]:
     """The places in /proc/net/unix."""
     found = []
     for line in table.splitlines():
         match = PLACE.search(line)
         if match and RUN_ID.match(match["run"]):
             devices, port = int(match["devices"], 16), int(match["port"])
-            found.append(Place(int(match["since"], 16), match["run"], match["scope"], devices, port))
+            found.append(QueuePlace(int(match["since"], 16), match["run"], match["scope"], devices, port))
     return found
 
 
@@ -81,7 +81,7 @@ def listeners(table: str) -> Dict[str, str]:
     return {row[7].replace("@", "\0", 1): row[6] for row in rows if len(row) == 8 and row[3] == LISTENS}
 
 
-def blocked(mine: Place, others: List[Place], holders: Mapping[str, str]) -> List[Tuple[str, str]]:
+def blocked(mine: QueuePlace, others: List[QueuePlace], holders: Mapping[str, str]) -> List[Tuple[str, str]]:
     """What is in the way of `mine`: what is held ("device 3") and by whom (`holders`), else who came first."""
     if holders:
         return sorted(holders.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1])))
@@ -98,7 +98,7 @@ class Owners:
     def __init__(self) -> None:
         self._uids: Optional[Dict[str, int]] = {}
 
-    def of(self, others: List[Place]) -> List[Place]:
+    def of(self, others: List[QueuePlace]) -> List[QueuePlace]:
         """Return `others` with their users."""
         if self._uids is not None and any(other.name not in self._uids for other in others):
             self._uids = unix_sockets.owners()
@@ -116,7 +116,7 @@ def main() -> None:
     names.update({"port %d" % port: leases.port_name(port) for port in order["ports"]})
     bits = sum(1 << index for index in order["devices"])
     scope = leases.device_name(0, root, default_root()).split("/", 2)[2][:-1].rstrip("/")
-    mine = Place(order["since"], order["run"], scope, bits, (order["ports"] or [0])[0])
+    mine = QueuePlace(order["since"], order["run"], scope, bits, (order["ports"] or [0])[0])
     owners = Owners()
     said: Any = None
     known: Dict[Tuple[str, str], str] = {}

@@ -10,16 +10,16 @@ from functools import partial
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
 from pylaunch.agent.evidence.out_of_memory import Memory
-from pylaunch.agent.logs.log_index import Times
+from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle, node_environment, prepare, rank_interface, stop_request, trees
 from pylaunch.agent.run.spawn import start_time
-from pylaunch.agent.run.worker_group import Crew, Ended, Shim, Started, name_of
+from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup, name_of
 from pylaunch.agent.serve.loop import Loop
 from pylaunch.agent.shared import clean, local_socket, processes
 from pylaunch.agent.shared.layout import NodeRoot
-from pylaunch.agent.shared.record import Outcome, Record, note
+from pylaunch.agent.shared.record import NodeOutcome, Record, note
 
 LOOKED_AT = 200
 """Last lines in which the cause of an end is looked for: what aborts may write a long stack trace after it."""
@@ -60,7 +60,7 @@ def prepare_run(asked: wire.Prepare, root: NodeRoot, record: Record, loop: Loop)
     ]
     holdings = prepare.Holdings(task, root)
     reasons += [*prepare.problems(task, record.directory), *holdings.take()]
-    crew = Crew(wire.Prepare(task, asked.secrets), root, record.directory)
+    crew = WorkerGroup(wire.Prepare(task, asked.secrets), root, record.directory)
     try:
         if not reasons:
             reasons += [wire.Reason("cannot-start", problem) for problem in crew.stand()]
@@ -76,10 +76,10 @@ def prepare_run(asked: wire.Prepare, root: NodeRoot, record: Record, loop: Loop)
 class Run:
     """A run whose every process stands at the gate or has gone through. Times given to it are monotonic."""
 
-    def __init__(self, crew: Crew, holdings: prepare.Holdings, record: Record, loop: Loop) -> None:
+    def __init__(self, crew: WorkerGroup, holdings: prepare.Holdings, record: Record, loop: Loop) -> None:
         self.task = crew.task
         self.life = lifecycle.Life(frozenset(rank.rank for rank in self.task.ranks), bool(self.task.launcher))
-        self.outcome: Outcome | None = None
+        self.outcome: NodeOutcome | None = None
         self.mask = crew.mask
         self._crew = crew
         self._holdings = holdings
@@ -97,8 +97,8 @@ class Run:
 
         record.keep_task(self.task)
         self._log_limit = LogLimit(self.streams.values(), self.task.log_limit)
-        self._times = Times(record.directory, self.streams)
-        self._shims: list[Shim] = []
+        self._times = LogIndex(record.directory, self.streams)
+        self._shims: list[RankEntry] = []
         listener = local_socket.listen(record.directory.file("ranks.sock"))
         loop.watch(listener, partial(self._accept, listener))
         for started in crew.standing:
@@ -183,14 +183,14 @@ class Run:
         connected = local_socket.accept(listener)
         if connected is None:
             return
-        shim = Shim(connected)
+        shim = RankEntry(connected)
         if len(self._shims) >= SHIMS_PER_RANK * (1 + len(self.task.ranks)):
             shim.close()
             return
         self._shims.append(shim)
         self._loop.watch(shim.socket, partial(self._hear, shim))
 
-    def _hear(self, shim: Shim) -> None:
+    def _hear(self, shim: RankEntry) -> None:
         try:
             for line in shim.receive():
                 self._on_shim(shim, line)
@@ -203,7 +203,7 @@ class Run:
             self._shims.remove(shim)
             shim.close()
 
-    def _on_shim(self, shim: Shim, line: bytes) -> None:
+    def _on_shim(self, shim: RankEntry, line: bytes) -> None:
         refusal = None if self.life.phase == "running" and self.outcome is None else "the run is being stopped"
         said = self._crew.admit(shim, line, refusal=refusal)
         if isinstance(said, Started):
@@ -311,7 +311,7 @@ class Run:
         self._times.note()
         self._scrub()
         self._record.append(wire.Finished(left, self._checked(), time.time()))
-        self.outcome = Outcome(self.task.run, outcome, message, time.time())
+        self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 
     def _scrub(self) -> None:
         """No secret stays in the log files of a run that is over."""

@@ -38,7 +38,7 @@ MAX_MANIFEST = 64 << 20
 
 
 @dataclasses.dataclass(frozen=True)
-class Manifest:
+class TreeManifest:
     """What a tree is made of, as `pylaunch.model.manifest` writes it."""
 
     files: list[tuple[str, int, int, str]]
@@ -52,14 +52,14 @@ class Manifest:
         return dict(sorted((digest, size) for _, _, size, digest in self.files))
 
 
-NO_MANIFEST = Manifest([], [])
+NO_MANIFEST = TreeManifest([], [])
 
 
-def decoded(line: bytes) -> Manifest:
+def decoded(line: bytes) -> TreeManifest:
     """The manifest in `line`. Raises AgentError for one that leads out of its tree."""
     try:
         body = untrusted_json.parse_object(line, MAX_MANIFEST)
-        manifest = Manifest([_file(*file) for file in body["files"]], [_link(*link) for link in body["links"]])
+        manifest = TreeManifest([_file(*file) for file in body["files"]], [_link(*link) for link in body["links"]])
         paths = [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]
         digests = [int(digest, 16) for digest in manifest.blobs if len(digest) == 64]
     except (ValueError, KeyError, TypeError):
@@ -131,7 +131,7 @@ def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
     return bool(set(attempts) - {directory.run})
 
 
-def _is_reused(root: NodeRoot, run: str, manifest: Manifest) -> bool:
+def _is_reused(root: NodeRoot, run: str, manifest: TreeManifest) -> bool:
     """The tree of `run` exists, from an earlier attempt. Raises AgentError if it was made from another manifest."""
     if not os.path.lexists(root.tree(run)):
         return False
@@ -173,7 +173,7 @@ def _need_space(root: NodeRoot, needed: int) -> None:
         raise AgentError(f"disk full: {told} in {root.path}")
 
 
-def _take(root: NodeRoot, manifest: Manifest, missing: set[str], source: IO[bytes]) -> int:
+def _take(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[bytes]) -> int:
     """Keep what comes by its hash; how many bytes. Raises AgentError for content that is not what it is called."""
     received = 0
     with tarfile.open(fileobj=source, mode="r|") as stream:
@@ -210,7 +210,7 @@ def _copy(source: IO[bytes], target: str, mode: int) -> str:
     return digest.hexdigest()
 
 
-def _lay_out(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
     """Make the tree of `run` from stored content, and check each file's hash again."""
     aside = root.tree(run) + ".new"
     rank_files.remove(aside)
@@ -223,7 +223,7 @@ def _lay_out(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
     os.rename(aside, root.tree(run))
 
 
-def _restore(root: NodeRoot, run: str, manifest: Manifest, line: bytes) -> None:
+def _restore(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
     """Put back shipped files that a power loss has damaged or pruning has removed; everything else stays as it is."""
     try:
         laid_out = os.lstat(root.manifest(run)).st_mtime_ns
@@ -313,7 +313,7 @@ def prune(root: NodeRoot) -> None:
                 os.unlink(os.path.join(folder, name))
 
 
-def _kept_manifest(root: NodeRoot, run: str) -> Manifest:
+def _kept_manifest(root: NodeRoot, run: str) -> TreeManifest:
     """What the tree of `run` was made of; nothing where that is gone, or was lost with the power."""
     try:
         return decoded(rank_files.read_whole(root.manifest(run), MAX_MANIFEST))

@@ -109,13 +109,13 @@ def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:
     return value
 
 
-class Shim(Lines):
+class RankEntry(Lines):
     """The connection of a rank that the launcher has started."""
 
     rank: int | None = None
 
 
-class Crew:
+class WorkerGroup:
     """What was forked for one run, by process id."""
 
     def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
@@ -134,7 +134,7 @@ class Crew:
         self._ranks: dict[int, int | None] = {}
         """Process id → rank, or None for the launcher."""
 
-        self._shims: dict[int, Shim] = {}
+        self._shims: dict[int, RankEntry] = {}
         self._told: set[int] = set()
         """Process ids that have been sent TERM."""
 
@@ -216,7 +216,7 @@ class Crew:
         name = LAUNCHER if rank is None else str(rank)
         return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
 
-    def admit(self, shim: Shim, line: bytes, *, refusal: str | None) -> Started | Ended | None:
+    def admit(self, shim: RankEntry, line: bytes, *, refusal: str | None) -> Started | Ended | None:
         """What a shim says: who it is, then that its rank has started, then that it has ended.
 
         Raises WireError when it says anything else.
@@ -226,7 +226,7 @@ class Crew:
         except (ValueError, KeyError, TypeError):
             raise wire.WireError(f"no shim says {line[:200]!r}") from None
 
-    def _admit(self, shim: Shim, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
+    def _admit(self, shim: RankEntry, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
         if shim.rank is None:
             shim.put(json.dumps(self._answer(shim, body["local_rank"], refusal)).encode() + b"\n")
             return None
@@ -243,7 +243,7 @@ class Crew:
         self._ranks.pop(pid, None)
         return replace(how, pid=pid)
 
-    def _answer(self, shim: Shim, local_rank: int, refusal: str | None) -> dict[str, object]:
+    def _answer(self, shim: RankEntry, local_rank: int, refusal: str | None) -> dict[str, object]:
         mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)
         if mine is None or refusal is not None:
             return {"refused": refusal or f"run {self.task.run} has no local rank {local_rank} on this node"}

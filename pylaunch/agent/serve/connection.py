@@ -8,7 +8,7 @@ from typing import Callable, Iterator
 from pylaunch.agent import wire
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.masking import Mask
-from pylaunch.agent.logs.tail import Follower
+from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.telemetry import usage
 
@@ -76,7 +76,7 @@ class Controller(Lines):
 
     def __init__(self, connected: socket.socket) -> None:
         super().__init__(connected)
-        self.follower: Follower | None = None
+        self.follower: LogFollower | None = None
         self.wants: wire.Follow | None = None
         """What it wants to follow and does not yet."""
 
@@ -100,7 +100,7 @@ class Controller(Lines):
         """Follow what it wants of the streams that there are: name → log file. `meter` makes one of a period."""
         if self.wants is not None:
             since = log_index.begins(directory, paths, self.wants.since)
-            self.follower = Follower(paths, self.wants, mask=mask, since=since)
+            self.follower = LogFollower(paths, self.wants, mask=mask, since=since)
             self.follower.dates = log_index.Dates(directory)
             self._meter = meter(self.wants.usage_s) if self.wants.usage_s > 0 else None
             self.wants = None
@@ -135,7 +135,7 @@ class Controller(Lines):
             self._next_event += 1
         return event
 
-    def _take_output(self, follower: Follower, *, ended: bool) -> wire.Output | wire.Skipped | wire.CaughtUp | None:
+    def _take_output(self, follower: LogFollower, *, ended: bool) -> wire.Output | wire.Skipped | wire.CaughtUp | None:
         if not self._is_caught_up and follower.has_caught_up:
             self._is_caught_up = True
             return wire.CaughtUp()

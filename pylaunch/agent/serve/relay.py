@@ -20,7 +20,7 @@ from pylaunch.agent.run import session_scope
 from pylaunch.agent.serve import replay
 from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared import clean, local_socket, rank_files, run_processes
-from pylaunch.agent.shared.layout import AgentError, AgentStoppedError, NodeRoot, RunDirectory, UnknownRunError
+from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 STARTING_S = 5.0
 POLL_S = 0.02
@@ -50,7 +50,7 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
     """Talk to the supervisor of `run`, or answer from the run's files when it is over. Raises AgentError if unknown."""
     directory = root.run(run)
     if not os.path.isdir(directory.path):
-        raise UnknownRunError(f"no run {run} on this host")
+        raise RunNotOnNodeError(f"no run {run} on this host")
     for _ in range(int(STARTING_S / POLL_S)):
         if not clean.is_live(directory):
             return replay.replay(directory, version)
@@ -136,7 +136,7 @@ def _first_word(supervisor: socket.socket, directory: RunDirectory) -> bytes:
 def _need_running(directory: RunDirectory) -> None:
     stopped = run_processes.stopped_agent(directory)
     if stopped is not None:
-        raise AgentStoppedError(stopped)
+        raise SupervisorStoppedError(stopped)
 
 
 def _pass_on(supervisor: socket.socket) -> None:

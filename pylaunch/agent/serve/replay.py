@@ -10,7 +10,7 @@ import time
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.tail import Follower, last_lines
+from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
 from pylaunch.agent.shared import clean, record
@@ -62,7 +62,7 @@ def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
     since = log_index.begins(directory, paths, follow.since)
-    follower = Follower(paths, follow, since=since)
+    follower = LogFollower(paths, follow, since=since)
     follower.dates = log_index.Dates(directory)
     while True:
         output = follower.next(ended=True)

@@ -15,7 +15,7 @@ import time
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.peers import seal
-from pylaunch.agent.peers.heartbeats import Vigil
+from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.run import spawn, stop_request
 from pylaunch.agent.run.run import RefusedError, Run, prepare_run
@@ -24,7 +24,7 @@ from pylaunch.agent.serve.loop import Loop
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
-from pylaunch.agent.shared.record import Outcome, Record
+from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.wire import bounds
 
@@ -64,10 +64,10 @@ class Supervisor:
         self._record = Record(directory)
         self._run: Run | None = None
         self._peers: Peers | None = None
-        self._controller_watch: Vigil | None = None
+        self._controller_watch: Heartbeats | None = None
         """From the release on: when a controller was last heard."""
 
-        self._outcome: Outcome | None = None
+        self._outcome: NodeOutcome | None = None
         self._told_by_peer = ""
         """Why we stop, if another node told us."""
 
@@ -173,7 +173,7 @@ class Supervisor:
         host = "" if stopping.by_hand else f"{self._run.task.host}: "
         return self._told_by_peer or f"{host}{stopping.reason}"
 
-    def _on_peer_stop(self, word: seal.Word) -> None:
+    def _on_peer_stop(self, word: seal.PeerStatus) -> None:
         if self._phase in ("prepared", "running"):
             self._told_by_peer = word.stop
             self._stop(word.stop, word.grace_s, by_hand=word.by_hand)
@@ -189,9 +189,9 @@ class Supervisor:
                 controller.is_told = True
             self._record.append(wire.Stopping(reason, time.time(), by_hand))
             self._record.append(wire.Finished([], [], time.time()))
-            self._end(Outcome(self._directory.run, "aborted", reason, time.time()))
+            self._end(NodeOutcome(self._directory.run, "aborted", reason, time.time()))
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: NodeOutcome) -> None:
         self._outcome = outcome
         self._record.close(outcome)
         self._deadline = time.monotonic() + DRAIN_S
@@ -234,7 +234,7 @@ class Supervisor:
             if controller is not self._owner or self._run is None:
                 raise wire.WireError("Release from a connection that has not prepared the run")
             controller.will_follow = controller.wants is None and controller.follower is None
-            self._controller_watch = Vigil([CONTROLLER], time.monotonic())
+            self._controller_watch = Heartbeats([CONTROLLER], time.monotonic())
             if self._peers is not None:
                 self._peers.meet(message.ports, message.key)
             self._run.release(message.at - time.time(), time.monotonic(), message.rendezvous_port)
@@ -264,7 +264,7 @@ class Supervisor:
             controller.say(wire.Refused(refusal.reasons))
             controller.is_told = True
             message = "; ".join(reason.message for reason in refusal.reasons)
-            self._end(Outcome(task.run, "refused", message, time.time()))
+            self._end(NodeOutcome(task.run, "refused", message, time.time()))
             return
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller

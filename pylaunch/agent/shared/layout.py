@@ -49,11 +49,11 @@ class AgentError(Exception):
     """Something a person must know: what happened, with the value."""
 
 
-class UnknownRunError(AgentError):
+class RunNotOnNodeError(AgentError):
     """There is nothing of this run here."""
 
 
-class AgentStoppedError(AgentError):
+class SupervisorStoppedError(AgentError):
     """The agent of the run is there and got SIGSTOP."""
 
 

@@ -27,7 +27,7 @@ RESERVE_SIZE = 256 << 10
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NodeOutcome:
     """How a run ended on this node."""
 
     run: str
@@ -71,7 +71,7 @@ class Record:
         self._write("boot", processes.boot_id().encode() + b"\n")
         self._write("task.json", wire.encode(wire.Prepare(task)))
 
-    def close(self, outcome: Outcome) -> None:
+    def close(self, outcome: NodeOutcome) -> None:
         """Write down how it ended. From here on the run is over."""
         with contextlib.suppress(OSError):
             os.unlink(self.directory.file(RESERVE))
@@ -136,10 +136,10 @@ def read_task(directory: RunDirectory) -> wire.NodeTask | None:
     return asked.task if isinstance(asked, wire.Prepare) and asked.task.run == directory.run else None
 
 
-def read_outcome(directory: RunDirectory) -> Outcome | None:
+def read_outcome(directory: RunDirectory) -> NodeOutcome | None:
     """How the run ended; None when its supervisor was killed before it could say, or the node lost its power then."""
     try:
         content = rank_files.read_whole(directory.file("outcome.json"), wire.MAX_LINE)
-        return wire.from_fields(Outcome, untrusted_json.parse_object(content, wire.MAX_LINE))
+        return wire.from_fields(NodeOutcome, untrusted_json.parse_object(content, wire.MAX_LINE))
     except (OSError, ValueError, wire.WireError):
         return None

@@ -17,7 +17,7 @@ MPI = ("mpi4py", "horovod")
 
 
 @dataclass(frozen=True)
-class Choice:
+class FrameworkChoice:
     """A framework, as `--framework` calls it, and the name in the source that asks for it."""
 
     framework: str
@@ -26,7 +26,7 @@ class Choice:
     """The file that has this name."""
 
 
-def choose(sources: List[Names]) -> Optional[Choice]:
+def choose(sources: List[Names]) -> Optional[FrameworkChoice]:
     """The framework of a program whose files are `sources`, itself first; None where torchrun fits, or is all we know.
 
     The first file that asks for a framework decides.
@@ -36,16 +36,16 @@ def choose(sources: List[Names]) -> Optional[Choice]:
         for name in ACCELERATE:
             is_used = name in source.attributes and name.partition(".")[0] in source.packages
             if name in source.imports or is_used:
-                return Choice("accelerate", name, source.path)
+                return FrameworkChoice("accelerate", name, source.path)
         if "deepspeed" in source.packages:
             takes_rank = any(
                 word.lstrip("-").replace("-", "_") == "local_rank" for each in sources for word in each.words
             )
-            return Choice("deepspeed" if takes_rank else "direct", "deepspeed", source.path)
+            return FrameworkChoice("deepspeed" if takes_rank else "direct", "deepspeed", source.path)
         if "jax" in source.packages:
             joins = sorted(name for name in source.attributes if name.startswith("jax.distributed"))
             if joins or "torch" not in packages:
-                return Choice("jax", [*joins, "jax"][0], source.path)
+                return FrameworkChoice("jax", [*joins, "jax"][0], source.path)
     return None
 
 

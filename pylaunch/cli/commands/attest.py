@@ -15,7 +15,7 @@ from pylaunch.model.attestation import Attestation
 from pylaunch.model.hostset import alike, fold
 from pylaunch.provision.attest import attestation, records
 from pylaunch.provision.minority import Cause, Report, compare
-from pylaunch.provision.workflow import Survey
+from pylaunch.provision.workflow import ProvisionSurvey
 from pylaunch.store import attestations
 
 EXAMPLES = """\b
@@ -82,7 +82,7 @@ def _show(made: Attestation) -> None:
         console.say(hints.completed("hosts with different digests are not the same; what differs: pylaunch drift"))
 
 
-def _verify(found: Survey, before: Attestation, file: Path | None, *, as_json: bool) -> None:
+def _verify(found: ProvisionSurvey, before: Attestation, file: Path | None, *, as_json: bool) -> None:
     hosts = records(found)
     if unknown := [host for host in hosts if host not in before.hosts]:
         raise ClusterNotReadyError(

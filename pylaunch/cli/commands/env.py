@@ -11,18 +11,18 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options, variables
-from pylaunch.cli.flags.group import Group
+from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.views import document
 from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.model.variables.lint import Severity
+from pylaunch.model.variables.lint import LintLevel
 from pylaunch.provision.environment import (
     CONTROLLER_PYTHON,
+    EnvironmentManifest,
     Locked,
+    LockProgress,
     LockRequest,
-    Manifest,
-    Progress,
     lock,
     read_manifest,
 )
@@ -31,7 +31,7 @@ from pylaunch.store.paths import project_directory
 MIB = 1 << 20
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Lock the Python environment that provision installs, and lint environment variables.
 
@@ -76,7 +76,7 @@ def lock_command(
     directory = directory or _directory(inventory)
     request = LockRequest(requirements, directory.absolute(), python, upgrade)
     with working("resolving requirements") as show:
-        locked = lock(request, Progress(console.say, show))
+        locked = lock(request, LockProgress(console.say, show))
     console.say(summary(locked, request.directory))
 
 
@@ -115,7 +115,7 @@ def lint_command(files: tuple[str, ...], as_json: bool) -> ExitCode:
         document.show({"findings": variables.report(findings)})
     else:
         variables.show(findings)
-    return ExitCode.USAGE if any(each.severity is Severity.ERROR for each in findings) else ExitCode.DONE
+    return ExitCode.USAGE if any(each.severity is LintLevel.ERROR for each in findings) else ExitCode.DONE
 
 
 def _text(name: str) -> str:
@@ -134,7 +134,7 @@ def summary(locked: Locked, directory: Path) -> str:
     return f"locked: {described(locked.manifest)}, in {directory}"
 
 
-def described(manifest: Manifest) -> str:
+def described(manifest: EnvironmentManifest) -> str:
     """An environment in one line."""
     return (
         f"environment {manifest.id}, {len(manifest.packages)} packages for Python {manifest.python} "

@@ -12,7 +12,7 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.flags.group import Group
+from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.views import document
 from pylaunch.errors import UsageError
 from pylaunch.lab import faults, local, spec, tools
@@ -30,7 +30,7 @@ name_option = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=CommandGroup)
 def command() -> None:
     """A real cluster on this machine: systemd nodes with their own sshd, network, packages and services."""
 
@@ -119,7 +119,7 @@ def down(name: str) -> None:
     console.say(f"lab {name} is gone")
 
 
-@command.group(cls=Group)
+@command.group(cls=CommandGroup)
 def fault() -> None:
     """Break a node in one way, or with --undo make it good again."""
 

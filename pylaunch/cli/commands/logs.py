@@ -13,7 +13,7 @@ from pylaunch.cli.flags.selection import Grep, chosen
 from pylaunch.cli.views import collecting
 from pylaunch.cli.views.live import Live
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.launch.existing.attach import Reading, read_logs
+from pylaunch.launch.existing.attach import LogQuery, read_logs
 from pylaunch.launch.follow.watcher import Watcher
 
 
@@ -47,7 +47,7 @@ def command(run: str | None, *, inventory: Path | None, collect: Path | None, fo
     if (pattern := _text(asked["grep"])) is not None:
         watcher = Grep(watcher, pattern)
     tail = asked["tail"] if isinstance(asked["tail"], int) else None
-    read_logs(record, watcher, Reading(nodes, streams, follow, tail, since))
+    read_logs(record, watcher, LogQuery(nodes, streams, follow, tail, since))
     return ExitCode.DONE
 
 

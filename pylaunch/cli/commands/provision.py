@@ -27,11 +27,11 @@ from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.drift import Change
 from pylaunch.provision.environment import previous_environment, swap_with_previous
 from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
-from pylaunch.provision.progress import Follower
+from pylaunch.provision.progress import TaskFollower
 from pylaunch.provision.reset import Reset, reset
 from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.provision.variables import lint_variables
-from pylaunch.provision.workflow import Convergence, ProvisionRequest, Survey, converge_in_batches, survey
+from pylaunch.provision.workflow import Convergence, ProvisionRequest, ProvisionSurvey, converge_in_batches, survey
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 from pylaunch.transport.runner import Progress
@@ -143,7 +143,7 @@ def _environment(cluster: Cluster, asked: Mapping[str, Any]) -> Path:
     return directory.absolute()
 
 
-def _say_what_is_left_out(found: Survey, cluster: Cluster) -> None:
+def _say_what_is_left_out(found: ProvisionSurvey, cluster: Cluster) -> None:
     left_out = {
         host: (tuple(role for role in found.desired.roles if role not in {state.role for state in states}),)
         for host, states in found.desired.hosts.items()
@@ -156,10 +156,10 @@ def _say_what_is_left_out(found: Survey, cluster: Cluster) -> None:
         console.say(hints.completed("python_env: no environment yet; make one: pylaunch env lock requirements.txt"))
 
 
-def _converge(request: ProvisionRequest, found: Survey, serial: str | None) -> Convergence:
-    follower = Follower()
+def _converge(request: ProvisionRequest, found: ProvisionSurvey, serial: str | None) -> Convergence:
+    follower = TaskFollower()
 
-    def announce(part: Survey) -> None:
+    def announce(part: ProvisionSurvey) -> None:
         _say_last(follower)
         console.say(f"{fold(part.to_change)}: {', '.join(part.roles_to_run)}")
         for hosts, holder in alike({host: (holder,) for host, holder in part.waiting_for_packages.items()}):
@@ -177,12 +177,12 @@ def _converge(request: ProvisionRequest, found: Survey, serial: str | None) -> C
     return done
 
 
-def _say_last(follower: Follower) -> None:
+def _say_last(follower: TaskFollower) -> None:
     if (last := follower.end()) is not None and last.report:
         console.say(f"  {last.report}")
 
 
-def _reset(request: ProvisionRequest, found: Survey, *, environments: bool, sure: bool, check: bool) -> None:
+def _reset(request: ProvisionRequest, found: ProvisionSurvey, *, environments: bool, sure: bool, check: bool) -> None:
     _refuse_to_leave_behind(found)
     hosts = fold(request.cluster.names)
     what = ", ".join(request.roles) or "all roles"
@@ -191,7 +191,7 @@ def _reset(request: ProvisionRequest, found: Survey, *, environments: bool, sure
     if not (sure or check) and not console.confirm(f"take back what pylaunch made on {hosts}: {what}?"):
         console.say("nothing was changed")
         return
-    follower = Follower()
+    follower = TaskFollower()
     undo = Reset(request, content.playbook("reset"), environments=environments, check=check)
     result = reset(undo, on_progress=_shown(follower, None))
     _say_last(follower)
@@ -200,13 +200,13 @@ def _reset(request: ProvisionRequest, found: Survey, *, environments: bool, sure
     console.say(f"{hosts}: {'nothing was changed' if check else 'taken back'}", style="green")
 
 
-def _refuse_to_leave_behind(found: Survey) -> None:
+def _refuse_to_leave_behind(found: ProvisionSurvey) -> None:
     if found.unreachable:
         console.say("nothing was changed: every host must be reached")
         raise unreachable_error(found.unreachable, len(found.answers))
 
 
-def _rolled_back(request: ProvisionRequest, found: Survey, directory: Path) -> ProvisionRequest:
+def _rolled_back(request: ProvisionRequest, found: ProvisionSurvey, directory: Path) -> ProvisionRequest:
     """From here on the environment before is the one to have. Not while a host would be left behind."""
     _refuse_to_leave_behind(found)
     swap_with_previous(directory)
@@ -214,7 +214,7 @@ def _rolled_back(request: ProvisionRequest, found: Survey, directory: Path) -> P
     return replace(request, extra_vars={**request.extra_vars, "python_env_source": str(directory)})
 
 
-def _shown(follower: Follower, redraw: Callable[[str], None] | None) -> Callable[[Progress], None]:
+def _shown(follower: TaskFollower, redraw: Callable[[str], None] | None) -> Callable[[Progress], None]:
     def show(event: Progress) -> None:
         ended = follower.add(event, time.monotonic())
         if ended is not None and ended.report:
@@ -225,7 +225,7 @@ def _shown(follower: Follower, redraw: Callable[[str], None] | None) -> Callable
     return show
 
 
-def _show_plan(found: Survey, differences: Mapping[str, Sequence[FileDifference]], *, as_json: bool) -> None:
+def _show_plan(found: ProvisionSurvey, differences: Mapping[str, Sequence[FileDifference]], *, as_json: bool) -> None:
     if as_json:
         document.show(_report(found, None, differences))
         return
@@ -242,7 +242,7 @@ def _show_plan(found: Survey, differences: Mapping[str, Sequence[FileDifference]
     _say_notes(found)
 
 
-def _raise_what_went_wrong(found: Survey, done: Convergence | None, *, total: int) -> None:
+def _raise_what_went_wrong(found: ProvisionSurvey, done: Convergence | None, *, total: int) -> None:
     """The first of the errors there are: a failed task, a host that resists, a host out of reach."""
     unreachable = found.unreachable
     if done is not None:
@@ -272,7 +272,7 @@ def _show_lines(differences: Mapping[str, Sequence[FileDifference]]) -> None:
         )
 
 
-def _say_summary(found: Survey, done: Convergence | None, seconds: float) -> None:
+def _say_summary(found: ProvisionSurvey, done: Convergence | None, seconds: float) -> None:
     counted: dict[str, list[str]] = {}
     for host, changes in done.after.changes.items() if done is not None else ():
         if not changes:
@@ -291,13 +291,13 @@ def _say_summary(found: Survey, done: Convergence | None, seconds: float) -> Non
         console.say(f"{_hosts(len(unchanged))}: nothing to change{told}")
 
 
-def _say_notes(found: Survey) -> None:
+def _say_notes(found: ProvisionSurvey) -> None:
     for hosts, note in alike(found.notes):
         console.say(f"note: {hosts}: {note.role}: {note.text}")
 
 
 def _report(
-    found: Survey, done: Convergence | None, differences: Mapping[str, Sequence[FileDifference]]
+    found: ProvisionSurvey, done: Convergence | None, differences: Mapping[str, Sequence[FileDifference]]
 ) -> dict[str, object]:
     """All that is known of every host, for `--json`."""
     failures = {failure.host: failure.message for failure in done.result.failures} if done is not None else {}

@@ -14,13 +14,13 @@ from pylaunch.cli import console
 from pylaunch.cli.at_start import at_start_checks
 from pylaunch.cli.flags import environment, options, program, sync, variables
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.running import Manner, run_with_document
+from pylaunch.cli.running import StartOptions, run_with_document
 from pylaunch.cli.views import document
 from pylaunch.cli.views.live import counted
 from pylaunch.cli.views.sweeping import end_stale
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.start.session import TakenError
 from pylaunch.launch.sync.tree import Tree
@@ -140,7 +140,7 @@ def command(
         console.say("warning: {}; {} ships them".format(*sync.told_not_shipped(lacking)))
     checks = at_start_checks(skip=options.words(asked["skip"]), none=bool(asked["no_check"]))
     collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
-    manner = Manner(checks, detach, _turn(asked), Cargo(env.secrets, tree), collect_to)
+    manner = StartOptions(checks, detach, _turn(asked), Payload(env.secrets, tree), collect_to)
     cluster = load_cluster(inventory, limit=limit)
     plan = plan_run(cluster, job, runs.new_run_id())
     commands = render(plan)

@@ -9,7 +9,7 @@ import click
 from pylaunch.errors import UsageError
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """Misspelt subcommands are told with those that are spelt alike."""
 
     def resolve_command(

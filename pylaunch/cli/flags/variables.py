@@ -11,24 +11,24 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.variables.files import read_environment_file, read_nccl_conf, settings_of
-from pylaunch.model.variables.lint import Circumstances, Finding, Setting, Severity, machines
+from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, machines
 from pylaunch.model.variables.together import judge
 
 SYSTEM_CONF = Path("/etc/nccl.conf")
 
 
-def lint_text(text: str, name: str) -> tuple[Finding, ...]:
+def lint_text(text: str, name: str) -> tuple[LintFinding, ...]:
     """Findings about the text of a file; a name that ends in .conf is taken for NCCL's own format."""
     read = read_nccl_conf if name.endswith(".conf") else read_environment_file
     settings, findings = read(text, name)
     return tuple(sorted((*findings, *judge(settings)), key=lambda finding: int(finding.where.rpartition(":")[2])))
 
 
-def lint_this_machine(environment: Mapping[str, str]) -> tuple[Finding, ...]:
+def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]:
     """What a process with `environment` would get here: the environment wins over the user's file, that over /etc's."""
     chosen = environment.get("NCCL_CONF_FILE")
     users = Path(chosen) if chosen else Path.home() / ".nccl.conf"
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     settings: list[Setting] = settings_of(environment, "environment")
     for path in (users, SYSTEM_CONF):
         if path.is_file():
@@ -38,20 +38,20 @@ def lint_this_machine(environment: Mapping[str, str]) -> tuple[Finding, ...]:
     return (*findings, *judge(settings))
 
 
-def show(findings: Sequence[Finding]) -> None:
+def show(findings: Sequence[LintFinding]) -> None:
     """All findings to stdout, and how many to stderr."""
     for finding in findings:
         console.data("\n".join((f"{finding.severity.name.lower()}: {finding.line}", *details(finding))))
     counts = Counter(finding.severity for finding in findings)
     told = [
         f"{counts[severity]} {severity.name.lower()}{'s' if counts[severity] > 1 else ''}"
-        for severity in sorted(Severity, reverse=True)
+        for severity in sorted(LintLevel, reverse=True)
         if counts[severity]
     ]
     console.say(", ".join(told) or "nothing to say")
 
 
-def details(finding: Finding) -> list[str]:
+def details(finding: LintFinding) -> list[str]:
     """What goes below a finding: what to write, and where that is documented."""
     lines = [f"  instead: {finding.instead}"] if finding.instead else []
     if finding.source is not None:
@@ -59,7 +59,7 @@ def details(finding: Finding) -> list[str]:
     return lines
 
 
-def report(findings: Sequence[Finding]) -> list[dict[str, str | None]]:
+def report(findings: Sequence[LintFinding]) -> list[dict[str, str | None]]:
     """All findings for `--json`."""
     return [
         {
@@ -77,7 +77,7 @@ def report(findings: Sequence[Finding]) -> list[dict[str, str | None]]:
 def check_plan(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> None:
     """Say once what is doubtful in the environment of a run. Raises UsageError for what cannot be meant."""
     circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
-    findings: dict[Finding, None] = {}
+    findings: dict[LintFinding, None] = {}
     for _, words in commands:
         # A port that the first node will choose is judged as any port.
         chosen = {
@@ -90,12 +90,12 @@ def check_plan(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) 
     refuse_errors(tuple(findings))
 
 
-def refuse_errors(findings: Sequence[Finding]) -> None:
+def refuse_errors(findings: Sequence[LintFinding]) -> None:
     """Say the warnings. Raises UsageError when there are errors."""
     for finding in findings:
-        if finding.severity is Severity.WARNING:
+        if finding.severity is LintLevel.WARNING:
             console.say(f"warning: {_with_instead(finding)}")
-    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    errors = [finding for finding in findings if finding.severity is LintLevel.ERROR]
     if errors:
         count = "a variable" if len(errors) == 1 else f"{len(errors)} variables"
         raise UsageError(
@@ -105,5 +105,5 @@ def refuse_errors(findings: Sequence[Finding]) -> None:
         )
 
 
-def _with_instead(finding: Finding) -> str:
+def _with_instead(finding: LintFinding) -> str:
     return f"{finding.line}; instead: {finding.instead}" if finding.instead else finding.line

@@ -11,7 +11,7 @@ from typing import IO
 from pylaunch.cli import console
 from pylaunch.errors import UsageError
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
-from pylaunch.launch.existing.attach import Reading, read_logs
+from pylaunch.launch.existing.attach import LogQuery, read_logs
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.size import shown_size
@@ -80,5 +80,5 @@ def collect(record: RunRecord, directory: Path) -> None:
     """Bring everything that the ranks and launchers of a run wrote until now. Raises UsageError where it cannot."""
     collector = Collector(directory)
     streams = [*rank_streams(record.plan), *LAUNCHER_STREAMS]
-    read_logs(record, collector, Reading(record.plan.nodes, streams))
+    read_logs(record, collector, LogQuery(record.plan.nodes, streams))
     console.say(f"collected {len(collector.files)} logs ({shown_size(collector.size)}) in {directory}")

@@ -12,7 +12,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.provision.errors import failure_error, remaining_error, unreachable_error
-from pylaunch.provision.progress import Follower
+from pylaunch.provision.progress import TaskFollower
 from pylaunch.provision.workflow import converge, site_request, survey
 from pylaunch.transport.runner import Progress
 
@@ -64,7 +64,7 @@ def mend(cluster: Cluster, plan: Sequence[Repair]) -> None:
         if not found.to_change:
             console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} has nothing to change: see the finding's fix")
             continue
-        follower = Follower()
+        follower = TaskFollower()
         done = converge(request, found, on_progress=_shown(follower))
         if (last := follower.end()) is not None and last.report:
             console.say(f"  {last.report}")
@@ -74,7 +74,7 @@ def mend(cluster: Cluster, plan: Sequence[Repair]) -> None:
             raise remaining_error(done.after.changes)
 
 
-def _shown(follower: Follower) -> Callable[[Progress], None]:
+def _shown(follower: TaskFollower) -> Callable[[Progress], None]:
     def show_progress(event: Progress) -> None:
         ended = follower.add(event, time.monotonic())
         if ended is not None and ended.report:

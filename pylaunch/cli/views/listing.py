@@ -14,7 +14,7 @@ from pylaunch.model.usage import NodeUsage
 from pylaunch.store.runs import Recorder, controller
 
 
-class Quiet:
+class RecordingWatcher:
     """A `launch.Watcher` that only keeps the record, if it is ours to keep."""
 
     usage_every_s = 0.0
@@ -48,7 +48,7 @@ def standings(records: Sequence[RunRecord]) -> list[Standing]:
         for record in unknown
     ]
     asked = [
-        Question(record, Quiet(recorder), is_led=recorder is None)
+        Question(record, RecordingWatcher(recorder), is_led=recorder is None)
         for record, recorder in zip(unknown, recorders, strict=True)
     ]
     answers = {}

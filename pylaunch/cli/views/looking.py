@@ -14,7 +14,7 @@ from pylaunch.probe.ask import Unreachable
 from pylaunch.provision.desired import Content
 from pylaunch.provision.errors import unreachable_error
 from pylaunch.provision.minority import Report
-from pylaunch.provision.workflow import ProvisionRequest, Survey, survey
+from pylaunch.provision.workflow import ProvisionRequest, ProvisionSurvey, survey
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 
@@ -29,7 +29,7 @@ def inventory_of(cluster: Cluster, verb: str) -> Path:
     return Path(cluster.sources[0])
 
 
-def look(cluster: Cluster, inventory: Path) -> Survey:
+def look(cluster: Cluster, inventory: Path) -> ProvisionSurvey:
     """Ask every host what it is, also what no role asks about."""
     extra_vars = {"pylaunch_project_directory": str(project_directory(inventory))}
     request = ProvisionRequest(
@@ -38,7 +38,7 @@ def look(cluster: Cluster, inventory: Path) -> Survey:
     return survey(request, portraits=True)
 
 
-def unasked(found: Survey) -> dict[str, Unreachable]:
+def unasked(found: ProvisionSurvey) -> dict[str, Unreachable]:
     """Hosts that could not be asked, with why."""
     without = {
         host: Unreachable("no Python there", pylaunch("provision", "--limit", fold(found.without_python)))
@@ -47,7 +47,7 @@ def unasked(found: Survey) -> dict[str, Unreachable]:
     return found.unreachable | without
 
 
-def as_data(found: Survey, report: Report) -> dict[str, object]:
+def as_data(found: ProvisionSurvey, report: Report) -> dict[str, object]:
     """What was asked and what differs, for --json."""
     reasons = {host: why.reason for host, why in unasked(found).items()}
     known = {host: {"unread": list(report.unread.get(host, ()))} for host in found.answers if host not in reasons}
@@ -68,7 +68,7 @@ def as_data(found: Survey, report: Report) -> dict[str, object]:
     }
 
 
-def raise_if_unasked(found: Survey) -> None:
+def raise_if_unasked(found: ProvisionSurvey) -> None:
     """Raises the error for hosts that could not be asked, if there are any."""
     if missing := unasked(found):
         raise unreachable_error(missing, len(found.answers))

@@ -30,7 +30,7 @@ def prove_again(record: RunRecord, outcome: Outcome) -> Outcome:
     return after
 
 
-def show(record: RunRecord, proofs: Mapping[str, proof.Proof]) -> None:
+def show(record: RunRecord, proofs: Mapping[str, proof.NodeProof]) -> None:
     """What the nodes answered."""
     for hosts, words in alike({host: (each.words,) for host, each in proofs.items()}):
         console.say(f"run {record.plan.run}: {hosts}: {words}")

@@ -15,7 +15,7 @@ from pylaunch.cli import console
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live import Live, shown
 from pylaunch.cli.views.live_area import LiveArea
-from pylaunch.launch.follow.merge import Merge, Source, Told
+from pylaunch.launch.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
@@ -98,7 +98,7 @@ class Terminal(Live):
             return
         who, _, channel = stream.partition(".")
         with self._lock:
-            self._merge.add(Source(host, who), channel, text, time, _now())
+            self._merge.add(LineSource(host, who), channel, text, time, _now())
             is_flood = self._merge.is_full
         if is_flood:
             self._show_what_is_due()
@@ -113,12 +113,12 @@ class Terminal(Live):
                 due = list(self._merge.due(_now()))
             self._show(due)
 
-    def _show(self, lines: Iterable[Told]) -> None:
+    def _show(self, lines: Iterable[MergedLine]) -> None:
         prefixed = [(f"{self._prefix(line)} | ", shown(line.text)) for line in lines]
         if prefixed:
             console.rank_lines(sys.stderr, prefixed)
 
-    def _prefix(self, line: Told) -> str:
+    def _prefix(self, line: MergedLine) -> str:
         if len(line.sources) == 1:
             only = line.sources[0]
             return f"{f'{only.host}:{only.who}':<{self._width}}"

@@ -50,20 +50,20 @@ class RunUnknownError(LinkError):
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentVersion:
     """The agent this controller speaks with: the content hash of its archive."""
 
     version: str
 
 
-def enter(host: Host, agent: Agent, verb: str, run: str) -> Argv:
+def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
     """The words to run on `host` to reach its agent. `{user}` in the node root becomes the user id there."""
     before, placeholder, after = host.node_root.partition("{user}")
     user = "user" if placeholder else ""
     return ("/bin/sh", "-c", ENTER, "sh", before, after, user, host.agent_python, agent.version, verb, run)
 
 
-class Link:
+class AgentLink:
     """An open connection; made by `open_link`, which has already heard Hello."""
 
     def __init__(self, host: Host, child: Child, hello: wire.Hello, clock: ClockOffset) -> None:
@@ -127,7 +127,7 @@ class Call:
     """Over the connection that is open already, if there is one; a dead one answers nobody."""
 
 
-async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Call) -> Link:
+async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, call: Call) -> AgentLink:
     """Connect to the agent of a run on `host`.
 
     Raises AgentAbsentError when it must be installed first, LinkError for everything else.
@@ -150,7 +150,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: Agent, call: Cal
                 raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {wire.PROTOCOL}")
             if hello.phase not in wire.PHASES:
                 raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
-            return Link(host, child, hello, await _measure_clock(host, child))
+            return AgentLink(host, child, hello, await _measure_clock(host, child))
     except NoAgentError:
         await child.end()
         if (failure := await _not_obeyed(host, known_hosts)) is not None:

@@ -17,14 +17,14 @@ _PORTS = range(1, 1 << 16)
 
 
 @dataclass(frozen=True)
-class Foreign:
+class ForeignMessage:
     """A message about something that is not the node's part of the run, and is ignored."""
 
     subject: str
     """In words: "output of '../x'"."""
 
 
-def overstepped(host: str, message: Foreign) -> str:
+def overstepped(host: str, message: ForeignMessage) -> str:
     """Return the warning for a person."""
     return f"warning: {host} spoke of {message.subject}, which is not its part of the run; ignored"
 
@@ -50,9 +50,9 @@ class Scope:
         """
         match message:
             case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
-                return Foreign(f"output of {message.stream[:80]!r}")
+                return ForeignMessage(f"output of {message.stream[:80]!r}")
             case wire.RankStarted() | wire.RankEnded() if message.rank not in self._ranks:
-                return Foreign(f"rank {message.rank}")
+                return ForeignMessage(f"rank {message.rank}")
             case wire.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
             case wire.Usage():

@@ -14,17 +14,17 @@ from pylaunch.agent import wire
 from pylaunch.launch.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
-    Agent,
     AgentAbsentError,
+    AgentLink,
+    AgentVersion,
     Call,
-    Link,
     LinkError,
     RunUnknownError,
     enter,
     open_link,
 )
-from pylaunch.launch.connect.confine import Foreign, Scope
-from pylaunch.launch.connect.liveness import Silence
+from pylaunch.launch.connect.confine import ForeignMessage, Scope
+from pylaunch.launch.connect.liveness import Liveness
 from pylaunch.model.plan import RunPlan
 from pylaunch.transport import interrupts, ssh
 from pylaunch.transport.process import Child, spawn
@@ -51,7 +51,7 @@ class ConnectionEnded:
 
 
 @dataclass(frozen=True)
-class Silent:
+class NodeSilent:
     """No word of a node for a while; it is being called a second way."""
 
     seconds: float
@@ -87,10 +87,10 @@ class Interrupted:
 class Fleet:
     """Links by host name. `hear` gives (host, message), the messages of `agent.wire` and those above."""
 
-    def __init__(self, plan: RunPlan, agent: Agent) -> None:
+    def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
         self._inbox: asyncio.Queue[tuple[str, object]] = asyncio.Queue(INBOX)
         self._put_back: deque[tuple[str, object]] = deque()
-        self.links: dict[str, Link] = {}
+        self.links: dict[str, AgentLink] = {}
         self._cluster = plan.cluster
         self._agent = agent
         self._run = plan.run
@@ -100,8 +100,8 @@ class Fleet:
         self._closing = False
         self._interrupts = 0
         self._connecting = asyncio.Semaphore(CONNECTING)
-        self._abandoned: list[Link] = []
-        self._silence = Silence(0.0, 0.0)
+        self._abandoned: list[AgentLink] = []
+        self._silence = Liveness(0.0, 0.0)
         self._calling: dict[str, str] = {}
         """Hosts that are being called a second way, with why the last try failed."""
 
@@ -155,7 +155,7 @@ class Fleet:
     def keep_watch(self, timeout_s: float) -> None:
         """Say Ping to all nodes from now on. `hear` tells of those that are silent, and Lost after `timeout_s`."""
         now = time.monotonic()
-        self._silence = Silence(timeout_s, now, dict.fromkeys(self.links, now))
+        self._silence = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
         self._spawn(self._watch())
 
     def dismiss(self, name: str) -> None:
@@ -207,7 +207,7 @@ class Fleet:
         await asyncio.gather(*(link.close(within_s) for link in links), return_exceptions=True)
         self.links.clear()
 
-    async def _open(self, name: str, call: Call) -> Link:
+    async def _open(self, name: str, call: Call) -> AgentLink:
         async with self._connecting:
             began = time.monotonic()
             link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
@@ -215,11 +215,11 @@ class Fleet:
             link.hello = cast(wire.Hello, self._scopes[name].confined(link.hello, frozenset()))
             return link
 
-    def _listen(self, name: str, link: Link) -> None:
+    def _listen(self, name: str, link: AgentLink) -> None:
         self.links[name] = link
         self._spawn(self._read(name, link))
 
-    async def _read(self, name: str, link: Link) -> None:
+    async def _read(self, name: str, link: AgentLink) -> None:
         try:
             async for message in link.messages():
                 if self.links.get(name) is link:
@@ -230,10 +230,10 @@ class Fleet:
         if not self._closing and self.links.get(name) is link:
             await self._inbox.put((name, ConnectionEnded(reason)))
 
-    async def _take(self, name: str, link: Link, message: object) -> None:
+    async def _take(self, name: str, link: AgentLink, message: object) -> None:
         """Pass on what is `name`'s to say; the first time that it is not, pass that on instead."""
         confined = self._scopes[name].confined(message, link.requested)
-        if not isinstance(confined, Foreign):
+        if not isinstance(confined, ForeignMessage):
             await self._inbox.put((name, confined))
         elif name not in self._has_overstepped:
             self._has_overstepped.add(name)
@@ -250,7 +250,7 @@ class Fleet:
                 await self._give_up(name, f"no word for {self._silence.timeout_s:g} s")
             for name in self._silence.suspected():
                 if name not in self._calling:
-                    await self._inbox.put((name, Silent(self._silence.timeout_s - self._silence.left_s(name))))
+                    await self._inbox.put((name, NodeSilent(self._silence.timeout_s - self._silence.left_s(name))))
                     self._spawn(self._call(name))
 
     async def _give_up(self, name: str, reason: str) -> None:
@@ -274,7 +274,7 @@ class Fleet:
         finally:
             del self._calling[name]
 
-    async def _call_once(self, name: str, old: Link | None) -> bool:
+    async def _call_once(self, name: str, old: AgentLink | None) -> bool:
         within_s = min(HELLO_TIMEOUT_S, max(1.0, self._silence.left_s(name)))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
@@ -296,7 +296,7 @@ class Fleet:
         await self._inbox.put((name, Reconnected()))
         return True
 
-    def _abandon(self, link: Link) -> None:
+    def _abandon(self, link: AgentLink) -> None:
         link.abandon()
         self._abandoned.append(link)
 

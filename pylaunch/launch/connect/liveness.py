@@ -21,14 +21,14 @@ LATE_S = 2.0
 
 
 @dataclass(frozen=True)
-class Silence:
+class Liveness:
     """When each node was last heard. Times are on one monotonic clock, in seconds."""
 
     timeout_s: float
     looked: float
     heard: Mapping[str, float] = field(default_factory=dict)
 
-    def with_look(self, now: float, heard: Mapping[str, float], deaf_to: Iterable[str]) -> Silence:
+    def with_look(self, now: float, heard: Mapping[str, float], deaf_to: Iterable[str]) -> Liveness:
         """A look at all nodes: when each was last `heard`, and those nobody listened to since the last look."""
         known = {name: max(at, self.heard.get(name, at)) for name, at in {**self.heard, **heard}.items()}
         pause = now - self.looked
@@ -36,7 +36,7 @@ class Silence:
             known = {name: min(now, at + pause) for name, at in known.items()}
         return replace(self, looked=now, heard=known | dict.fromkeys(deaf_to, now))
 
-    def without(self, name: str) -> Silence:
+    def without(self, name: str) -> Liveness:
         """No more is expected of `name`."""
         return replace(self, heard={each: at for each, at in self.heard.items() if each != name})
 

@@ -13,11 +13,17 @@ from datetime import timedelta
 
 from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.agent_link import Agent, AgentAbsentError, AgentStoppedError, Link, RunUnknownError
-from pylaunch.launch.connect.confine import Foreign, overstepped
+from pylaunch.launch.connect.agent_link import (
+    AgentAbsentError,
+    AgentLink,
+    AgentStoppedError,
+    AgentVersion,
+    RunUnknownError,
+)
+from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.existing.proof import Proof, end
-from pylaunch.launch.follow.run_follower import LAST_S, Follower, rank_streams
+from pylaunch.launch.existing.proof import NodeProof, end
+from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.follow.skipped import LIVE_LAG, told
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.launch import on_fleet, with_fleet
@@ -51,7 +57,9 @@ def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None]
     """
 
     async def work(fleet: Fleet) -> Outcome:
-        follower = Follower(record.plan, fleet, watcher, streams=rank_streams(record.plan), on_caught_up=on_caught_up)
+        follower = RunFollower(
+            record.plan, fleet, watcher, streams=rank_streams(record.plan), on_caught_up=on_caught_up
+        )
         _need_one(record, await fleet.unless_interrupted(_attach(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
         return await follower.follow()
@@ -59,7 +67,7 @@ def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None]
     return on_fleet(record.plan, _agent(record), work, last_s=LAST_S)
 
 
-def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> tuple[Outcome, Mapping[str, Proof]]:
+def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> tuple[Outcome, Mapping[str, NodeProof]]:
     """End a run on every node that can be reached, and learn whether anything is left there.
 
     Nodes whose agent cannot prove it (killed, stopped, gone) are asked themselves; what they answered, by host.
@@ -67,7 +75,7 @@ def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> tuple[Outcome
     """
 
     async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
-        follower = Follower(record.plan, fleet, watcher, streams=[])
+        follower = RunFollower(record.plan, fleet, watcher, streams=[])
         reasons = await fleet.unless_interrupted(_attach(fleet, record, follower))
         follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
         return await follower.follow(), reasons
@@ -82,7 +90,7 @@ def stop(record: RunRecord, watcher: Watcher, grace: timedelta) -> tuple[Outcome
     return proven(outcome, proofs), proofs
 
 
-def proven(outcome: Outcome, proofs: Mapping[str, Proof]) -> Outcome:
+def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
     """`outcome` with what nodes have shown. A run of which nothing was there any more was not stopped: it was lost."""
     known = {host: left for host, left in outcome.leftovers.items() if host not in proofs}
     after = replace(
@@ -106,7 +114,7 @@ def _by_whom() -> str:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogQuery:
     """What to read of a run's logs."""
 
     nodes: Sequence[NodePlan]
@@ -121,7 +129,7 @@ class Reading:
     """Leave away what was written before this time (our clock); None is nothing."""
 
 
-def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
+def read_logs(record: RunRecord, watcher: Watcher, reading: LogQuery) -> None:
     """Relay what was written until now, or until the run ends. Ctrl-C ends the reading alone."""
 
     async def work(fleet: Fleet) -> None:
@@ -143,7 +151,7 @@ def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
                     watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
                 case wire.Skipped():
                     watcher.phase(told(host, message))
-                case Foreign():
+                case ForeignMessage():
                     watcher.phase(overstepped(host, message))
                 case wire.Finished() | wire.Failed() | ConnectionEnded():
                     waiting.discard(host)
@@ -155,7 +163,7 @@ def read_logs(record: RunRecord, watcher: Watcher, reading: Reading) -> None:
     on_fleet(record.plan, _agent(record), work)
 
 
-def _wanted(reading: Reading, link: Link) -> wire.Follow:
+def _wanted(reading: LogQuery, link: AgentLink) -> wire.Follow:
     return wire.Follow(
         {},
         reading.streams,
@@ -208,7 +216,7 @@ async def _ask(question: Question) -> Standing:
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
             return Standing(nodes, None)
-        follower = Follower(record.plan, fleet, question.watcher, streams=[])
+        follower = RunFollower(record.plan, fleet, question.watcher, streams=[])
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()
@@ -231,7 +239,7 @@ def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: s
     return NodeState(name, hello.phase, tuple(hello.running))
 
 
-async def _attach(fleet: Fleet, record: RunRecord, follower: Follower) -> dict[str, str]:
+async def _attach(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:
     failures = await fleet.connect([node.host.name for node in record.plan.nodes], "attach")
     reasons = {}
     for name, error in failures.items():
@@ -258,5 +266,5 @@ def _need_one(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable[str
     )
 
 
-def _agent(record: RunRecord) -> Agent:
-    return Agent(record.agent)
+def _agent(record: RunRecord) -> AgentVersion:
+    return AgentVersion(record.agent)

@@ -20,7 +20,7 @@ WORDS = 300
 
 
 @dataclass(frozen=True)
-class Proof:
+class NodeProof:
     """What one node answered."""
 
     found: tuple[str, ...] = ()
@@ -53,25 +53,25 @@ class Proof:
         return f"{since}, and no process of it is left"
 
 
-class _Answer(msgspec.Struct):
+class _ProofAnswer(msgspec.Struct):
     found: list[str]
     left: list[str]
     restarted: bool
 
 
-def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, Proof]:
+def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """What is left of the run on `hosts`. Ends nothing."""
     return _ask(record, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
 
 
-def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, Proof]:
+def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
     """End what is left of the run on `hosts`: its agent, and every process that carries its mark."""
     return _ask(record, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
 
 
 def _ask(
     record: RunRecord, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float
-) -> dict[str, Proof]:  # fmt: skip
+) -> dict[str, NodeProof]:  # fmt: skip
     wanted = record.plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
@@ -81,19 +81,19 @@ def _ask(
             ("piped.run_leftovers",), f'sys.modules["pylaunch.agent.piped.run_leftovers"].main({order!r})'
         )
     answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
-    proofs = dict.fromkeys(wanted.names, Proof(reason="not in the inventory, so not connected to"))
-    proofs |= {name: Proof(reason=why.reason) for name, why in unreachable.items()}
+    proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
+    proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     return proofs | {name: _read(answer) for name, answer in answers.items()}
 
 
-def _read(answer: Mapping[str, object]) -> Proof:
+def _read(answer: Mapping[str, object]) -> NodeProof:
     if "error" in answer:
-        return Proof(reason=str(answer["error"])[:WORDS])
+        return NodeProof(reason=str(answer["error"])[:WORDS])
     try:
-        told = msgspec.convert(answer, _Answer)
+        told = msgspec.convert(answer, _ProofAnswer)
     except msgspec.ValidationError as error:
-        return Proof(reason=f"its answer cannot be read: {error}")
-    return Proof(_bounded(told.found), _bounded(told.left), told.restarted)
+        return NodeProof(reason=f"its answer cannot be read: {error}")
+    return NodeProof(_bounded(told.found), _bounded(told.left), told.restarted)
 
 
 def _bounded(phrases: list[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ MOST_WAITING = 4 << 20
 
 
 @dataclass(frozen=True, order=True)
-class Source:
+class LineSource:
     """Who wrote a line."""
 
     host: str
@@ -29,10 +29,10 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Told:
+class MergedLine:
     """A line, and all who wrote it."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[LineSource, ...]
     channel: str
     """out or err."""
 
@@ -40,7 +40,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class _Line:
+class _PendingLine:
     time: float
     arrived: float
     text: str
@@ -50,11 +50,11 @@ class _Line:
 class Merge:
     """What has come and was not told yet. A stream is a source and a channel."""
 
-    _queues: dict[tuple[Source, str], deque[_Line]] = field(default_factory=dict)
-    _order: list[tuple[float, int, tuple[Source, str], _Line]] = field(default_factory=list)
+    _queues: dict[tuple[LineSource, str], deque[_PendingLine]] = field(default_factory=dict)
+    _order: list[tuple[float, int, tuple[LineSource, str], _PendingLine]] = field(default_factory=list)
     """A heap of the next lines of all streams; one that was told with another stays until it is met."""
 
-    _next: dict[tuple[str, str], set[Source]] = field(default_factory=dict)
+    _next: dict[tuple[str, str], set[LineSource]] = field(default_factory=dict)
     """Channel and text → whose next line that is."""
 
     _serial: Iterator[int] = field(default_factory=itertools.count)
@@ -69,17 +69,17 @@ class Merge:
         """So much waits that it is no longer made to."""
         return self.waiting > MOST_WAITING
 
-    def add(self, source: Source, channel: str, text: str, time: float, now: float) -> None:
+    def add(self, source: LineSource, channel: str, text: str, time: float, now: float) -> None:
         """Whole lines that `source` wrote at `time`, and that came at `now`."""
         stream = (source, channel)
         queue = self._queues.setdefault(stream, deque())
         for each in text.removesuffix("\n").split("\n"):
-            queue.append(_Line(time, now, each))
+            queue.append(_PendingLine(time, now, each))
             self.waiting += len(each) + 1
             if len(queue) == 1:
                 self._stand(stream)
 
-    def due(self, now: float) -> Iterator[Told]:
+    def due(self, now: float) -> Iterator[MergedLine]:
         """What has waited long enough, in order."""
         while self._order:
             _, _, stream, line = self._order[0]
@@ -91,11 +91,11 @@ class Merge:
                 return
             yield self._tell(stream[1], line.text)
 
-    def rest(self) -> Iterator[Told]:
+    def rest(self) -> Iterator[MergedLine]:
         """Everything, at the end."""
         return self.due(float("inf"))
 
-    def _tell(self, channel: str, text: str) -> Told:
+    def _tell(self, channel: str, text: str) -> MergedLine:
         sources = tuple(sorted(self._next.pop((channel, text)), key=_place))
         for source in sources:
             self._queues[source, channel].popleft()
@@ -103,14 +103,14 @@ class Merge:
         for source in sources:
             if self._queues[source, channel]:
                 self._stand((source, channel))
-        return Told(sources, channel, text)
+        return MergedLine(sources, channel, text)
 
-    def _stand(self, stream: tuple[Source, str]) -> None:
+    def _stand(self, stream: tuple[LineSource, str]) -> None:
         """The first line of a stream's queue is its next one."""
         line = self._queues[stream][0]
         heapq.heappush(self._order, (line.time, next(self._serial), stream, line))
         self._next.setdefault((stream[1], line.text), set()).add(stream[0])
 
 
-def _place(source: Source) -> tuple[int, str]:
+def _place(source: LineSource) -> tuple[int, str]:
     return (int(source.who) if source.who.isdecimal() else -1), source.host

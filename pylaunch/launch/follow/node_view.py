@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
-class Sight:
+class NodeView:
     """The nodes of a run, as one watcher sees them. Those that are in none of the sets have not answered yet."""
 
     hosts: frozenset[str]
@@ -26,19 +26,19 @@ class Sight:
         """Something is known: of one node at least, even if only that it cannot be reached."""
         return bool(self.heard or self.over or self.unknown or self.missed)
 
-    def with_heard(self, host: str) -> Sight:
+    def with_heard(self, host: str) -> NodeView:
         """A connection to `host` is there."""
         return replace(self._without(host), heard=self.heard | {host})
 
-    def with_over(self, host: str) -> Sight:
+    def with_over(self, host: str) -> NodeView:
         """The run is over on `host`."""
         return replace(self._without(host), over=self.over | {host})
 
-    def with_unknown(self, host: str) -> Sight:
+    def with_unknown(self, host: str) -> NodeView:
         """`host` knows nothing of the run."""
         return replace(self._without(host), unknown=self.unknown | {host})
 
-    def with_missed(self, host: str, now: float) -> Sight:
+    def with_missed(self, host: str, now: float) -> NodeView:
         """`host` cannot be reached; what counts is since when."""
         since = self.missed.get(host, now)
         return replace(self._without(host), missed={**self.missed, host: since})
@@ -53,7 +53,7 @@ class Sight:
             return False
         return all(now - since >= patience_s for since in self.missed.values())
 
-    def _without(self, host: str) -> Sight:
+    def _without(self, host: str) -> NodeView:
         return replace(
             self,
             heard=self.heard - {host},

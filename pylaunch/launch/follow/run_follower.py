@@ -8,14 +8,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.confine import Foreign, overstepped
-from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, Reconnected, Silent
+from pylaunch.launch.connect.confine import ForeignMessage, overstepped
+from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow.reading import node_usage
-from pylaunch.launch.follow.run_state import Flight, StopAll
+from pylaunch.launch.follow.run_state import RunState, StopAll
 from pylaunch.launch.follow.skipped import LIVE_LAG, told
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, OutOfMemory, RankEnd, RankState
+from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 
@@ -36,7 +36,7 @@ def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
     return [f"{each}.{channel}" for each in ranks for channel in ("out", "err")]
 
 
-class Follower:
+class RunFollower:
     """Follows one run on all of its nodes until it is over."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Follower:
         self._streams = streams
         self._fleet = fleet
         self._watcher = watcher
-        self._flight = Flight({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
+        self._flight = RunState({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
         self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._flight.ranks}
         self._interrupts = 0
         self._unheard = False
@@ -134,7 +134,7 @@ class Follower:
             case ConnectionEnded() if host in self._flight.live:
                 self._tell(EventKind.CONTACT_LOST, host, message.reason)
                 self._fleet.reconnect(host)
-            case Silent():
+            case NodeSilent():
                 self._tell(EventKind.CONTACT_LOST, host, f"no word for {message.seconds:.0f} s")
             case HeardAgain():
                 self._tell(EventKind.CONTACT_REGAINED, host, "")
@@ -148,7 +148,7 @@ class Follower:
                     await self._fleet.broadcast(_order(stop), [host])
             case Lost():
                 self.given_up(host, message.reason)
-            case Foreign():
+            case ForeignMessage():
                 self._watcher.phase(overstepped(host, message))
             case _:
                 pass  # Pong, Released on a re-attach: nothing follows from them.
@@ -190,7 +190,7 @@ class Follower:
             self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
 
     def _take_stopping(self, host: str, message: wire.Stopping) -> None:
-        states = tuple(RankState(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
+        states = tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
         self._flight = self._flight.with_states(host, states)
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
@@ -239,5 +239,5 @@ def _order(stop: StopAll) -> wire.Stop:
     return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
 
 
-def _memory(reported: wire.OutOfMemory | None) -> OutOfMemory | None:
-    return None if reported is None else OutOfMemory(reported.certain, reported.limit, reported.of)
+def _memory(reported: wire.OutOfMemory | None) -> MemoryKill | None:
+    return None if reported is None else MemoryKill(reported.certain, reported.limit, reported.of)

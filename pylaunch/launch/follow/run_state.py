@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from pylaunch.explain.verdict import SAME_MOMENT_S, Evidence, judge
-from pylaunch.model.outcome import Outcome, RankEnd, RankState, Status
+from pylaunch.model.outcome import Outcome, RankEnd, Status, UnfinishedRank
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class StopAll:
 
 
 @dataclass(frozen=True)
-class Flight:
+class RunState:
     """What is known of a released run."""
 
     ranks: Mapping[str, frozenset[int]]
@@ -46,10 +46,10 @@ class Flight:
     """When a person first asked for the end, here or elsewhere; on our clock."""
 
     by_hand_reason: str = ""
-    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
+    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
     """By host: how its ranks were when it began to stop."""
 
-    def with_end(self, end: RankEnd, grace: timedelta) -> Flight:
+    def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
         """A rank or a launcher ended. The same end told twice (after a re-attach) counts once.
 
         A launcher that stumbles when all of its ranks have ended well is no failure: torchrun does, on its way out,
@@ -65,33 +65,33 @@ class Flight:
             return after
         return after.ordered(StopAll(f"{end.who} {end.how}", grace)) if end.failed else after
 
-    def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> Flight:
+    def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> RunState:
         """Everything of the run on `host` is over. Where ranks never began, the others wait for them in vain."""
         after = replace(self, finished={**self.finished, host: leftovers})
         if self.ranks[host] <= {end.rank for end in self.ends if end.host == host}:
             return after
         return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
 
-    def with_lost(self, host: str, reason: str, grace: timedelta) -> Flight:
+    def with_lost(self, host: str, reason: str, grace: timedelta) -> RunState:
         """`host` cannot be reached any more."""
         after = replace(self, lost={**self.lost, host: reason})
         return after.ordered(StopAll(f"{host} lost: {reason}", grace))
 
-    def with_states(self, host: str, states: tuple[RankState, ...]) -> Flight:
+    def with_states(self, host: str, states: tuple[UnfinishedRank, ...]) -> RunState:
         """How the ranks of `host` were when it began to stop; what it says later is of no use."""
         return self if host in self.states else replace(self, states={**self.states, host: states})
 
-    def with_stopping(self, reason: str, grace: timedelta) -> Flight:
+    def with_stopping(self, reason: str, grace: timedelta) -> RunState:
         """A node stops, because it was told to or of itself: all do. Where that came from, its reason says."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))
 
-    def with_stop_by_hand(self, reason: str, grace: timedelta, at: float) -> Flight:
+    def with_stop_by_hand(self, reason: str, grace: timedelta, at: float) -> RunState:
         """A person asked for the end at `at`, here or elsewhere."""
         first = at if self.by_hand_at is None else min(at, self.by_hand_at)
         after = replace(self, by_hand_at=first, by_hand_reason=self.by_hand_reason or reason)
         return after.ordered(StopAll(reason, grace, by_hand=True))
 
-    def ordered(self, stop: StopAll) -> Flight:
+    def ordered(self, stop: StopAll) -> RunState:
         """An order to stop. The first reason stays; the shorter grace wins."""
         if self.stop is None:
             return replace(self, stop=stop)

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from pylaunch.agent import wire
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.agent_link import Agent, AgentAbsentError, RunUnknownError
-from pylaunch.launch.connect.confine import Foreign, overstepped
+from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentVersion, RunUnknownError
+from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.follow.node_view import Sight
+from pylaunch.launch.follow.node_view import NodeView
 from pylaunch.launch.follow.reading import node_usage
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.launch import on_fleet
@@ -48,7 +48,7 @@ def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool])
     async def work(fleet: Fleet) -> bool:
         return await _Watch(record, fleet, onlooker).until_over(is_settled)
 
-    return on_fleet(record.plan, Agent(record.agent), work)
+    return on_fleet(record.plan, AgentVersion(record.agent), work)
 
 
 class _Watch:
@@ -56,7 +56,7 @@ class _Watch:
         self._plan = record.plan
         self._fleet = fleet
         self._onlooker = onlooker
-        self._sight = Sight(frozenset(node.host.name for node in record.plan.nodes))
+        self._sight = NodeView(frozenset(node.host.name for node in record.plan.nodes))
         self._reasons: dict[str, str] = {}
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._telling: set[str] = set()
@@ -160,7 +160,7 @@ class _Watch:
                 self._sight = self._sight.with_over(host)
             case ConnectionEnded() if host in self._sight.heard:
                 self._lose(host, message.reason)
-            case Foreign():
+            case ForeignMessage():
                 self._onlooker.phase(overstepped(host, message))
             case _:
                 pass  # What a watcher has no use for: CaughtUp, Pong, PeersUnheard.

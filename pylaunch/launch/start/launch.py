@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
-from pylaunch.launch.follow.run_follower import LAST_S, Follower, rank_streams
+from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.install import installer
-from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.queue import Turn, in_turn
 from pylaunch.launch.start.session import NodesRefusedError, PreparedNodes, Session
 from pylaunch.launch.start.spares import standing_by
@@ -44,14 +44,14 @@ class Launch:
     """Not so for a controller in the background: what ranks write stays on their nodes, for `pylaunch logs`."""
     turn: Turn | None = None
     """Wait for what other runs hold; None is refused instead."""
-    cargo: Cargo = field(default_factory=Cargo)
+    cargo: Payload = field(default_factory=Payload)
     before_queue: Callable[[], Coroutine[None, None, None]] | None = None
     """Called before the start waits for its turn; if it raises, nobody waits."""
 
 
 def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnStart) -> Outcome:
     """Start a run and follow it to its end. Raises ClusterNotReadyError when a node refuses; then nothing runs."""
-    agent = Agent(what.archive.version)
+    agent = AgentVersion(what.archive.version)
 
     async def start_and_follow(fleet: Fleet) -> Outcome:
         cargo = replace(what.cargo, record=pack(what.plan, what.archive.version, what.created_at))
@@ -65,7 +65,7 @@ def launch(what: Launch, watcher: Watcher, *, on_ready: OnReady, on_start: OnSta
             start = await session.release()
             on_start(start.phases, start.skew, start.skew_uncertainty)
             streams = rank_streams(what.plan) if what.relays_output else []
-            return await Follower(what.plan, fleet, watcher, streams=streams).follow()
+            return await RunFollower(what.plan, fleet, watcher, streams=streams).follow()
 
     return on_fleet(what.plan, agent, start_and_follow, last_s=LAST_S)
 
@@ -81,11 +81,15 @@ def vet(what: Launch, watcher: Watcher) -> Mapping[str, tuple[str, ...]]:
             return refused.reasons
         return {}
 
-    return on_fleet(what.plan, Agent(what.archive.version), prepare)
+    return on_fleet(what.plan, AgentVersion(what.archive.version), prepare)
 
 
 def on_fleet(
-    plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]], *, last_s: float = interrupts.LAST_S
+    plan: RunPlan,
+    agent: AgentVersion,
+    work: Callable[[Fleet], Coroutine[None, None, T]],
+    *,
+    last_s: float = interrupts.LAST_S,
 ) -> T:
     """The same as `with_fleet`, from outside of any loop; SIGINT and SIGTERM interrupt the fleet.
 
@@ -100,7 +104,7 @@ def on_fleet(
     return asyncio.run(with_fleet(plan, agent, interruptible))
 
 
-async def with_fleet(plan: RunPlan, agent: Agent, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
+async def with_fleet(plan: RunPlan, agent: AgentVersion, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
     """Do `work` with connections to the nodes of `plan`; they are closed whatever happens."""
     fleet = Fleet(plan, agent)
     try:

@@ -9,7 +9,7 @@ from pylaunch.model.secret import Secrets
 
 
 @dataclass(frozen=True)
-class Cargo:
+class Payload:
     """What the nodes of one run are given."""
 
     secrets: Secrets = field(default_factory=Secrets)

@@ -16,7 +16,7 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.barrier import Barrier, Decision
 from pylaunch.launch.start.node_tasks import node_task
-from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.peer_connections import try_connections
 from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.launch.sync.ship import NotShippedError, ship, told
@@ -99,7 +99,7 @@ class Session:
         self,
         plan: RunPlan,
         commands: tuple[tuple[NodePlan, NodeCommand], ...],
-        cargo: Cargo,
+        cargo: Payload,
         fleet: Fleet,
         watcher: Watcher,
     ) -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import msgspec
 
-from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, Agent, LinkError, enter, why_ended
+from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, AgentVersion, LinkError, enter, why_ended
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
 from pylaunch.transport import ssh
@@ -29,7 +29,7 @@ LEAVE_S = 2.0
 
 
 @contextlib.asynccontextmanager
-async def standing_by(plan: RunPlan, agent: Agent, watcher: Watcher) -> AsyncIterator[None]:
+async def standing_by(plan: RunPlan, agent: AgentVersion, watcher: Watcher) -> AsyncIterator[None]:
     """Keep the spares of `plan` ready for the length of the body. The body waits for none of them."""
     keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, watcher).keep()) for node in standby(plan).nodes]
     try:
@@ -43,7 +43,7 @@ async def standing_by(plan: RunPlan, agent: Agent, watcher: Watcher) -> AsyncIte
 class _Keeper:
     """Keeps one spare."""
 
-    def __init__(self, plan: RunPlan, node: NodePlan, agent: Agent, watcher: Watcher) -> None:
+    def __init__(self, plan: RunPlan, node: NodePlan, agent: AgentVersion, watcher: Watcher) -> None:
         self._host = node.host
         self._known_hosts = plan.known_hosts
         self._words = enter(node.host, agent, "hold", base_of(plan.run))
@@ -102,14 +102,14 @@ class _Keeper:
             self._watcher.phase(f"note: spare {self._host.name} stands ready again")
 
 
-class _Answer(msgspec.Struct):
+class _SpareAnswer(msgspec.Struct):
     taken: list[str] = []
     error: str = ""
 
 
 def _refusal(answer: bytes) -> LinkError | None:
     with contextlib.suppress(NotAnAnswerError):
-        said = decoded(answer, _Answer)
+        said = decoded(answer, _SpareAnswer)
         if said.taken:
             return LinkError("; ".join(said.taken), "pylaunch gpus shows who holds what")
         if said.error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pylaunch.errors import UsageError
-from pylaunch.model.manifest import File, Link, Manifest
+from pylaunch.model.manifest import File, Manifest, SymbolicLink
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -102,7 +102,7 @@ def read_tree(
     if size > limit or len(found) > MOST_FILES:
         raise _too_much(directory, files, size, limit)
     links = tuple(
-        Link(path, str((directory / path).readlink())) for path, status in found if stat.S_ISLNK(status.st_mode)
+        SymbolicLink(path, str((directory / path).readlink())) for path, status in found if stat.S_ISLNK(status.st_mode)
     )
     read, stamps = [], []
     for path, status in files:

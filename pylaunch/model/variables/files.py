@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from pylaunch.model.variables.lint import Finding, Place, Setting, Severity
+from pylaunch.model.variables.lint import LintFinding, LintLevel, Setting, VariablePlace
 from pylaunch.model.variables.nccl import CODE
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_VALUE = 1023
-_Read = tuple[list[Setting], list[Finding]]
+_Read = tuple[list[Setting], list[LintFinding]]
 
 
 def read_nccl_conf(text: str, path: str) -> _Read:
     """The settings in an nccl.conf, and what NCCL will not understand as it was meant."""
     settings: list[Setting] = []
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{path}:{number}"
         if not line.strip() or line.startswith("#"):
@@ -32,17 +32,17 @@ def read_nccl_conf(text: str, path: str) -> _Read:
         name = name.strip().removeprefix("export ").strip()
         if equals and _NAME.fullmatch(name):
             meant = _unquoted(value.strip()) if problems else value
-            settings.append(Setting(name, meant, where, Place.NCCL_CONF))
+            settings.append(Setting(name, meant, where, VariablePlace.NCCL_CONF))
     return settings, findings
 
 
-def _problems(line: str, where: str) -> Iterator[Finding]:
+def _problems(line: str, where: str) -> Iterator[LintFinding]:
     name, equals, value = line.partition("=")
     bare = name.strip().removeprefix("export ").strip()
     shown = bare if _NAME.fullmatch(bare) else "this line"
 
-    def wrong(message: str, instead: str | None) -> Finding:
-        return Finding(Severity.ERROR, where, shown, message, instead, CODE)
+    def wrong(message: str, instead: str | None) -> LintFinding:
+        return LintFinding(LintLevel.ERROR, where, shown, message, instead, CODE)
 
     if line.lstrip().startswith("#"):
         yield wrong("a comment begins in the first column; NCCL takes this for a setting", "# in front of all blanks")
@@ -65,23 +65,25 @@ def _problems(line: str, where: str) -> Iterator[Finding]:
         yield wrong(f"NCCL cuts the value after {_LONGEST_VALUE} characters", None)
 
 
-def read_environment_file(text: str, path: str, place: Place = Place.FILE) -> _Read:
+def read_environment_file(text: str, path: str, place: VariablePlace = VariablePlace.FILE) -> _Read:
     """The settings in a file of NAME=VALUE lines; `export`, quotes and comments are taken as a shell takes them."""
     settings: list[Setting] = []
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for number, line in enumerate(text.splitlines(), 1):
         where, body = f"{path}:{number}", line.strip()
         if not body or body.startswith("#"):
             continue
         name, equals, value = body.removeprefix("export ").strip().partition("=")
         if not equals or not _NAME.fullmatch(name):
-            findings.append(Finding(Severity.ERROR, where, "this line", "expected NAME=VALUE"))
+            findings.append(LintFinding(LintLevel.ERROR, where, "this line", "expected NAME=VALUE"))
         else:
             settings.append(Setting(name, _unquoted(value), where, place))
     return settings, findings
 
 
-def settings_of(variables: Mapping[str, str], where: str, place: Place = Place.PROCESS) -> list[Setting]:
+def settings_of(
+    variables: Mapping[str, str], where: str, place: VariablePlace = VariablePlace.PROCESS
+) -> list[Setting]:
     """Variables that are set in one place."""
     return [Setting(name, value, where, place) for name, value in variables.items()]
 

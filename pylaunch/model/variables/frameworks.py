@@ -10,16 +10,16 @@ from pylaunch.model.variables.kinds import (
     Endpoint,
     Flags,
     Fraction,
-    Kind,
     Number,
     Pairs,
     Path,
     PlainInterfaces,
     Text,
     Threads,
+    ValueKind,
     one_of,
 )
-from pylaunch.model.variables.variable import Source, Unread, Variable
+from pylaunch.model.variables.variable import Source, UnreadVariable, Variable
 
 TORCH_NCCL = Source(
     "PyTorch 2.13, ProcessGroupNCCL environment variables",
@@ -46,7 +46,7 @@ UCX = Source("OpenUCX documentation, Frequently asked questions", "https://openu
 LIBFABRIC = Source("libfabric, fabric(7)", "https://ofiwg.github.io/libfabric/main/man/fabric.7.html")
 
 
-def _torch_nccl(name: str, kind: Kind, *, instead: str | None = None, debug_only: bool = False) -> Variable:
+def _torch_nccl(name: str, kind: ValueKind, *, instead: str | None = None, debug_only: bool = False) -> Variable:
     return Variable(f"TORCH_NCCL_{name}", kind, TORCH_NCCL, instead=instead, debug_only=debug_only)
 
 
@@ -142,7 +142,7 @@ ROCM_VISIBLE_DEVICES SEND_TRACEBACK_TO_RUNTIME SOURCE_URL_SCHEMA TRACEBACK_FILTE
 _GUARD = one_of("allow log disallow log_explicit disallow_explicit", any_case=False)
 
 
-def _jax(names: str, kind: Kind, *, debug_only: bool = False) -> tuple[Variable, ...]:
+def _jax(names: str, kind: ValueKind, *, debug_only: bool = False) -> tuple[Variable, ...]:
     return tuple(Variable(f"JAX_{name}", kind, JAX_CONFIG, debug_only=debug_only) for name in names.split())
 
 
@@ -193,9 +193,9 @@ _BELOW = (
 VARIABLES = (*_TORCH, *_JAX, *_BELOW)
 
 UNREAD = (
-    Unread("JAX_NUM_PROCESSES", "jax.distributed.initialize(num_processes=…)", JAX_CLUSTER),
-    Unread("JAX_PROCESS_COUNT", "jax.distributed.initialize(num_processes=…)", JAX_CLUSTER),
-    Unread("JAX_PROCESS_ID", "jax.distributed.initialize(process_id=…)", JAX_CLUSTER),
-    Unread("JAX_PROCESS_INDEX", "jax.distributed.initialize(process_id=…)", JAX_CLUSTER),
-    Unread("TORCH_NCCL_TIMEOUT", "torch.distributed.init_process_group(timeout=…)", TORCH_NCCL),
+    UnreadVariable("JAX_NUM_PROCESSES", "jax.distributed.initialize(num_processes=…)", JAX_CLUSTER),
+    UnreadVariable("JAX_PROCESS_COUNT", "jax.distributed.initialize(num_processes=…)", JAX_CLUSTER),
+    UnreadVariable("JAX_PROCESS_ID", "jax.distributed.initialize(process_id=…)", JAX_CLUSTER),
+    UnreadVariable("JAX_PROCESS_INDEX", "jax.distributed.initialize(process_id=…)", JAX_CLUSTER),
+    UnreadVariable("TORCH_NCCL_TIMEOUT", "torch.distributed.init_process_group(timeout=…)", TORCH_NCCL),
 )

@@ -14,7 +14,7 @@ MOST_HCAS = 32
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """What a variable may say."""
 
     @property

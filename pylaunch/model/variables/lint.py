@@ -14,7 +14,7 @@ from pylaunch.model.variables.kinds import Number
 from pylaunch.model.variables.variable import Source, Variable
 
 
-class Severity(IntEnum):
+class LintLevel(IntEnum):
     """How bad it is. An error does not do what was meant, or fails."""
 
     INFO = 0
@@ -22,7 +22,7 @@ class Severity(IntEnum):
     ERROR = 2
 
 
-class Place(Enum):
+class VariablePlace(Enum):
     """Where a variable is set, as far as that makes a difference."""
 
     NCCL_CONF = "nccl.conf"
@@ -44,14 +44,14 @@ class Setting:
     where: str
     """File and line, or the option."""
 
-    place: Place = Place.PROCESS
+    place: VariablePlace = VariablePlace.PROCESS
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """Something to say about a setting."""
 
-    severity: Severity
+    severity: LintLevel
     where: str
     subject: str
     """The variable, with its value where that may be shown."""
@@ -75,7 +75,7 @@ class Circumstances:
     machines: int | None = None
     """On how many machines they run; None when that is open."""
 
-    debug: Severity | None = Severity.WARNING
+    debug: LintLevel | None = LintLevel.WARNING
     """What a variable for debugging is, where it is kept; None allows it."""
 
 
@@ -84,20 +84,20 @@ def machines(addresses: Iterable[str]) -> int:
     return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
 
 
-def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[Finding, ...]:
+def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[LintFinding, ...]:
     """All findings about `settings`, each judged alone; in their order."""
     known = circumstances or Circumstances()
     return tuple(finding for setting in settings for finding in _findings(setting, known))
 
 
-def _findings(setting: Setting, known: Circumstances) -> Iterator[Finding]:
+def _findings(setting: Setting, known: Circumstances) -> Iterator[LintFinding]:
     variable = registry.VARIABLES.get(setting.name)
     if variable is not None:
         yield from _of_known(setting, variable, known)
     elif setting.name in registry.UNREAD:
         unread = registry.UNREAD[setting.name]
-        severity = Severity.ERROR if setting.place is Place.NCCL_CONF else Severity.WARNING
-        yield Finding(
+        severity = LintLevel.ERROR if setting.place is VariablePlace.NCCL_CONF else LintLevel.WARNING
+        yield LintFinding(
             severity,
             setting.where,
             setting.name,
@@ -107,39 +107,44 @@ def _findings(setting: Setting, known: Circumstances) -> Iterator[Finding]:
         )
     elif registry.is_of_a_family(setting.name):
         yield _unknown(setting)
-    if setting.place is Place.NCCL_CONF and not setting.name.startswith("NCCL_"):
+    if setting.place is VariablePlace.NCCL_CONF and not setting.name.startswith("NCCL_"):
         text = "NCCL alone reads this file, too late for others"
-        yield Finding(Severity.WARNING, setting.where, setting.name, text, "set it in the environment of the job")
+        yield LintFinding(LintLevel.WARNING, setting.where, setting.name, text, "set it in the environment of the job")
 
 
 def _but_yours(setting: Setting) -> str:
-    return "" if setting.place is Place.NCCL_CONF else ", unless your own program does"
+    return "" if setting.place is VariablePlace.NCCL_CONF else ", unless your own program does"
 
 
-def _unknown(setting: Setting) -> Finding:
+def _unknown(setting: Setting) -> LintFinding:
     meant = registry.misspelled(setting.name)
     if meant is not None:
-        return Finding(Severity.ERROR, setting.where, setting.name, "no such variable", meant.name, meant.source)
+        return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant.name, meant.source)
     like = registry.similar(setting.name)
     text = "not known here: a plug-in's, newer than this list, or a mistake"
     hint = f"did you mean {like.name}?" if like is not None else None
-    return Finding(Severity.WARNING, setting.where, setting.name, text, hint)
+    return LintFinding(LintLevel.WARNING, setting.where, setting.name, text, hint)
 
 
-def _of_known(setting: Setting, variable: Variable, known: Circumstances) -> Iterator[Finding]:
-    def found(severity: Severity, message: str, instead: str | None = None) -> Finding:
-        return Finding(severity, setting.where, _shown(setting), message, instead, variable.source)
+def _of_known(setting: Setting, variable: Variable, known: Circumstances) -> Iterator[LintFinding]:
+    def found(severity: LintLevel, message: str, instead: str | None = None) -> LintFinding:
+        return LintFinding(severity, setting.where, _shown(setting), message, instead, variable.source)
 
     if variable.until is not None:
-        severity = Severity.ERROR if setting.place is Place.NCCL_CONF else Severity.WARNING
+        severity = LintLevel.ERROR if setting.place is VariablePlace.NCCL_CONF else LintLevel.WARNING
         yield found(severity, f"nothing reads it since {variable.until}", variable.instead)
         return
     if variable.instead is not None:
-        yield found(Severity.WARNING, "deprecated", _renamed(setting, variable.instead))
+        yield found(LintLevel.WARNING, "deprecated", _renamed(setting, variable.instead))
     problem = variable.kind.complaint(setting.value)
     if problem is not None and setting.value:
-        yield found(Severity.ERROR, problem + _as_read(setting, variable), _repaired(setting, variable))
-    elif variable.debug_only and setting.place is not Place.PROCESS and known.debug is not None and _acts(setting):
+        yield found(LintLevel.ERROR, problem + _as_read(setting, variable), _repaired(setting, variable))
+    elif (
+        variable.debug_only
+        and setting.place is not VariablePlace.PROCESS
+        and known.debug is not None
+        and _acts(setting)
+    ):
         text = "for debugging: not to be kept, where it makes later jobs slow or makes them fail"
         yield found(known.debug, text, f"--env {setting.name}={setting.value} for one job")
 

@@ -11,15 +11,15 @@ from pylaunch.model.variables.kinds import (
     Endpoint,
     Hcas,
     Interfaces,
-    Kind,
     Number,
     Path,
     PerFunction,
     Text,
+    ValueKind,
     one_of,
     words_of,
 )
-from pylaunch.model.variables.variable import Source, Unread, Variable
+from pylaunch.model.variables.variable import Source, UnreadVariable, Variable
 
 GUIDE = Source(
     "NCCL 2.30 user guide, Environment Variables",
@@ -228,7 +228,7 @@ _TEXTS = (
     "CUDA_PATH GIN_PLUGIN HOSTID NET_FORCE_MERGE NET_MERGE_LEVEL NO_CACHE PARAM_DUMP_ALL PROXY_CPUSET PROXY_PROFILE "
     "RMA_PLUGIN SYM_KERNEL THREAD_THRESHOLDS WARN_ENABLE_DEBUG_INFO"
 )
-_NOT_NUMBERS: dict[str, Kind] = {
+_NOT_NUMBERS: dict[str, ValueKind] = {
     "COMM_ID": Endpoint(),
     "GRAPH_DUMP_FILE": Path(),
     "GRAPH_FILE": Path(),
@@ -253,9 +253,9 @@ VARIABLES = (
 
 _TIMEOUT = "torch.distributed.init_process_group(timeout=…)"
 UNREAD = (
-    Unread("NCCL_SOCKET_TIMEOUT", "NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC", CODE),
-    Unread("NCCL_CONNECT_TIMEOUT", "NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC", CODE),
-    Unread("NCCL_NET_RETRY_COUNT", "NCCL_IB_RETRY_CNT or NCCL_SOCKET_RETRY_CNT", CODE),
-    Unread("NCCL_TIMEOUT", _TIMEOUT, CODE),
-    Unread("NCCL_HEARTBEAT_TIMEOUT_SEC", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", CODE),
+    UnreadVariable("NCCL_SOCKET_TIMEOUT", "NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC", CODE),
+    UnreadVariable("NCCL_CONNECT_TIMEOUT", "NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC", CODE),
+    UnreadVariable("NCCL_NET_RETRY_COUNT", "NCCL_IB_RETRY_CNT or NCCL_SOCKET_RETRY_CNT", CODE),
+    UnreadVariable("NCCL_TIMEOUT", _TIMEOUT, CODE),
+    UnreadVariable("NCCL_HEARTBEAT_TIMEOUT_SEC", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", CODE),
 )

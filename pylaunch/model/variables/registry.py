@@ -5,10 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from pylaunch.model.variables import frameworks, nccl
-from pylaunch.model.variables.variable import Unread, Variable
+from pylaunch.model.variables.variable import UnreadVariable, Variable
 
 VARIABLES = {each.name: each for each in (*nccl.VARIABLES, *frameworks.VARIABLES)}
-UNREAD: dict[str, Unread] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}
+UNREAD: dict[str, UnreadVariable] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}
 
 FAMILIES = ("NCCL_", "TORCH_NCCL_", "TORCH_FR_", "TORCHELASTIC_", "GLOO_", "JAX_", "XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
 """Names that begin so are known completely: one that is not in the registry is a mistake, or newer than it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pylaunch.model.variables.kinds import Kind
+from pylaunch.model.variables.kinds import ValueKind
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Variable:
     """A variable that somebody reads."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     source: Source
     since: str | None = None
     """First version that reads it; None where the source does not say."""
@@ -41,7 +41,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadVariable:
     """A name found in guides that the program it seems to belong to does not read."""
 
     name: str

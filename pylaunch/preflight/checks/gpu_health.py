@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.xid import Action, Kind, explain
+from pylaunch.model.xid import Action, XidKind, explain
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.checks.gpu import asks, cards_of, indexes
 from pylaunch.preflight.survey import Survey
@@ -59,7 +59,7 @@ def _xids(survey: Survey) -> Iterator[Finding]:
         last = {(_bus(each["bus"]), each["code"]): each for each in found["xids"]}
         for (bus, code), times in counted.items():
             known = explain(code)
-            severity = {Kind.DAMAGED: Severity.FAIL, Kind.SUSPECT: Severity.WARN, Kind.PROGRAM: Severity.NOTE}[
+            severity = {XidKind.DAMAGED: Severity.FAIL, XidKind.SUSPECT: Severity.WARN, XidKind.PROGRAM: Severity.NOTE}[
                 known.kind
             ]
             if severity is Severity.FAIL and bus in recovered and known.action is not Action.REBOOT:

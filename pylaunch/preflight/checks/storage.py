@@ -36,7 +36,7 @@ _READER = "host.filesystem"
 
 
 @dataclass(frozen=True)
-class Place:
+class StoragePlace:
     """A directory that a run uses, on one host."""
 
     host: str
@@ -63,7 +63,7 @@ def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
     return questions
 
 
-def _places(survey: Survey) -> Iterator[Place]:
+def _places(survey: Survey) -> Iterator[StoragePlace]:
     """One for each file system of each host that a run writes to."""
     for host, by_label in survey.labelled(_READER).items():
         by_mount: dict[str, list[str]] = {}
@@ -71,7 +71,7 @@ def _places(survey: Survey) -> Iterator[Place]:
             if not label.startswith(WORKDIR):
                 by_mount.setdefault(by_label[label]["mount"], []).append(label)
         for labels in by_mount.values():
-            yield Place(host, tuple(labels), by_label[labels[0]])
+            yield StoragePlace(host, tuple(labels), by_label[labels[0]])
 
 
 def _writable(survey: Survey) -> Iterable[Finding]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pylaunch.launch.attempts import Means, campaign
+from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -20,14 +20,14 @@ class Story:
         self.said: list[str] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
-        self.means = Means(self._attempt, lambda: stopped, self.said.append, lambda: float(len(self.started)))
+        self.means = AttemptIO(self._attempt, lambda: stopped, self.said.append, lambda: float(len(self.started)))
 
     def _attempt(self, plan: RunPlan) -> Attempt:
         self.started.append((plan.run, plan.cluster.names))
         return Attempt(plan.cluster.names, next(self._ends), 1.0)
 
     def play(self) -> Attempt:
-        return campaign(plan_run(CLUSTER, JOB, "7f3a9c01"), self.means)
+        return run_attempts(plan_run(CLUSTER, JOB, "7f3a9c01"), self.means)
 
 
 def lost(host: str) -> Outcome:

@@ -11,7 +11,7 @@ import yaml
 from pylaunch.cli.flags.variables import lint_text
 from pylaunch.model.variables import frameworks, nccl, registry
 from pylaunch.model.variables.files import read_environment_file, settings_of
-from pylaunch.model.variables.lint import Circumstances, Finding, Place, Setting, Severity, lint
+from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, lint
 from pylaunch.model.variables.together import judge
 
 CASES = Path(__file__).parents[2] / "cases" / "nccl_conf"
@@ -64,12 +64,12 @@ BAD = [
 ]
 
 
-def setting(text: str, place: Place = Place.PROCESS) -> Setting:
+def setting(text: str, place: VariablePlace = VariablePlace.PROCESS) -> Setting:
     name, _, value = text.partition("=")
     return Setting(name, value, "here", place)
 
 
-def only(findings: tuple[Finding, ...]) -> Finding:
+def only(findings: tuple[LintFinding, ...]) -> LintFinding:
     (finding,) = findings
     return finding
 
@@ -96,7 +96,7 @@ def test_a_right_value_is_not_worth_a_word(text: str) -> None:
 @pytest.mark.parametrize(("text", "complaint", "instead"), BAD, ids=lambda value: str(value)[:40])
 def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, complaint: str, instead: str | None) -> None:
     finding = only(lint([setting(text)]))
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is LintLevel.ERROR
     assert complaint in finding.message
     assert finding.instead == instead
     assert finding.subject == text
@@ -115,12 +115,12 @@ def test_a_wrong_value_is_an_error_that_says_what_was_expected(text: str, compla
 )
 def test_a_misspelled_name_is_an_error_that_names_the_right_one(name: str, meant: str) -> None:
     finding = only(lint([setting(f"{name}=1")]))
-    assert (finding.severity, finding.instead) == (Severity.ERROR, meant)
+    assert (finding.severity, finding.instead) == (LintLevel.ERROR, meant)
 
 
 def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None:
     finding = only(lint([setting("NCCL_GPUDIRECTTCPX_TOKEN=secret")]))
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is LintLevel.WARNING
     assert "secret" not in finding.line
     assert lint([setting("OFI_NCCL_PROTOCOL=RDMA"), setting("AWS_SECRET_ACCESS_KEY=secret")]) == ()
 
@@ -128,12 +128,12 @@ def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None
 @pytest.mark.parametrize("name", registry.UNREAD)
 def test_a_name_that_nothing_reads_is_said_with_what_is_read(name: str) -> None:
     finding = only(lint([setting(f"{name}=1")]))
-    assert finding.severity is Severity.WARNING
+    assert finding.severity is LintLevel.WARNING
     assert finding.instead
 
 
 def test_in_nccls_own_file_what_nothing_reads_is_an_error_because_no_program_can() -> None:
-    assert only(lint([setting("NCCL_TIMEOUT=1", Place.NCCL_CONF)])).severity is Severity.ERROR
+    assert only(lint([setting("NCCL_TIMEOUT=1", VariablePlace.NCCL_CONF)])).severity is LintLevel.ERROR
 
 
 @pytest.mark.parametrize(
@@ -149,16 +149,16 @@ def test_in_nccls_own_file_what_nothing_reads_is_an_error_because_no_program_can
 )
 def test_a_deprecated_name_is_a_warning_with_the_line_to_write_instead(old: str, new: str) -> None:
     finding = only(lint([setting(old)]))
-    assert (finding.severity, finding.instead) == (Severity.WARNING, new)
+    assert (finding.severity, finding.instead) == (LintLevel.WARNING, new)
 
 
 def test_a_variable_for_debugging_is_fine_for_one_job_and_not_in_a_file() -> None:
     assert lint([setting("NCCL_P2P_DISABLE=1")]) == ()
-    kept = setting("NCCL_P2P_DISABLE=1", Place.FILE)
-    assert only(lint([kept])).severity is Severity.WARNING
-    assert only(lint([kept], Circumstances(debug=Severity.ERROR))).severity is Severity.ERROR
+    kept = setting("NCCL_P2P_DISABLE=1", VariablePlace.FILE)
+    assert only(lint([kept])).severity is LintLevel.WARNING
+    assert only(lint([kept], Circumstances(debug=LintLevel.ERROR))).severity is LintLevel.ERROR
     assert lint([kept], Circumstances(debug=None)) == ()
-    assert lint([setting("NCCL_P2P_DISABLE=0", Place.FILE)]) == ()
+    assert lint([setting("NCCL_P2P_DISABLE=0", VariablePlace.FILE)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ def test_what_contradicts_itself_is_told(texts: list[str], severity: str, subjec
 
 def test_both_memory_fractions_make_jax_fail() -> None:
     both = ("XLA_PYTHON_CLIENT_MEM_FRACTION=.8", "XLA_CLIENT_MEM_FRACTION=.8")
-    errors = [each for each in judge([setting(text) for text in both]) if each.severity is Severity.ERROR]
+    errors = [each for each in judge([setting(text) for text in both]) if each.severity is LintLevel.ERROR]
     assert "ValueError" in errors[0].message
 
 
 def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
     loopback = [setting("NCCL_SOCKET_IFNAME==lo")]
-    assert only(judge(loopback, Circumstances(machines=2))).severity is Severity.ERROR
+    assert only(judge(loopback, Circumstances(machines=2))).severity is LintLevel.ERROR
     assert judge(loopback, Circumstances(machines=1)) == ()
     assert judge(loopback) == ()
 

@@ -39,8 +39,14 @@ def test_a_probe_that_breaks_gives_its_last_words() -> None:
 
 
 def test_a_module_of_the_agent_travels_after_what_it_imports_and_with_nothing_else() -> None:
-    assert needed(["readers.gpu"]) == ("installed", "text", "essentials", "gpu", "readers.gpu")
-    carried = needed(["readers.occupants", "sweep"])
+    assert needed(["probe.readers.gpu"]) == (
+        "shared.installed",
+        "shared.text",
+        "shared.essentials",
+        "probe.gpu",
+        "probe.readers.gpu",
+    )
+    carried = needed(["probe.readers.occupants", "piped.sweep"])
     assert len(carried) == len(set(carried))
-    assert carried.index("ports") > carried.index("processes")
-    assert not {"facts", "readers.gpu"} & set(carried)
+    assert carried.index("shared.ports") > carried.index("shared.processes")
+    assert not {"probe.facts", "probe.readers.gpu"} & set(carried)

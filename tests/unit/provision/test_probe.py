@@ -7,18 +7,37 @@ import pytest
 from pylaunch.probe.ask import needed
 from pylaunch.provision.probe import _modules
 
+ALWAYS = ("shared.text", "shared.installed", "probe.facts")
+
 
 @pytest.mark.parametrize(
     ("asked", "carried"),
     [
-        ([], {"text", "installed", "facts"}),
-        ([{"gpus": ["all"], "communications": []}], {"text", "installed", "facts", "essentials", "gpu"}),
-        ([{"communications": [{}]}, {"gpus": []}], {"text", "installed", "facts", "communication"}),
+        ([], {*ALWAYS}),
+        (
+            [{"gpus": ["all"], "communications": []}],
+            {*ALWAYS, "shared.essentials", "probe.gpu"},
+        ),
+        (
+            [{"communications": [{}]}, {"gpus": []}],
+            {*ALWAYS, "shared.interfaces"},
+        ),
         (
             [{"portraits": ["/usr/bin/python3"]}],
-            {"text", "installed", "facts", "altered", "essentials", "gpu", "portrait"},
+            {
+                "shared.text",
+                "shared.installed",
+                "probe.facts",
+                "probe.altered",
+                "shared.essentials",
+                "probe.gpu",
+                "probe.host_facts",
+            },
         ),
-        ([{"altered": ["/opt/pylaunch/envs/1"]}], {"text", "installed", "facts", "altered"}),
+        (
+            [{"altered": ["/opt/pylaunch/envs/1"]}],
+            {*ALWAYS, "probe.altered"},
+        ),
     ],
 )
 def test_a_probe_carries_what_somebody_asks_for_and_no_more(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.provision.progress import Follower
+from pylaunch.provision.progress import TaskFollower
 from pylaunch.transport.runner import Progress, TaskStatus
 
 
@@ -9,7 +9,7 @@ def step(host: str, task: str, status: TaskStatus) -> Progress:
 
 
 def test_a_task_is_reported_when_the_next_one_starts() -> None:
-    follower = Follower()
+    follower = TaskFollower()
     for host in ("n1", "n2"):
         assert follower.add(step(host, "Write files", TaskStatus.STARTED), 100.0) is None
     follower.add(step("n1", "Write files", TaskStatus.CHANGED), 103.0)
@@ -22,7 +22,7 @@ def test_a_task_is_reported_when_the_next_one_starts() -> None:
 
 
 def test_a_task_that_changed_nothing_is_not_worth_a_line() -> None:
-    follower = Follower()
+    follower = TaskFollower()
     follower.add(step("n1", "Look", TaskStatus.STARTED), 1.0)
     follower.add(step("n1", "Look", TaskStatus.OK), 2.0)
     assert follower.current is not None

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.model.variables.lint import Severity
+from pylaunch.model.variables.lint import LintLevel
 from pylaunch.provision.state import DesiredCommunication, RoleState
 from pylaunch.provision.variables import lint_variables
 
@@ -13,13 +13,13 @@ def wanting(variables: dict[str, str], *, allow_debug: bool = False) -> tuple[Ro
 def test_what_several_hosts_have_alike_is_said_once_for_all_of_them() -> None:
     states = wanting({"NCCL_IB_TIMEOUT": "99"})
     (finding,) = lint_variables({"n1": states, "n2": states})
-    assert finding.severity is Severity.ERROR
+    assert finding.severity is LintLevel.ERROR
     assert finding.where == "nccl_env_variables of n[1-2]"
 
 
 def test_variables_for_debugging_are_refused_unless_they_are_allowed() -> None:
     variables = {"NCCL_P2P_DISABLE": "1"}
-    assert [each.severity for each in lint_variables({"n1": wanting(variables)})] == [Severity.ERROR]
+    assert [each.severity for each in lint_variables({"n1": wanting(variables)})] == [LintLevel.ERROR]
     assert lint_variables({"n1": wanting(variables, allow_debug=True)}) == ()
 
 

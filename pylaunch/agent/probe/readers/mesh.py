@@ -46,7 +46,7 @@ RENDEZVOUS = "rendezvous"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
-class Node:
+class MeshNode:
     """This node."""
 
     def __init__(self, name: str, conversation: str) -> None:
@@ -212,7 +212,7 @@ async def _converse(begun: float) -> None:
     heard: "asyncio.Queue[bytes]" = asyncio.Queue()
     threading.Thread(target=_read_input, args=(loop, heard), daemon=True).start()
     question = json.loads(await heard.get())
-    node = Node(question["name"], question["conversation"])
+    node = MeshNode(question["name"], question["conversation"])
     listening = await node.listen(question["port"])
     _say({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
     while True:

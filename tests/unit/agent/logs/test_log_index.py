@@ -10,8 +10,8 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, Times, before, begins, line_begin, read, thinned
-from pylaunch.agent.logs.tail import Follower
+from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, LogIndex, before, begins, line_begin, read, thinned
+from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.shared.layout import RunDirectory
 
 DAY = 86_400
@@ -34,7 +34,7 @@ class Clock:
 def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
     """A log in which each of `lines` is written at the time that it says, and looked at just then."""
     log = Path(directory.stream("0.out"))
-    marks = Times(directory, {"0.out": str(log), "0.err": directory.stream("0.err")})
+    marks = LogIndex(directory, {"0.out": str(log), "0.err": directory.stream("0.err")})
     with log.open("w") as rank:
         for line in lines:
             clock.now = float(line.split()[0])
@@ -46,7 +46,7 @@ def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
 
 def shown(directory: RunDirectory, since: float, **follow: int) -> str:
     paths = {"0.out": directory.stream("0.out")}
-    follower = Follower(paths, wire.Follow({}, None, **follow), since=begins(directory, paths, since))
+    follower = LogFollower(paths, wire.Follow({}, None, **follow), since=begins(directory, paths, since))
     text = ""
     while isinstance(output := follower.next(ended=True), wire.Output):
         text += output.text
@@ -65,7 +65,7 @@ def test_what_was_there_already_is_dated_by_its_marks(directory: RunDirectory, c
     log = written(directory, clock, "100 a\n", "160 b\n161 c", "220 d\ntwo lines\n")
     with log.open("a") as rank:
         rank.write("not looked at\n")
-    follower = Follower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
+    follower = LogFollower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
     follower.dates = log_index.Dates(directory)
     told = []
     while isinstance(output := follower.next(ended=True), wire.Output):
@@ -97,7 +97,7 @@ def test_a_line_that_was_finished_since_is_shown_from_its_beginning(directory: R
 
 def test_sizes_are_written_down_once_a_second_and_only_when_they_grow(directory: RunDirectory, clock: Clock) -> None:
     log = Path(directory.stream("0.out"))
-    marks = Times(directory, {"0.out": str(log)})
+    marks = LogIndex(directory, {"0.out": str(log)})
     marks.look(10.0)
     log.write_text("abc\n")
     marks.look(10.5)
@@ -148,7 +148,7 @@ def test_a_file_of_marks_that_is_full_is_thinned(
     monkeypatch.setattr(log_index, "MOST", 40)
     monkeypatch.setattr(log_index, "SHARE", 10)
     log = Path(directory.stream("0.out"))
-    marks = Times(directory, {"0.out": str(log)})
+    marks = LogIndex(directory, {"0.out": str(log)})
     with log.open("ab", buffering=0) as rank:
         for second in range(500):
             clock.now = 1000.0 + second
@@ -163,7 +163,7 @@ def test_a_log_that_cannot_be_dated_is_told_once_and_costs_nothing_else(
 ) -> None:
     Path(directory.stream("0.out")).write_text("a\n")
     Path(directory.file("times")).write_text("in the way")
-    marks = Times(directory, {"0.out": directory.stream("0.out")})
+    marks = LogIndex(directory, {"0.out": directory.stream("0.out")})
     marks.note()
     marks.note()
     assert capfd.readouterr().err.count("is not known from here on") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs.log_limit import PERIOD_S, LogLimit, middle
-from pylaunch.agent.logs.tail import CHUNK, NEWEST, Follower, first_of_last
+from pylaunch.agent.logs.tail import CHUNK, NEWEST, LogFollower, first_of_last
 
 MEBIBYTE = 1 << 20
 LINE = 64
@@ -20,7 +20,7 @@ def numbered(first: int, last: int) -> bytes:
 
 def read(path: Path, follow: wire.Follow | None = None) -> tuple[list[wire.Skipped], list[int]]:
     """What a follower skips, and the numbers of the lines that it hands out."""
-    follower = Follower({"0.out": str(path)}, follow or wire.Follow({}, None))
+    follower = LogFollower({"0.out": str(path)}, follow or wire.Follow({}, None))
     skipped, text = [], ""
     while (message := follower.next(ended=True)) is not None:
         if isinstance(message, wire.Skipped):

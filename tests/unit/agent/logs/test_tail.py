@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.logs.tail import CHUNK, PATIENCE_S, Follower, cut, last_lines
+from pylaunch.agent.logs.tail import CHUNK, PATIENCE_S, LogFollower, cut, last_lines
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_an_unfinished_line_is_sent_when_it_has_waited_long_enough(tmp_path: Pat
     log = tmp_path / "0.out"
     log.write_bytes(b"whole\npart")
     now = [100.0]
-    follower = Follower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: now[0])
+    follower = LogFollower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: now[0])
     first = follower.next(ended=False)
     assert isinstance(first, wire.Output)
     assert (first.text, first.offset) == ("whole\n", 6)
@@ -50,7 +50,7 @@ def test_streams_take_turns(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
     (tmp_path / "b").write_bytes(b"b\n")
     paths = {name: str(tmp_path / name) for name in "ab"}
-    follower = Follower(paths, wire.Follow({}, None))
+    follower = LogFollower(paths, wire.Follow({}, None))
     order = [output.stream for _ in range(2) if (output := follower.next(ended=False)) is not None]
     assert order == ["a", "b"]
 

@@ -6,11 +6,11 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import seal
-from pylaunch.agent.peers.heartbeats import LATE_S, Vigil
+from pylaunch.agent.peers.heartbeats import LATE_S, Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours
 
 KEY = b"k" * 32
-WORD = seal.Word("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
+WORD = seal.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
 
 
 def test_a_word_arrives_as_it_was_said() -> None:
@@ -34,7 +34,7 @@ def test_a_word_that_was_not_sealed_with_the_key_is_none(line: bytes) -> None:
 
 
 def test_the_longest_reason_in_the_worst_characters_fits_a_line() -> None:
-    word = seal.Word("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
+    word = seal.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
     assert len(seal.seal(KEY, word)) <= seal.LONGEST
 
 
@@ -57,7 +57,7 @@ def test_addresses_in_digits_need_no_looking_up() -> None:
 
 
 def test_silence_is_counted_from_the_last_word() -> None:
-    vigil = Vigil(["n1", "n2"], 100.0)
+    vigil = Heartbeats(["n1", "n2"], 100.0)
     for second in range(1, 11):
         vigil.look(100.0 + second)
     vigil.heard("n1", 109.0)
@@ -67,7 +67,7 @@ def test_silence_is_counted_from_the_last_word() -> None:
 
 
 def test_a_pause_of_our_own_is_nobodys_silence() -> None:
-    vigil = Vigil(["n1"], 100.0)
+    vigil = Heartbeats(["n1"], 100.0)
     vigil.look(101.0)
     vigil.look(101.0 + 3600.0)
     assert vigil.silent(101.0 + 3600.0, 2.0) == []

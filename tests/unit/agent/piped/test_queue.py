@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import socket
 
-from pylaunch.agent.piped.queue import Owners, Place, blocked, listeners, places
+from pylaunch.agent.piped.queue import Owners, QueuePlace, blocked, listeners, places
 from pylaunch.agent.shared import leases
 
-FIRST = Place(1_000_000, "aaaa", "", 0b1111, 29500)
-SECOND = Place(2_000_000, "bbbb", "", 0b0011, 0)
+FIRST = QueuePlace(1_000_000, "aaaa", "", 0b1111, 29500)
+SECOND = QueuePlace(2_000_000, "bbbb", "", 0b0011, 0)
 
 TABLE = """\
 Num       RefCount Protocol Flags    Type St Inode Path
@@ -26,7 +26,7 @@ def test_places_and_leases_are_read_from_what_the_kernel_shows() -> None:
 
 
 def test_a_name_fits_into_a_socket_address_also_for_many_devices() -> None:
-    assert len(Place(1 << 55, "f" * 8, "f" * 16, (1 << 64) - 1, 65535).name) <= 108
+    assert len(QueuePlace(1 << 55, "f" * 8, "f" * 16, (1 << 64) - 1, 65535).name) <= 108
 
 
 def test_who_came_first_goes_first_where_both_want_the_same() -> None:
@@ -35,13 +35,13 @@ def test_who_came_first_goes_first_where_both_want_the_same() -> None:
 
 
 def test_who_wants_something_else_does_not_wait() -> None:
-    assert blocked(Place(3_000_000, "cccc", "", 0b10000, 29600), [FIRST, SECOND], {}) == []
-    assert blocked(Place(3_000_000, "cccc", "scope", 0b1111, 29600), [FIRST, SECOND], {}) == []
-    assert blocked(Place(3_000_000, "cccc", "scope", 0, 29500), [FIRST, SECOND], {}) != []
+    assert blocked(QueuePlace(3_000_000, "cccc", "", 0b10000, 29600), [FIRST, SECOND], {}) == []
+    assert blocked(QueuePlace(3_000_000, "cccc", "scope", 0b1111, 29600), [FIRST, SECOND], {}) == []
+    assert blocked(QueuePlace(3_000_000, "cccc", "scope", 0, 29500), [FIRST, SECOND], {}) != []
 
 
 def test_at_the_same_moment_the_run_decides_and_never_both_wait() -> None:
-    twin = Place(FIRST.since, "aaab", "", 0b1111, 0)
+    twin = QueuePlace(FIRST.since, "aaab", "", 0b1111, 0)
     assert blocked(twin, [FIRST], {}) != []
     assert blocked(FIRST, [twin], {}) == []
 
@@ -52,14 +52,14 @@ def test_what_is_held_is_told_in_order_of_the_device() -> None:
 
 
 def test_a_name_with_a_run_id_that_none_has_is_no_place() -> None:
-    name = Place(1, "x\x1b[2J", "", 1, 0).name.replace("\0", "@")
+    name = QueuePlace(1, "x\x1b[2J", "", 1, 0).name.replace("\0", "@")
     assert places(f"0000000000000000: 00000002 00000000 00000000 0002 01 4244 {name}\n") == []
 
 
 def test_a_place_is_shown_with_its_user_and_a_line_that_only_looks_like_one_is_none() -> None:
-    mine = Place(4_000_000, "dddd", "a scope of its own", 1, 0)
-    real = Place(1_000_000, f"r{os.getpid()}", mine.scope, 1, 0)
-    forged = Place(0, "ffff", mine.scope, 1, 0)
+    mine = QueuePlace(4_000_000, "dddd", "a scope of its own", 1, 0)
+    real = QueuePlace(1_000_000, f"r{os.getpid()}", mine.scope, 1, 0)
+    forged = QueuePlace(0, "ffff", mine.scope, 1, 0)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
         place.bind(real.name)
         found = Owners().of([forged, real])

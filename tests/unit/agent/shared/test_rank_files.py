@@ -97,8 +97,8 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     streams = {"0.out": directory.stream("0.out")}
     assert log_index.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
     assert tail.last_lines(*streams.values()) == []
-    assert tail.Follower(streams, wire.Follow({}, None, tail=5)).next(ended=True) is None
-    log_index.Times(directory, streams).note()
+    assert tail.LogFollower(streams, wire.Follow({}, None, tail=5)).next(ended=True) is None
+    log_index.LogIndex(directory, streams).note()
     LogLimit(streams.values(), 1).keep(1.0)
     with pytest.raises(OSError, match=r"regular file|directory"):
         Mask(["a long secret"]).scrub(streams["0.out"])
@@ -111,7 +111,7 @@ def test_a_log_that_is_swapped_while_it_is_followed_ends_its_stream_alone(direct
     paths = {name: directory.stream(name) for name in ("0.out", "1.out")}
     for path in paths.values():
         Path(path).write_text("line\n")
-    follower = tail.Follower(paths, wire.Follow({}, None))
+    follower = tail.LogFollower(paths, wire.Follow({}, None))
     Path(paths["0.out"]).chmod(0)
     Path(paths["0.out"]).unlink()
     Path(paths["0.out"]).symlink_to(paths["1.out"])
@@ -124,7 +124,7 @@ def test_a_follower_that_begins_outside_of_the_file_is_no_error(offset: int, dir
     path = directory.stream("0.out")
     Path(path).write_text("line\n")
     follow = wire.Follow({"0.out": offset}, None, tail=offset, lag=offset)
-    told = tail.Follower({"0.out": path}, follow).next(ended=True)
+    told = tail.LogFollower({"0.out": path}, follow).next(ended=True)
     assert told is None or isinstance(told, (wire.Output, wire.Skipped))
 
 
@@ -177,7 +177,7 @@ def test_any_index_of_a_log_leads_to_a_place_in_it(
     os.utime(path, (2e9, 2e9))
     Path(directory.times("0.out")).write_bytes(b"".join(struct.pack("<dq", *mark) for mark in content))
     begin = log_index.begins(directory, {"0.out": str(path)}, 1e9)
-    follower = tail.Follower({"0.out": str(path)}, wire.Follow({}, None), since=begin)
+    follower = tail.LogFollower({"0.out": str(path)}, wire.Follow({}, None), since=begin)
     assert begin["0.out"] >= 0
     told = follower.next(ended=True)
     assert told is None or isinstance(told, wire.Output)

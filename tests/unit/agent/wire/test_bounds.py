@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pylaunch.agent import wire
 from pylaunch.agent.peers import seal
 from pylaunch.agent.peers.neighbours import look_up
-from pylaunch.agent.run.worker_group import Crew, Ended, Shim, Started
+from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.wire import bounds
 from tests.agent.controller import task
@@ -161,14 +161,14 @@ def test_what_a_rank_says_on_the_launchers_socket_is_a_start_or_an_end_within_bo
     close(crew, shim)
 
 
-def connected() -> tuple[Crew, Shim]:
+def connected() -> tuple[WorkerGroup, RankEntry]:
     asked = wire.Prepare(task(Path("/"), "true"))
     ours, theirs = socket.socketpair()
     theirs.close()
-    return Crew(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), Shim(ours)
+    return WorkerGroup(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), RankEntry(ours)
 
 
-def close(crew: Crew, shim: Shim) -> None:
+def close(crew: WorkerGroup, shim: RankEntry) -> None:
     shim.close()
     for end in crew._gate:
         os.close(end)

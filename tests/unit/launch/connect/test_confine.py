@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.confine import Foreign, Scope, streams_of
+from pylaunch.launch.connect.confine import ForeignMessage, Scope, streams_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -20,22 +20,22 @@ ALL = frozenset(stream for node in PLAN.nodes for stream in streams_of(node))
     "stream", ["/etc/cron.d/x", "../../x", "0.out", "2.out/../../x", "2", "", "4.out", "launcher", "\0", "2.out\n"]
 )
 def test_output_under_a_name_that_is_not_a_stream_of_the_node_is_foreign(stream: str) -> None:
-    assert isinstance(SECOND.confined(wire.Output(stream, 1, "x", 1.0), ALL), Foreign)
-    assert isinstance(SECOND.confined(wire.Skipped(stream, 0, 1, "/x"), ALL), Foreign)
+    assert isinstance(SECOND.confined(wire.Output(stream, 1, "x", 1.0), ALL), ForeignMessage)
+    assert isinstance(SECOND.confined(wire.Skipped(stream, 0, 1, "/x"), ALL), ForeignMessage)
 
 
 def test_output_that_nobody_requested_is_foreign() -> None:
     output = wire.Output("2.out", 1, "x", 1.0)
-    assert isinstance(SECOND.confined(output, frozenset({"2.err"})), Foreign)
+    assert isinstance(SECOND.confined(output, frozenset({"2.err"})), ForeignMessage)
     assert SECOND.confined(output, frozenset({"2.out"})) is output
-    assert isinstance(SECOND.confined(wire.Output("launcher.out", 1, "x", 1.0), frozenset()), Foreign)
+    assert isinstance(SECOND.confined(wire.Output("launcher.out", 1, "x", 1.0), frozenset()), ForeignMessage)
 
 
 def test_a_node_cannot_end_the_rank_of_another() -> None:
     ended = wire.RankEnded(2, 1, None, 1.0, [], stopped=False)
     assert SECOND.confined(ended, ALL) is ended
-    assert isinstance(FIRST.confined(ended, ALL), Foreign)
-    assert isinstance(FIRST.confined(wire.RankStarted(3, 7, 1.0), ALL), Foreign)
+    assert isinstance(FIRST.confined(ended, ALL), ForeignMessage)
+    assert isinstance(FIRST.confined(wire.RankStarted(3, 7, 1.0), ALL), ForeignMessage)
 
 
 def test_ranks_and_hosts_of_others_are_left_out_of_what_a_node_reports() -> None:

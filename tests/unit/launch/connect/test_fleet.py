@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import INBOX, Fleet, Interrupted
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -14,7 +14,7 @@ PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework
 
 def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
     async def story() -> list[tuple[str, object]]:
-        fleet = Fleet(PLAN, Agent("0123"))
+        fleet = Fleet(PLAN, AgentVersion("0123"))
         fleet.interrupt(signal.SIGINT)
         early = [(f"n{number}", number) for number in range(2 * INBOX)]
         fleet.put_back(early[:1])

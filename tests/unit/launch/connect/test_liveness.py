@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pylaunch.launch.connect.liveness import Silence
+from pylaunch.launch.connect.liveness import Liveness
 
 
 def after(
-    silence: Silence, seconds: int, heard: dict[str, float] | None = None, deaf_to: tuple[str, ...] = ()
-) -> Silence:
+    silence: Liveness, seconds: int, heard: dict[str, float] | None = None, deaf_to: tuple[str, ...] = ()
+) -> Liveness:
     """`silence` after a look every second, for so many seconds."""
     for _ in range(seconds):
         silence = silence.with_look(silence.looked + 1.0, heard or {}, deaf_to)
     return silence
 
 
-BEGIN = Silence(10.0, 100.0, {"n1": 100.0, "n2": 100.0})
+BEGIN = Liveness(10.0, 100.0, {"n1": 100.0, "n2": 100.0})
 
 
 def test_a_node_is_suspected_before_it_is_lost() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pylaunch.cli.views.listing import Quiet
+from pylaunch.cli.views.listing import RecordingWatcher
 from pylaunch.launch.existing import attach
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -16,7 +16,7 @@ from pylaunch.model.run import RunRecord
 
 def question(run: str) -> attach.Question:
     plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), run)
-    return attach.Question(RunRecord(plan, "v", 1.0, (), None), Quiet(None), is_led=False)
+    return attach.Question(RunRecord(plan, "v", 1.0, (), None), RecordingWatcher(None), is_led=False)
 
 
 def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
-from pylaunch.launch.follow.merge import MOST_WAITING, WINDOW_S, Merge, Source, Told
+from pylaunch.launch.follow.merge import MOST_WAITING, WINDOW_S, LineSource, Merge, MergedLine
 
-RANKS = [Source(f"n{1 + rank // 2}", str(rank)) for rank in range(6)]
+RANKS = [LineSource(f"n{1 + rank // 2}", str(rank)) for rank in range(6)]
 
 
-def told(lines: list[Told]) -> list[tuple[str, str]]:
+def told(lines: list[MergedLine]) -> list[tuple[str, str]]:
     return [(",".join(source.who for source in line.sources), line.text) for line in lines]
 
 

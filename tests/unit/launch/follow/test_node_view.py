@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pylaunch.launch.follow.node_view import Sight
+from pylaunch.launch.follow.node_view import NodeView
 
 PATIENCE_S = 10.0
-THREE = Sight(frozenset({"n1", "n2", "n3"}))
+THREE = NodeView(frozenset({"n1", "n2", "n3"}))
 
 
 def test_it_is_over_when_every_node_says_so() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.agent_link import Agent
+from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
-from pylaunch.launch.follow.run_follower import Follower
+from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -44,7 +44,7 @@ def test_agents_that_cannot_reach_each_other_are_told_once_and_recorded_each_tim
     listener = Listener()
 
     async def hear() -> None:
-        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         await follower._take("n1", wire.PeersUnheard(["n2", "n3"]))
         await follower._take("n2", wire.PeersUnheard(["n1"]))
 
@@ -61,7 +61,7 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     listener = Listener()
 
     async def hear() -> None:
-        follower = Follower(PLAN, Fleet(PLAN, Agent("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         await follower._take("n1", wire.RankStarted(0, 7, 1.0))
         await follower._take("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
 

@@ -1,11 +1,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from pylaunch.launch.follow.run_state import Flight, StopAll
-from pylaunch.model.outcome import Named, RankEnd, RankState, Status
+from pylaunch.launch.follow.run_state import RunState, StopAll
+from pylaunch.model.outcome import Named, RankEnd, Status, UnfinishedRank
 
 GRACE = timedelta(seconds=1)
-TWO = Flight({"n1": frozenset({0}), "n2": frozenset({1})})
+TWO = RunState({"n1": frozenset({0}), "n2": frozenset({1})})
 
 
 def end(rank: int | None, host: str, *, code: int | None = 0, signal: int | None = None, at: float = 5.0,
@@ -13,7 +13,7 @@ def end(rank: int | None, host: str, *, code: int | None = 0, signal: int | None
     return RankEnd(rank, host, code if signal is None else None, signal, at, stopped)
 
 
-def finished(flight: Flight) -> Flight:
+def finished(flight: RunState) -> RunState:
     return flight.with_finished("n1", (), GRACE).with_finished("n2", (), GRACE)
 
 
@@ -137,7 +137,7 @@ def test_a_victim_stops_nobody_until_its_node_does() -> None:
     lost = replace(end(0, "n1", code=1), symptom="lost the connection to another rank")
     flight = TWO.with_end(lost, GRACE)
     assert flight.stop is None
-    states = (RankState(1, "T", None, None),)
+    states = (UnfinishedRank(1, "T", None, None),)
     flight = flight.with_stopping("n1: rank 0 lost the connection to another rank", GRACE).with_states("n2", states)
     assert flight.stop == StopAll("n1: rank 0 lost the connection to another rank", GRACE)
     outcome = finished(flight.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)

@@ -9,9 +9,9 @@ from typing import cast
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.agent_link import Agent, Link
+from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.start.payload import Cargo
+from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.session import Session
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
@@ -37,12 +37,12 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
     """The skew of a release after which nodes say this and no more, and what is left for the follower to hear."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
-        fleet = Fleet(PLAN, Agent("0123"))
+        fleet = Fleet(PLAN, AgentVersion("0123"))
         for host in CLUSTER.hosts:
-            fleet.links[host.name] = Link(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
+            fleet.links[host.name] = AgentLink(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
         fleet.put_back(said)
         async with asyncio.timeout(5):
-            start = await Session(PLAN, render(PLAN), Cargo(), fleet, Listener()).release()
+            start = await Session(PLAN, render(PLAN), Payload(), fleet, Listener()).release()
         left = []
         while fleet._put_back:
             left.append(await fleet.hear())

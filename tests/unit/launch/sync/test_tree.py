@@ -9,7 +9,7 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync import tree as tree_module
 from pylaunch.launch.sync.tree import Ignored, Tree, read_tree
-from pylaunch.model.manifest import Link
+from pylaunch.model.manifest import SymbolicLink
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -31,7 +31,7 @@ def test_a_tree_is_its_files_with_content_mode_and_links(tmp_path: Path) -> None
     manifest = read_tree(tmp_path).manifest
     assert names(read_tree(tmp_path)) == ["lib/a.py", "train.py"]
     assert manifest.files[1].mode == 0o755
-    assert manifest.links == (Link("data", "/mnt/data"),)
+    assert manifest.links == (SymbolicLink("data", "/mnt/data"),)
     assert manifest.size == 9
 
 
