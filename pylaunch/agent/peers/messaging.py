@@ -20,8 +20,8 @@ from typing import Callable, Dict, List, Tuple
 from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, seal
 from pylaunch.agent.peers.heartbeats import Heartbeats
-from pylaunch.agent.serve.connection import Lines
-from pylaunch.agent.serve.loop import Loop
+from pylaunch.agent.wire.lines import Lines
+from pylaunch.agent.wire.loop import Loop
 
 BEAT_S = 1.0
 URGENT_S = 0.2

@@ -16,10 +16,10 @@ from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle, node_environment, prepare, rank_interface, stop_request, trees
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup, name_of
-from pylaunch.agent.serve.loop import Loop
 from pylaunch.agent.shared import clean, local_socket, processes
 from pylaunch.agent.shared.layout import NodeRoot
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
+from pylaunch.agent.wire.loop import Loop
 
 LOOKED_AT = 200
 """Last lines in which the cause of an end is looked for: what aborts may write a long stack trace after it."""

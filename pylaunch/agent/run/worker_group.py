@@ -17,10 +17,10 @@ from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import spawn
 from pylaunch.agent.run.rank_entry import SOCKET
-from pylaunch.agent.serve.connection import Lines
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.shared.untrusted_json import parse_object
+from pylaunch.agent.wire.lines import Lines
 
 LAUNCHER = "launcher"
 

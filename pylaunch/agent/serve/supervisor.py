@@ -20,13 +20,13 @@ from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.run import spawn, stop_request
 from pylaunch.agent.run.run import RefusedError, Run, prepare_run
 from pylaunch.agent.serve.connection import Controller
-from pylaunch.agent.serve.loop import Loop
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.wire import bounds
+from pylaunch.agent.wire.loop import Loop
 
 UNRELEASED_S = 600.0
 """How long a supervisor waits for Prepare and Release."""
