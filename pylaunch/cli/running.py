@@ -21,6 +21,7 @@ from pylaunch.cli.views.collecting import collect
 from pylaunch.cli.views.live import Live, counted, show_outcome
 from pylaunch.cli.views.terminal import watching
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
+from pylaunch.explain.restart import Attempt
 from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.start.agreement import judge
 from pylaunch.launch.start.archive import AgentArchive, build
@@ -32,7 +33,6 @@ from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, standby
-from pylaunch.model.restart import Attempt
 from pylaunch.preflight.check import Check
 from pylaunch.render import render
 from pylaunch.store import runs

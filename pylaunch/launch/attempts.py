@@ -1,12 +1,12 @@
-"""A run with restarts: attempt after attempt, as `model.restart` decides, until one ends well or none is to come."""
+"""A run with restarts: attempt after attempt, as `explain.restart` decides, until one ends well or none is to come."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.model.plan import RunPlan, replan
-from pylaunch.model.restart import Attempt, Over, Policy, next_attempt
 
 
 @dataclass(frozen=True)

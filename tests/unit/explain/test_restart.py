@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from pylaunch.explain.restart import COOL_DOWN_S, Again, Attempt, Over, Policy, excluded, next_attempt
 from pylaunch.model.outcome import Outcome, RankEnd, Status
-from pylaunch.model.restart import COOL_DOWN_S, Again, Attempt, Over, Policy, excluded, next_attempt
 
 HOSTS = ("n1", "n2", "n3", "s1")
 THREE = HOSTS[:3]
