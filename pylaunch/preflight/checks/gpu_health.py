@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from pylaunch.explain.xid import Action, XidKind, explain
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.xid import Action, XidKind, explain
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.checks.gpu import asks, cards_of, indexes
 from pylaunch.preflight.survey import Survey
