@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from pylaunch.agent import wire
+from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow.reading import node_usage
-from pylaunch.launch.follow.run_state import RunState, StopAll
 from pylaunch.launch.follow.skipped import LIVE_LAG, told
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.hostset import fold

@@ -1,4 +1,4 @@
-"""A running job, decided: what each message from a node means for all nodes. Pure; `follow` obeys.
+"""State of a released run: what each report of a node means for all nodes. Pure; `launch.follow` obeys it.
 
 The first bad end, a lost node or a person's wish stops everybody. The run is over when every node has finished or is
 lost; what it was is then read from the same state.

@@ -1,7 +1,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from pylaunch.launch.follow.run_state import RunState, StopAll
+from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.model.outcome import Named, RankEnd, Status, UnfinishedRank
 
 GRACE = timedelta(seconds=1)
