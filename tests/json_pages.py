@@ -1,4 +1,4 @@
-"""What docs/reference/json.md says of the documents, to be compared with documents."""
+"""The documents as docs/reference/json.md describes them, to compare with real ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _is_known(path: str, value: Any, known: set[str]) -> bool:
 
 
 def has_the_forms(document: dict[str, Any]) -> None:
-    """Assert the envelope, that moments have their zone, and that what is said of hosts is said in one form."""
+    """Assert the envelope, a time zone in every timestamp, and one form for all statements about hosts."""
     assert document.keys() >= ENVELOPE
     assert document["schema_version"] == 1
     for path, value in paths_of(document):

@@ -1,4 +1,4 @@
-"""What every specification looks at: the hosts of an inventory, asked once, and each of them through testinfra.
+"""Fixtures of every specification: the hosts of an inventory, probed once, and each of them through testinfra.
 
 `pylaunch verify -i cluster.ini` runs this directory; so does `pytest DIRECTORY --inventory cluster.ini`.
 """
@@ -25,7 +25,7 @@ CLUSTER = pytest.StashKey[Cluster]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What `pylaunch verify` says too."""
+    """Also printed by `pylaunch verify`."""
     parser.addoption("--inventory", required=True, metavar="FILE", help="Ansible inventory of the hosts to verify.")
     parser.addoption("--limit", metavar="HOSTS", help="Only these hosts or groups.")
     parser.addoption("--roles", default="", metavar="ROLES", help="Only these roles, comma-separated.")
@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say of each test which host and role it is about, and leave out roles that were not asked for."""
+    """Add host and role to the id of each test, and omit roles that were not requested."""
     for item in items:
         _describe(item)
     if not (wanted := roles(config)):
@@ -59,7 +59,7 @@ def _describe(item: pytest.Item) -> None:
 
 
 def roles(config: pytest.Config) -> tuple[str, ...]:
-    """The roles that were asked for; none is all."""
+    """The requested roles; none means all."""
     return tuple(role.strip() for role in config.getoption("--roles").split(",") if role.strip())
 
 
@@ -98,7 +98,7 @@ def reachable(name: str, surveyed: Surveyed) -> str:
 
 @pytest.fixture
 def state(request: pytest.FixtureRequest, reachable: str, surveyed: Surveyed) -> RoleState:
-    """What the role of this test wants of the host. Skips where the role has nothing to do with it."""
+    """Desired state of the host for the role of this test. Skips where the role does not apply."""
     role = request.node.get_closest_marker("role").args[0]
     for state in surveyed.found.desired.hosts[reachable]:
         if state.role == role:
@@ -108,7 +108,7 @@ def state(request: pytest.FixtureRequest, reachable: str, surveyed: Surveyed) ->
 
 @pytest.fixture
 def notes(reachable: str, surveyed: Surveyed) -> set[str]:
-    """What the host cannot have, as `provision` tells it."""
+    """Settings that the host cannot have, as `provision` reports them."""
     return {note.text for note in surveyed.found.notes[reachable]}
 
 

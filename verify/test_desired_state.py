@@ -8,6 +8,6 @@ from conftest import Surveyed
 
 def test_nothing_differs_from_the_desired_state(reachable: str, surveyed: Surveyed) -> None:
     changes = surveyed.found.changes[reachable]
-    told = "\n".join(f"{change.role}: {change.subject} {change.difference}" for change in changes)
-    if told:
-        pytest.fail(f"{reachable} differs:\n{told}", pytrace=False)
+    reported = "\n".join(f"{change.role}: {change.subject} {change.difference}" for change in changes)
+    if reported:
+        pytest.fail(f"{reachable} differs:\n{reported}", pytrace=False)

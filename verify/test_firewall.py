@@ -26,7 +26,7 @@ def wanted(state: RoleState) -> dict[str, Any]:
 
 @pytest.fixture
 def in_charge(as_root: Host) -> str:
-    """What decides about packets on the host."""
+    """The firewall that decides about packets on the host."""
     if as_root.run("systemctl is-active firewalld.service").stdout.strip() == "active":
         return "firewalld"
     if as_root.exists("ufw") and "Status: active" in as_root.run("ufw status").stdout:

@@ -20,8 +20,8 @@ DISPLAYS = "grep --no-messages --files-with-matches --max-count 1 ^0x03 /sys/bus
 
 def loaded_driver(host: Host) -> str | None:
     """The version of the driver in the kernel."""
-    said = host.run("cat %s", LOADED)
-    return said.stdout.strip() if said.rc == 0 else None
+    output = host.run("cat %s", LOADED)
+    return output.stdout.strip() if output.rc == 0 else None
 
 
 def has_gpu(host: Host) -> bool:
@@ -41,24 +41,24 @@ def driver(host: Host, name: str) -> str:
 
 
 def test_libraries_and_driver_are_of_one_version(state: RoleState, driver: str, host: Host) -> None:
-    said = host.run("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
-    assert said.rc == 0, said.stdout + said.stderr
-    assert set(said.stdout.split()) == {driver}
+    output = host.run("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
+    assert output.rc == 0, output.stdout + output.stderr
+    assert set(output.stdout.split()) == {driver}
 
 
 def test_the_driver_is_the_one_that_is_wanted(state: RoleState, driver: str) -> None:
     wanted = state.gpus[0].driver
     if not wanted:
-        pytest.skip("no version is asked for (gpu_node_driver_version)")
+        pytest.skip("no version is requested (gpu_node_driver_version)")
     assert driver == wanted
 
 
 def test_the_driver_stays_loaded_between_programs(state: RoleState, driver: str, host: Host) -> None:
     wanted = state.gpus[0].persistence
     if not wanted:
-        pytest.skip("persistence mode is not asked for (gpu_node_persistence)")
-    said = host.check_output("nvidia-smi --query-gpu=persistence_mode --format=csv,noheader")
-    assert set(said.split()) == {wanted}
+        pytest.skip("persistence mode is not requested (gpu_node_persistence)")
+    output = host.check_output("nvidia-smi --query-gpu=persistence_mode --format=csv,noheader")
+    assert set(output.split()) == {wanted}
 
 
 def test_every_host_has_the_same_driver(surveyed: Surveyed) -> None:

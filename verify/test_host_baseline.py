@@ -1,4 +1,4 @@
-"""What every host of a training cluster has in common."""
+"""Settings that every host of a training cluster shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NCCL and gloo are told about the network, against the network that is there."""
+"""Network variables of NCCL and gloo, compared with the network of the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENVIRONMENT = "/etc/pylaunch/environment.json"
 
 
 def settings(host: Host) -> dict[str, str]:
-    """What NCCL reads from its file: lines of NAME=VALUE, as they are."""
+    """The file as NCCL reads it: lines of NAME=VALUE, verbatim."""
     lines = host.file(CONF).content_string.splitlines()
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 

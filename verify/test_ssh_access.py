@@ -45,10 +45,10 @@ def test_the_next_member_is_who_it_is_known_as(state: RoleState, host: Host, nam
     options = "-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null -o ConnectTimeout=5"
     # An exit code of 255 means to testinfra that its own connection broke.
     look = f"ssh {options} -o PreferredAuthentications=none -p %s %s true || test $? -eq 255"
-    said = host.run(look, port, peer.address).stderr
-    assert "Host key verification failed" not in said, said
-    if "Permission denied" not in said:
-        pytest.skip(f"{name} does not reach {peer.name}: {said.strip()}")
+    output = host.run(look, port, peer.address).stderr
+    assert "Host key verification failed" not in output, output
+    if "Permission denied" not in output:
+        pytest.skip(f"{name} does not reach {peer.name}: {output.strip()}")
 
 
 def test_the_keys_of_the_cluster_may_log_in(state: RoleState, as_root: Host) -> None:

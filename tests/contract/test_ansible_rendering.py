@@ -1,4 +1,4 @@
-"""What we believe of Ansible's machinery when we use it in-process: it renders what ansible-playbook would."""
+"""Contract with Ansible's in-process machinery: it renders the same values as ansible-playbook."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_member_that_serves_time_is_open_to_those_that_ask_and_no_other_is(t
     assert wanted == {"n1": [], "n2": [123]}
 
 
-def test_red_hats_family_has_its_own_names_and_chrony_is_told_where_to_look(tmp_path: Path) -> None:
+def test_red_hats_family_has_its_own_names_and_chrony_gets_its_directory(tmp_path: Path) -> None:
     cluster = inventory(tmp_path)
     debian, red_hat = (
         state_of("time_sync", render(OURS, cluster, family=family).hosts["n1"]) for family in ("Debian", "RedHat")

@@ -1,4 +1,4 @@
-"""What we believe of ansible-runner and ansible-playbook, on this machine alone."""
+"""Contract with ansible-runner and ansible-playbook, on this machine alone."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ run_playbook(run, on_event=lambda step: print(step.task, flush=True))
 
 
 def running(word: str) -> bool:
-    """Whether a process other than the controller has `word` in its command line."""
+    """Return whether a process other than the controller has `word` in its command line."""
     lines = [read_or_nothing(entry) for entry in Path("/proc").glob("[0-9]*/cmdline")]
     return any(word.encode() in line for line in lines if b"controller.py" not in line)
 

@@ -1,4 +1,4 @@
-"""What is shipped is what git would call part of the working tree: tracked, or neither tracked nor ignored."""
+"""`--sync` ships the files that git counts to the working tree: tracked, or neither tracked nor ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we believe of ansible-inventory, and the whole way from files to a Cluster."""
+"""Contract with ansible-inventory, from inventory files to a Cluster."""
 
 from __future__ import annotations
 

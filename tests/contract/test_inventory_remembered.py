@@ -16,7 +16,7 @@ INVENTORY = "[cluster]\nn1 ansible_host=10.1.0.1\n"
 
 
 class Asked:
-    """How often Ansible was asked since one looked."""
+    """Count the calls of ansible-inventory."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -117,7 +117,7 @@ def test_ansible_is_asked_each_time_where_not_all_can_be_named_or_there_is_a_sec
     assert not any("sesame" in file.read_text() for file in cache_directory().rglob("*.json"))
 
 
-def test_ansible_is_asked_each_time_where_the_environment_tells_it_something(
+def test_ansible_is_called_each_time_where_the_environment_configures_it(
     asked: Asked, inventory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANSIBLE_INVENTORY_ENABLED", "ini")

@@ -1,4 +1,4 @@
-"""What pip chooses in silence `env lock` reports: an old version for want of a wheel, and no other."""
+"""`env lock` reports an old version that pip chose because a newer one has no wheel, and nothing else."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_old_version_is_reported_where_a_wheel_would_help_and_nowhere_else(index: Path, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("pylaunch-test-old\npylaunch-test-young\n")
-    said: list[str] = []
+    output: list[str] = []
     request = LockRequest((tmp_path / "requirements.txt",), tmp_path / "environment", "3.8")
-    locked = lock(request, LockProgress(said.append))
+    locked = lock(request, LockProgress(output.append))
     assert dict(locked.manifest.packages) == {"pylaunch-test-old": "1.0", "pylaunch-test-young": "1.0"}
-    (warning,) = said
+    (warning,) = output
     assert "pylaunch-test-old 1.0 is locked, the newest is 2.0: pylaunch-test-old==2.0 has no wheel" in warning
     assert "pip wheel --no-deps --wheel-dir wheels pylaunch-test-old==2.0" in warning

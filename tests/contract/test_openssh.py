@@ -1,4 +1,4 @@
-"""What we believe of OpenSSH, tried against a real server on loopback: quoting, options, shared connections, trust."""
+"""Contract with OpenSSH, against a real server on loopback: quoting, options, shared connections, trust."""
 
 from __future__ import annotations
 
@@ -263,9 +263,9 @@ def test_a_changed_key_is_shown_against_the_old_one_and_kept_out_until_replaced(
     server_name = place("127.0.0.1", server.port)
 
     assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
-    said = capsys.readouterr().err
-    assert public_key(server_name, old).fingerprint in said
-    assert public_key(server_name, server.host_key).fingerprint in said
+    output = capsys.readouterr().err
+    assert public_key(server_name, old).fingerprint in output
+    assert public_key(server_name, server.host_key).fingerprint in output
     assert known_hosts(project).read_text() == before
 
     assert run(["trust", "--yes", "--replace"]) == ExitCode.DONE
@@ -317,7 +317,7 @@ def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path
 
 @contextlib.contextmanager
 def forced(server: Server, command: str) -> Iterator[None]:
-    """The key of the user runs this command, whatever it is told to run."""
+    """The user's key runs this command, whatever the client requests."""
     file = server.directory / "user_key.pub"
     before = file.read_text()
     file.write_text(f'command="{command}" {before}')
@@ -340,7 +340,7 @@ NOLOGIN = "echo This account is currently not available.; exit 1"
         ("echo $SSH_ORIGINAL_COMMAND", "the account does not run the command it is given: it printed 'exec /bin/sh -c"),
     ],
 )
-def test_an_account_that_does_not_run_our_commands_is_told_as_that_by_the_probe_and_by_a_start(
+def test_probe_and_start_name_an_account_that_does_not_run_our_commands(
     server: Server, project: Path, command: str, reason: str
 ) -> None:
     host = replace(server.host, agent_python=sys.executable)
@@ -350,8 +350,8 @@ def test_an_account_that_does_not_run_our_commands_is_told_as_that_by_the_probe_
         with pytest.raises(LinkError) as refused:
             asyncio.run(open_link(host, cluster.known_hosts, AgentVersion("0123"), Call("open", "7f3a9c01")))
     assert isinstance(answer, Unreachable)
-    for said, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
-        assert f"login {host.ssh.user}@127.0.0.1: {reason}" in said
+    for output, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
+        assert f"login {host.ssh.user}@127.0.0.1: {reason}" in output
         assert hint is not None
         assert hint.startswith("log in as another user with ansible_user= of n1, or ")
         assert "Python" not in hint

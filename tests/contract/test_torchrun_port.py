@@ -1,4 +1,4 @@
-"""What we believe of torch: its store can listen on a port that the agent only holds."""
+"""Contract with torch: its store can listen on a port that the agent holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we believe of torchrun: it starts our entry for each rank, and says which rank by LOCAL_RANK."""
+"""Contract with torchrun: it starts our entry for each rank and sets LOCAL_RANK."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ time.sleep(60)
 """
 
 
-def test_the_rank_that_failed_is_told_from_those_that_torchrun_and_the_agent_stopped(
+def test_the_rank_that_failed_is_distinguished_from_those_that_torchrun_and_the_agent_stopped(
     tmp_path: Path, torch_python: Path
 ) -> None:
     (tmp_path / "agent.pyz").write_bytes(archive.build().data)

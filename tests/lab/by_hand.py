@@ -1,4 +1,4 @@
-"""What people do on nodes without pylaunch: jobs started by hand over SSH, and left behind."""
+"""Jobs that people start by hand over SSH, without pylaunch, and leave behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAUNCHER = """\
 for rank in 0 1; do RANK=$rank WORLD_SIZE=2 MASTER_ADDR=n1 sleep 600 & echo $! >> {pids}; done
 echo $$ > {pids}.launcher; exec sleep 600
 """
-"""What torchrun does as far as /proc shows: a parent without the variables of a rank, children with them."""
+"""Processes that look like torchrun in /proc: a parent without the variables of a rank, children with them."""
 
 LISTENER = """\
 import os, signal, socket, sys

@@ -65,7 +65,7 @@ def fresh_lab(_real_nodes: None) -> Iterator[Callable[..., Lab]]:
 
 @pytest.fixture
 def gate(lab: Lab) -> Iterator[Gate]:
-    """What ranks of this story wait for."""
+    """The gate at which ranks of this story wait."""
     made = Gate(lab)
     yield made
     made.remove()
@@ -130,7 +130,7 @@ def _wheel(distribution: str, directory: Path) -> None:
 
 @pytest.fixture
 def lab_name(_real_nodes: None) -> Iterator[str]:
-    """A name for a lab that the story makes by itself; what is left of it is removed."""
+    """A name for a lab that the story makes; the fixture removes leftovers."""
     name = _new_name()
     yield name
     _down_if_there(name)

@@ -51,7 +51,7 @@ class Started:
 
     @property
     def run(self) -> str:
-        """The id of its run, which it has said already."""
+        """The id of its run, which it has printed already."""
         return self.stderr.split()[1].rstrip(":")
 
     def says(self, text: str, times: int = 1, deadline_s: float = DEADLINE_S) -> None:
@@ -87,7 +87,7 @@ def starting(lab: Lab, directory: Path, *arguments: str) -> Iterator[Started]:
 
 
 class Gate:
-    """What ranks wait for: a file of this story alone, so that nothing an earlier one left lets them through."""
+    """A gate for ranks: a file of this story alone, so that leftovers of an earlier story do not open it."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -99,7 +99,7 @@ class Gate:
         return f"while [ ! -e {self._path} ]; do sleep 0.1; done"
 
     def open(self, *names: str) -> None:
-        """Let the ranks on these nodes go on; without names, on all."""
+        """Release the ranks on these nodes; without names, on all nodes."""
         for node in self._lab:
             if not names or node.name in names:
                 node.run("touch", self._path)
@@ -134,7 +134,7 @@ def is_clean(lab: Lab) -> bool:
 
 
 def must_be_clean(lab: Lab) -> None:
-    """No rank is left now, and the agents, which have told their end already, are gone in a moment."""
+    """Return whether no rank is left; the agents have reported their end and exit in a moment."""
     ranks = [f"{node.name}: {found}" for node in lab for found in of_runs(node) if found.startswith("rank")]
     assert not ranks, ranks
     wait_until(lambda: is_clean(lab), "the agents are gone")
@@ -151,7 +151,7 @@ def newest(lab: Lab) -> str:
 
 
 def events(lab: Lab) -> list[dict[str, Any]]:
-    """What the newest run's record says happened."""
+    """Return the events in the record of the newest run."""
     runs = Path(lab.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs"
     newest = max(runs.iterdir(), key=lambda path: (path / "plan.json").stat().st_mtime_ns)
     return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]

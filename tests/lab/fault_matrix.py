@@ -31,7 +31,7 @@ FAULTS: tuple[Case, ...] = (*faults_core.FAULTS, *faults_network.FAULTS, *faults
 
 @dataclass(frozen=True)
 class Seen:
-    """What the suite says with one fault in place."""
+    """The findings of the suite with one fault in place."""
 
     case: Case
     findings: tuple[dict[str, Any], ...]
@@ -39,7 +39,7 @@ class Seen:
     """Of the check alone."""
 
     @property
-    def told(self) -> set[tuple[str, tuple[str, ...]]]:
+    def reported(self) -> set[tuple[str, tuple[str, ...]]]:
         """(check, hosts) of everything that was found."""
         return {(each["check"], tuple(each["hosts"])) for each in self.findings}
 
@@ -51,7 +51,7 @@ class Seen:
     @property
     def is_right(self) -> bool:
         """The fault was found, on its hosts, and nothing else was."""
-        return self.told == self.expected
+        return self.reported == self.expected
 
 
 def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]:
@@ -85,12 +85,12 @@ HEAD = """\
 
 Each fault is made on one node of a three-node lab that is healthy otherwise; then all checks run. The fault is found by
 its check on that node and nothing else is found anywhere; before the first and after the last, nothing at all is.
-Four notes are left out: nobody keeps the clock of a container, Debian puts a host's own name on the loopback, a cable
-that was pulled before has cost packets, and the kernel may have killed a process for memory long ago.
-What a lab cannot have is told by stand-ins for `nvidia-smi`, `dmesg` and `journalctl`: faults of GPUs, the Xid, what
-the kernel says.
-`make faults` runs the matrix and writes this page; the test suite runs the same. Seconds are those of the whole check
-from asking to judging, on the machine described in [measurements](measurements.md), with other work beside it.
+Four notes are omitted: a container has no clock daemon, Debian maps a host's own name to the loopback address, a cable
+that was pulled before has dropped packets, and the kernel may have killed a process for memory long ago.
+Stand-ins for `nvidia-smi`, `dmesg` and `journalctl` report what a lab cannot have: faults of GPUs, an Xid, kernel
+messages.
+`make faults` runs the matrix and writes this page; the test suite runs the same faults. Seconds cover the whole check,
+from the first question to the verdict, on the machine of the [measurements](measurements.md), under other load.
 
 | fault | finding | host | severity | seconds |
 |---|---|---|---|---|

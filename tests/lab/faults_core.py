@@ -62,7 +62,7 @@ def _read(inventory: Path, _text: str) -> Cluster:
 
 
 def relogin(lab: Lab) -> None:
-    """Let the next question log in anew: limits and variables are those of the moment of login."""
+    """Make the next probe log in again: limits and variables are those of the moment of login."""
     disconnect(cluster_of(lab.inventory))
 
 
@@ -128,7 +128,7 @@ def edited(name: str, path: str, text: str, *, login: bool = False) -> Inject:
 
 
 def logged(name: str, message: str) -> Inject:
-    """journalctl tells a message of ours in the kernel's format, a moment old."""
+    """journalctl prints our message in the kernel's format, a moment old."""
     script = f'#!/bin/sh\necho "$(date +%s).000000 {name} kernel: {message}"\n'
     return written(name, "/usr/local/bin/journalctl", script, mode="0755")
 
@@ -164,7 +164,7 @@ def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
             node.run("systemd-run", "--quiet", "--collect", "/usr/bin/stat", where)
 
     def undo(node: LabNode) -> None:
-        # Without its server the kernel gives up on the file system, and who waited for it goes on.
+        # Without its server the kernel gives up on the file system, and processes that waited for it continue.
         node.run("systemctl", "kill", "--signal=KILL", unit)
         node.run("umount", "--lazy", where)
         node.run("rm", "-f", "/dev/pylaunch-fault-fuse")
@@ -249,9 +249,9 @@ FAULTS = (
     Case("locale that is not installed", edited("n3", "/etc/environment", "LC_ALL=xx_XX.UTF-8\n", login=True),
          "login.locale", ("n3",)),
     Case("user in another group", in_group("n1", "adm"), "login.identity", ("n1",)),
-    Case("process killed for memory (told by a stand-in)", logged("n2", KILLED), "kernel.memory_kills", ("n2",)),
-    Case("task hung in the kernel (told by a stand-in)", logged("n3", HUNG), "kernel.complaints", ("n3",)),
-    Case("disk error (told by a stand-in)", logged("n1", BROKEN), "kernel.complaints", ("n1",)),
+    Case("process killed for memory (reported by a stand-in)", logged("n2", KILLED), "kernel.memory_kills", ("n2",)),
+    Case("task hung in the kernel (reported by a stand-in)", logged("n3", HUNG), "kernel.complaints", ("n3",)),
+    Case("disk error (reported by a stand-in)", logged("n1", BROKEN), "kernel.complaints", ("n1",)),
     Case("process that cannot be woken", hanging("n2", "/mnt/hanging", touched=True), "kernel.stuck", ("n2",)),
     Case("rank of a dead run", stale_rank("n3"), "leftovers.stale_processes", ("n3",)),
     Case("shared memory of a dead process", written("n2", "/dev/shm/torch_4194300_123_0", "x"),

@@ -1,4 +1,4 @@
-"""What can be wrong with GPUs, on nodes that have none: stand-ins for their tools answer what a fault would make of it.
+"""Faults of GPUs, on nodes that have none: stand-ins for the tools print what each fault would make them print.
 
 nvidia-smi's answer is the published one of tests/cases/nvidia_smi_xml, with every number that makes a fault of it ours;
 its complaint, its links and the lines of the kernel log are written in the format of the published ones there.
@@ -41,7 +41,7 @@ Edit = tuple[str, str]
 
 
 def _smi(number: int = GPUS, odd: Sequence[Edit] = ()) -> str:
-    """What nvidia-smi says of `number` well GPUs; `odd` replaces words of GPU 3."""
+    """Output of nvidia-smi for `number` healthy GPUs; `odd` replaces text of GPU 3."""
     text = str(yaml.safe_load((CASES / "nvidia_smi_xml" / "l4_idle.yaml").read_text())["text"])
     begin, end = text.index("    <gpu id="), text.index("</nvidia_smi_log>")
     well = text[begin:end].replace("<persistence_mode>Disabled", "<persistence_mode>Enabled")
@@ -106,9 +106,9 @@ def _foreign_process(lab: Lab) -> Iterator[None]:
     """Another user computes on GPU 3 of n2."""
     node = lab["n2"]
     with _process_of(node, USER) as pid:
-        told = f"""</fabric><processes><process_info><pid>{pid}</pid><type>C</type>
+        reported = f"""</fabric><processes><process_info><pid>{pid}</pid><type>C</type>
             <process_name>python</process_name><used_memory>20000 MiB</used_memory></process_info></processes>"""
-        with _with_gpus(lab, _answers(smi=_smi(odd=[("</fabric>", told)]))):
+        with _with_gpus(lab, _answers(smi=_smi(odd=[("</fabric>", reported)]))):
             yield
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong between hosts, each with the finding that must name it."""
+"""Faults between hosts, each with the finding that must name it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def done(node: LabNode, do: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[
 
 
 @contextlib.contextmanager
-def anew(lab: Lab, fault: AbstractContextManager[object]) -> Iterator[None]:
+def again(lab: Lab, fault: AbstractContextManager[object]) -> Iterator[None]:
     """A fault that connections which are open already do not feel."""
     with fault:
         relogin(lab)
@@ -128,11 +128,11 @@ def _other_host_key(lab: Lab) -> AbstractContextManager[None]:
     make += "ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh.service"
     back = "mv /root/key /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh.service; "
     back += "ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key > /etc/ssh/ssh_host_ed25519_key.pub"
-    return anew(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", back)))
+    return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", back)))
 
 
 def _no_sshd(lab: Lab) -> AbstractContextManager[None]:
-    return anew(
+    return again(
         lab,
         done(lab["n2"], ("systemctl", "stop", "ssh.socket", "ssh.service"), ("systemctl", "start", "ssh.service")),
     )
@@ -140,13 +140,13 @@ def _no_sshd(lab: Lab) -> AbstractContextManager[None]:
 
 def _no_shell(lab: Lab) -> AbstractContextManager[None]:
     shell = ("usermod", "--shell")
-    return anew(lab, done(lab["n2"], (*shell, "/usr/sbin/nologin", "root"), (*shell, "/bin/bash", "root")))
+    return again(lab, done(lab["n2"], (*shell, "/usr/sbin/nologin", "root"), (*shell, "/bin/bash", "root")))
 
 
 def _forced_command(lab: Lab) -> AbstractContextManager[None]:
     drop_in = "/etc/ssh/sshd_config.d/forced.conf"
     make = f"echo 'ForceCommand echo backups only' > {drop_in}; systemctl restart ssh.service"
-    return anew(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; systemctl restart ssh.service")))
+    return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; systemctl restart ssh.service")))
 
 
 _ENVIRONMENT = '{"variables": {"GLOO_SOCKET_IFNAME": "ib7"}}\n'
@@ -154,11 +154,11 @@ _ENVIRONMENT = '{"variables": {"GLOO_SOCKET_IFNAME": "ib7"}}\n'
 FIXED = ("--port", str(PORT))
 
 FAULTS: tuple[Case, ...] = (
-    Case("link cut", lambda lab: anew(lab, lab["n3"].cut()), "reach.host", ("n3",)),
+    Case("link cut", lambda lab: again(lab, lab["n3"].cut()), "reach.host", ("n3",)),
     Case("no SSH server", _no_sshd, "reach.host", ("n2",)),
     Case(
         "key not accepted",
-        lambda lab: anew(lab, changed(lab["n2"], "/root/.ssh/authorized_keys", lambda text: "")),
+        lambda lab: again(lab, changed(lab["n2"], "/root/.ssh/authorized_keys", lambda text: "")),
         "reach.host", ("n2",),
     ),
     Case("account without a login shell", _no_shell, "reach.host", ("n2",)),

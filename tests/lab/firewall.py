@@ -1,4 +1,4 @@
-"""What stories about firewalls share: provisioned nodes, who knocks at which port, and new logins."""
+"""Shared by stories about firewalls: provisioned nodes, connections to ports, and new logins."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pylaunch.transport.process import Completed
 from tests.lab.controller import not_kept
 
 RANK_PORT = 40000
-"""One of the ports that the kernel chooses by itself, as NCCL and gloo have it."""
+"""One of the kernel's ephemeral ports, as NCCL and gloo use them."""
 
 RENDEZVOUS_PORT = 29500
 OTHER_PORT = 8080
 WITHIN_S = 12
-"""How long rules that lock out may last. All others get more: a machine with much to do takes its time to confirm."""
+"""Longest time that rules which lock the controller out may last. All others get more: a busy machine confirms late."""
 
 
 CONNECT = """
@@ -73,7 +73,7 @@ class Guarded:
         return self.lab.pylaunch("provision", "-i", str(self.inventory), "--roles", "firewall", *words)
 
     def plan(self, *words: str) -> dict[str, list[str]]:
-        """What differs on which node."""
+        """Differences by node."""
         planned = self.provision("--plan", "--json", *words)
         return {
             each["host"]: [change["difference"] for change in each["differences"]]
@@ -88,7 +88,7 @@ class Guarded:
         }
 
     def knock(self, source: str, target: str, port: int) -> str:
-        """What node `source` gets that connects to `port` of node `target`."""
+        """Result of a connection from node `source` to `port` of node `target`."""
         return self.lab[source].run("python3", "-c", CONNECT, self.lab[target].address, str(port)).stdout.strip()
 
     def new_login(self, name: str) -> Completed:

@@ -33,12 +33,12 @@ def check(lab: Lab, *arguments: str) -> Completed:
     return lab.pylaunch("check", "-i", str(lab.inventory), *arguments)
 
 
-def test_what_is_wrong_is_said_worst_first_with_its_fix_and_counted(edited: Lab, tmp_path: Path) -> None:
+def test_findings_are_printed_worst_first_with_their_fix_and_counted(edited: Lab, tmp_path: Path) -> None:
     report = tmp_path / "check.xml"
     with faults_core.mounted("n2", "/dev/shm", "size=16m")(edited):
-        said = check(edited, "--junit", str(report), *COMMAND)
-    assert said.returncode == 3
-    assert said.stdout.partition("note  ")[0].splitlines() == [
+        output = check(edited, "--junit", str(report), *COMMAND)
+    assert output.returncode == 3
+    assert output.stdout.partition("note  ")[0].splitlines() == [
         "FAIL  n3: base.yaml differs, compared with n[1-2]  [code.files]",
         "      | --- n1:base.yaml",
         "      | +++ n3:base.yaml",
@@ -49,8 +49,8 @@ def test_what_is_wrong_is_said_worst_first_with_its_fix_and_counted(edited: Lab,
         "warn  n2: /dev/shm holds 16 MiB, expected at least 256 MiB  [storage.shared_memory]",
         "      fix: mount -o remount,size=50% /dev/shm (in a container: --shm-size or --ipc=host)",
     ]
-    assert "checks on 3 hosts in" in said.stderr
-    assert ": 1 fail, 1 warning" in said.stderr
+    assert "checks on 3 hosts in" in output.stderr
+    assert ": 1 fail, 1 warning" in output.stderr
     assert ElementTree.parse(report).getroot().get("failures") == "1"
 
 

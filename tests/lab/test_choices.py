@@ -1,4 +1,4 @@
-"""What nodes choose for a run by themselves: its rendezvous port, and the interface of its ranks."""
+"""Values that nodes choose for a run: its rendezvous port, and the interface of its ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.lab.controller import events, starting, wait_until
 pytestmark = pytest.mark.lab
 
 COMMAND = ("--framework", "command", "--workdir", "/", "--no-check")
-TELL = 'echo "$MASTER_PORT $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME $TP_SOCKET_IFNAME"'
+REPORT = 'echo "$MASTER_PORT $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME $TP_SOCKET_IFNAME"'
 MEET = """\
 import os, socket
 place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
@@ -38,11 +38,11 @@ def start(lab: Lab, *words: str) -> Completed:
     return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *words)
 
 
-def test_every_rank_is_told_the_port_and_the_interface_that_its_node_chose(lab: Lab) -> None:
-    run = start(lab, "--", "sh", "-c", TELL)
+def test_every_rank_gets_the_port_and_the_interface_that_its_node_chose(lab: Lab) -> None:
+    run = start(lab, "--", "sh", "-c", REPORT)
     assert run.returncode == ExitCode.DONE, run.stderr
-    told = {line.partition("| ")[2] for line in run.stdout.splitlines()}
-    assert told == {"29500 =host0 host0 host0"}
+    reported = {line.partition("| ")[2] for line in run.stdout.splitlines()}
+    assert reported == {"29500 =host0 host0 host0"}
     released = next(event for event in events(lab) if event["kind"] == "released" and event["host"] is None)
     assert released["text"] == "rendezvous port 29500"
 
@@ -57,9 +57,9 @@ def test_a_port_that_a_stranger_has_is_passed_over_and_ranks_meet_at_the_next(la
 
 
 def test_runs_side_by_side_meet_at_ports_of_their_own(lab: Lab, tmp_path: Path) -> None:
-    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", f"{TELL}; exec sleep 300") as first:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", f"{REPORT}; exec sleep 300") as first:
         first.says("29500 =host0", times=3)
-        second = start(lab, "--", "sh", "-c", TELL)
+        second = start(lab, "--", "sh", "-c", REPORT)
         assert second.returncode == ExitCode.DONE, second.stderr
         assert second.stdout.count("29501 =host0") == 3
         first.interrupt()
@@ -67,7 +67,7 @@ def test_runs_side_by_side_meet_at_ports_of_their_own(lab: Lab, tmp_path: Path) 
 
 
 def test_what_the_user_fixes_stands(lab: Lab) -> None:
-    run = start(lab, "--port", "29777", "--interface", "lo", "--nodes", "1", "--", "sh", "-c", TELL)
+    run = start(lab, "--port", "29777", "--interface", "lo", "--nodes", "1", "--", "sh", "-c", REPORT)
     assert run.stdout == "n1:0 | 29777 =lo lo lo\n", run.stderr
 
 
@@ -106,18 +106,18 @@ def test_a_check_and_a_start_at_the_same_time_do_not_take_the_port_from_each_oth
 def test_hosts_that_stand_together_get_neighbouring_ranks(lab: Lab) -> None:
     lines = lab.inventory.read_text().splitlines()
     places = {"n1 ": "rack1/switch1", "n2 ": "rack2/switch1", "n3 ": "rack1/switch2"}
-    told = [next((f"{line} topology={place}" for name, place in places.items() if line.startswith(name)), line)
+    reported = [next((f"{line} topology={place}" for name, place in places.items() if line.startswith(name)), line)
             for line in lines]  # fmt: skip
     inventory = lab.inventory.with_name("topology.ini")
     start = ("start", "-i", str(inventory), *COMMAND, "--rank-order", "topology")
     try:
-        inventory.write_text("\n".join(told) + "\n")
+        inventory.write_text("\n".join(reported) + "\n")
         planned = lab.pylaunch(*start, "--dry-run", "--", "true")
         assert "rank order by topology: rack1/switch1: n1; rack1/switch2: n3; rack2/switch1: n2\n" in planned.stdout
         run = lab.pylaunch(*start, "--", "sh", "-c", 'echo "rank $RANK"')
         assert run.returncode == ExitCode.DONE, run.stderr
         assert sorted(run.stdout.splitlines()) == ["n1:0 | rank 0", "n2:2 | rank 2", "n3:1 | rank 1"]
-        inventory.write_text("\n".join(told).replace(" topology=rack2/switch1", "") + "\n")
+        inventory.write_text("\n".join(reported).replace(" topology=rack2/switch1", "") + "\n")
         refused = lab.pylaunch(*start, "--", "true")
     finally:
         inventory.unlink(missing_ok=True)

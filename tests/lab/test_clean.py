@@ -46,9 +46,9 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
         assert alive(node, *ranks, holder) == [*ranks, holder]
         ended = clean(lab, "--stale", "kill", "--json")
         assert ended.returncode == ExitCode.DONE, ended.stderr
-        told = {each["host"]: each for each in json.loads(ended.stdout)["hosts"]}
-        assert sorted(each["pid"] for each in told["n1"]["stale"]) == sorted([*ranks, holder])
-        assert told["n1"]["stale_now"] == []
+        reported = {each["host"]: each for each in json.loads(ended.stdout)["hosts"]}
+        assert sorted(each["pid"] for each in reported["n1"]["stale"]) == sorted([*ranks, holder])
+        assert reported["n1"]["stale_now"] == []
         assert "n[1-3]: clean" in ended.stderr
         assert alive(node, *ranks, holder) == []
         assert alive(node, living, *working) == [living, *working]
@@ -58,7 +58,7 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
     must_be_clean(lab)
 
 
-def test_a_start_ends_what_is_left_over_when_told_to(lab: Lab) -> None:
+def test_stale_kill_ends_leftover_processes_before_a_start(lab: Lab) -> None:
     with listener(lab, "n1", 29500, "/tmp/listens") as holder:
         words = ("--workdir", "/tmp", "--framework", "command", "--stale", "kill", "--", "true")
         run = lab.pylaunch("start", "-i", str(lab.inventory), *words, timeout_s=60)

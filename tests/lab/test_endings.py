@@ -46,8 +46,8 @@ def elsewhere(lab: Lab, directory: Path, *arguments: str) -> Completed:
     )
 
 
-def told(node: LabNode, run: str) -> list[dict[str, Any]]:
-    """What the agent of `node` wrote down."""
+def reported(node: LabNode, run: str) -> list[dict[str, Any]]:
+    """Events that the agent of `node` recorded."""
     path = f"/var/tmp/pylaunch-0/runs/{run}/events.jsonl"
     return [json.loads(line) for line in node.run("cat", path).stdout.splitlines()]
 
@@ -61,10 +61,10 @@ def test_without_a_controller_a_failure_on_one_node_stops_all_within_two_seconds
         run = newest(lab)
         started.kill()
     gate.open("n2")
-    wait_until(lambda: is_clean(lab), "all nodes have stopped, and nobody told them to")
-    failed = next(event["time"] for event in told(lab["n2"], run) if event["type"] == "RankEnded")
+    wait_until(lambda: is_clean(lab), "all nodes have stopped without an order")
+    failed = next(event["time"] for event in reported(lab["n2"], run) if event["type"] == "RankEnded")
     for node in (lab["n1"], lab["n3"]):
-        happened = told(node, run)
+        happened = reported(node, run)
         reasons = [event["reason"] for event in happened if event["type"] == "Stopping"]
         assert reasons == ["n2: rank 1 ended with exit code 9"]
         assert next(event["time"] for event in happened if event["type"] == "Finished") - failed <= 2.0
@@ -76,8 +76,8 @@ def test_without_a_controller_a_failure_on_one_node_stops_all_within_two_seconds
 def test_a_node_that_is_out_of_contact_for_a_while_is_reached_again_and_the_run_goes_on(
     lab: Lab, tmp_path: Path, gate: Gate
 ) -> None:
-    until_told = ("sh", "-c", f"echo up $RANK; {gate.wait}")
-    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "20", "--", *until_told) as started:
+    until_reported = ("sh", "-c", f"echo up $RANK; {gate.wait}")
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "20", "--", *until_reported) as started:
         started.says("| up", times=3)
         with lab["n2"].cut():
             started.says("n2: no word for")

@@ -1,4 +1,4 @@
-"""What ranks are given on real nodes: the variables of the run and nothing else, secrets without a trace."""
+"""The environment of ranks on real nodes: the variables of the run and nothing else, secrets without a trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = "plainly-visible"
 
 
 def traces(lab: Lab, text: str, patterns: Path) -> list[str]:
-    """Where `text` can be read: files of pylaunch on the controller and on nodes, command lines of all processes."""
+    """Places that contain `text`: files of pylaunch on the controller and on nodes, command lines of processes."""
     patterns.write_text(text)
     directories = (lab.environment["XDG_STATE_HOME"], *(str(root) for root in Path("/tmp").glob("pylaunch-ssh-*")))
     found = subprocess.run(["grep", "-rlFf", patterns, *directories], capture_output=True, text=True, check=False)
@@ -98,7 +98,7 @@ def poisoned(node: LabNode) -> Iterator[None]:
 
 @pytest.fixture
 def new_connections(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Connections of our own, not those that other stories left open: a login reads its files anew."""
+    """Own connections, not those that other stories left open: each login reads its files again."""
     with tempfile.TemporaryDirectory() as directory:
         monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
         yield

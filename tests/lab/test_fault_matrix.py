@@ -27,7 +27,7 @@ def job(lab: Lab) -> Iterator[Lab]:
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in FAULTS])
 def test_a_fault_is_found_where_it_is_and_nowhere_else(job: Lab, case: Case) -> None:
     seen = look(job, case)
-    assert seen.told == seen.expected, seen.findings
+    assert seen.reported == seen.expected, seen.findings
 
 
 def test_names_of_faults_are_unique_and_there_are_enough() -> None:

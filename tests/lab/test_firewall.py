@@ -51,7 +51,7 @@ table inet pylaunch {
     }
 }
 """
-"""What a wrong rule set looks like that goes unnoticed: whoever is logged in stays so."""
+"""A wrong rule set that goes unnoticed: established connections survive."""
 
 
 def table(node: LabNode) -> str:
@@ -74,7 +74,7 @@ def is_echoed(connection: socket.socket) -> bool:
 
 @pytest.fixture(scope="module")
 def guarded(fresh_lab: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactory) -> Guarded:
-    """n1, n2 and n3 provisioned; while that went on, this machine, which is a stranger, was connected to n1."""
+    """n1, n2 and n3 provisioned; meanwhile this machine, which is no member, was connected to n1."""
     directory = tmp_path_factory.mktemp("firewall")
     lab = fresh_lab(4, inventory=directory / "all.ini")
     made = Guarded(lab, directory / "cluster.ini")
@@ -150,7 +150,7 @@ def test_a_user_with_sudo_sees_the_same(as_ml: Guarded) -> None:
     assert as_ml.provision("--limit", "n1").stderr.startswith("1 host: nothing to change")
 
 
-def test_where_sudo_wants_a_password_the_rules_are_read_with_it_or_told_as_unread(as_ml: Guarded) -> None:
+def test_where_sudo_wants_a_password_the_rules_are_read_with_it_or_reported_as_unread(as_ml: Guarded) -> None:
     node = as_ml.lab["n1"]
     sudoers = node.run("sh", "-c", "grep -rlw ml /etc/sudoers.d /etc/sudoers").stdout.split()
     kept = {path: node.read(path) for path in sudoers}
@@ -261,10 +261,10 @@ def test_rules_that_lock_everyone_out_are_taken_back_by_the_host(guarded: Guarde
         assert guarded.shared_login("n2").ok, "whoever is logged in does not notice"
         assert not guarded.new_login("n2").ok, "and nobody else gets in"
         wait_until(lambda: guarded.new_login("n2").ok, "n2 can be reached again", WITHIN_S + 5)
-        _, said = controller.communicate(timeout=60)
+        _, output = controller.communicate(timeout=60)
     assert controller.returncode == ExitCode.PROVISION_FAILED
-    assert "n2  firewall: The controller can log in anew" in said
-    assert f"come back by themselves, {WITHIN_S} s after these were put in force" in said
+    assert "n2  firewall: The controller can log in anew" in output
+    assert f"come back by themselves, {WITHIN_S} s after these were put in force" in output
     assert without_handles(rules(guarded.lab["n2"])) == without_handles(before)
     assert guarded.provision().ok
 
@@ -283,10 +283,10 @@ def without_handles(lines: list[str]) -> list[str]:
 
 
 def kill_with_descendants(controller: subprocess.Popen[str]) -> None:
-    """As when the controller loses power: neither it nor an Ansible of its own goes on."""
+    """Simulate a controller that loses power: it and its Ansible end at once."""
     doomed = [controller.pid]
     for pid in doomed:
-        # What ends by itself meanwhile has no children left to be found.
+        # A process that ends meanwhile has no children left to find.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             for children in Path("/proc", str(pid), "task").glob("*/children"):
                 doomed += [int(child) for child in children.read_text().split()]

@@ -39,7 +39,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
 
 
 def foreign(node: LabNode) -> tuple[str, ...]:
-    """What others have in firewalld, for now and for ever: zones, sets of addresses, direct rules."""
+    """Settings of others in firewalld, runtime and permanent: zones, ipsets, direct rules."""
     zones = [node.run("firewall-cmd", *where, "--list-all-zones").stdout for where in ((), ("--permanent",))]
     rules = node.run("firewall-cmd", "--direct", "--get-all-rules").stdout
     return (*zones, node.run("firewall-cmd", "--ipset=banned", "--get-entries").stdout, rules)
@@ -52,7 +52,7 @@ def chain(node: LabNode, name: str) -> str:
 
 @pytest.fixture(scope="module")
 def before() -> list[tuple[str, ...]]:
-    """What others had in firewalld before we came."""
+    """Settings of others in firewalld before provisioning."""
     return []
 
 
@@ -161,7 +161,7 @@ def test_rules_that_somebody_flushed_are_put_back(guarded: Guarded) -> None:
     assert guarded.knock("n2", "n1", RANK_PORT) == "open"
 
 
-def test_what_firewalld_itself_writes_anew_is_the_same(guarded: Guarded) -> None:
+def test_a_rewrite_by_firewalld_itself_changes_nothing(guarded: Guarded) -> None:
     node = guarded.lab["n1"]
     node.run("firewall-cmd", "--permanent", "--policy=pylaunch", "--set-description=ours")
     assert "ours" in node.read("/etc/firewalld/policies/pylaunch.xml")
@@ -184,7 +184,7 @@ def test_a_member_more_is_an_address_more_in_a_set(guarded: Guarded) -> None:
     added = guarded.provision("--limit", "n1")
     assert added.ok, added.stderr
     assert guarded.knock("n3", "n1", RANK_PORT) == "open"
-    assert chain(guarded.lab["n1"], MEMBER_RULES) == rules, "handles say that nothing was loaded anew"
+    assert chain(guarded.lab["n1"], MEMBER_RULES) == rules, "unchanged handles show that nothing was loaded again"
     guarded.members(MEMBERS)
     removed = guarded.provision("--limit", "n1")
     assert removed.ok, removed.stderr

@@ -148,21 +148,23 @@ def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "reported"),
     [
         ("exit", "rank 1 on n2 exited with code 3;"),
         ("raise", f"rank 1 on n2 exited with code 1: RuntimeError: loss is NaN ({{}}:{JAX_FAILS_LINE});"),
     ],
     ids=["exit", "raise"],
 )
-def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(framework_lab: Lab, how: str, told: str) -> None:
+def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(
+    framework_lab: Lab, how: str, reported: str
+) -> None:
     """Under JAX alone it waits in the shutdown barrier, and its peers for it: 300 s of silence."""
     failing = script(framework_lab, "jax_fails.py", JAX_FAILS)
     began = time.monotonic()
     run = start(framework_lab, "jax", "--", failing, how)
     assert time.monotonic() - began < 60
     assert run.returncode == ExitCode.JOB_FAILED
-    assert told.format(failing) in run.stderr
+    assert reported.format(failing) in run.stderr
     must_be_clean(framework_lab)
 
 
@@ -196,7 +198,7 @@ def test_deepspeed_trains_with_its_configuration_and_without_its_launcher(framew
 
 
 @pytest.mark.parametrize(("framework", "launch"), [("torch", "torchrun"), ("torch", "direct"), ("jax", "jax")])
-def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_told_with_place_and_step(
+def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_place_and_step(
     framework_lab: Lab, framework: str, launch: str
 ) -> None:
     meeting = MEETING.format(framework=framework)
@@ -206,8 +208,8 @@ def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_told_with_pla
     assert "n1:0 | met 0 2 pylaunch 40" in run.stdout
     assert "n2:1 | met 1 2 pylaunch 41" in run.stdout
     line = meeting.splitlines().index('    raise FloatingPointError("loss is NaN")') + 1
-    told = f"rank 1 on n2 exited with code 1 after step 7: FloatingPointError: loss is NaN ({path}:{line});"
-    assert told in run.stderr
+    reported = f"rank 1 on n2 exited with code 1 after step 7: FloatingPointError: loss is NaN ({path}:{line});"
+    assert reported in run.stderr
     must_be_clean(framework_lab)
 
 
@@ -217,7 +219,7 @@ def test_a_rank_that_never_comes_is_named_at_every_try(framework_lab: Lab, frame
     path = script(framework_lab, f"late_{launch}.py", MEETING.format(framework=framework))
     run = start(framework_lab, launch, "--", path, "late")
     assert run.returncode == ExitCode.JOB_FAILED
-    said = [line for line in run.stderr.splitlines() if "| " in line and "rank 1 of 2 not here yet" in line]
-    assert [line[-len("try 1 of 2)") :] for line in said] == ["try 1 of 2)", "try 2 of 2)"]
+    output = [line for line in run.stderr.splitlines() if "| " in line and "rank 1 of 2 not here yet" in line]
+    assert [line[-len("try 1 of 2)") :] for line in output] == ["try 1 of 2)", "try 2 of 2)"]
     assert "MissingRanksError: rank 1 of 2 did not come within" in run.stderr.rpartition("error: ")[2]
     must_be_clean(framework_lab)

@@ -1,4 +1,4 @@
-"""What ranks of three real nodes wrote: chosen, collected, and in floods."""
+"""Output of ranks on three real nodes: selected, collected, and in floods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that cannot be reached is told with every step that was taken on the way to it."""
+"""A host that cannot be reached is reported with every step that was tried on the way to it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ pytestmark = pytest.mark.lab
         ("host key changed", ["host key: shows ssh-ed25519 SHA256:", "host key: known_hosts has ssh-ed25519 SHA256:"]),
     ],
 )
-def test_the_steps_to_a_host_are_told_up_to_the_one_that_fails(lab: Lab, fault: str, steps: list[str]) -> None:
+def test_the_steps_to_a_host_are_printed_up_to_the_one_that_fails(lab: Lab, fault: str, steps: list[str]) -> None:
     (case,) = [case for case in FAULTS if case.name == fault]
     with case.inject(lab):
         check = lab.pylaunch("check", "-i", str(lab.inventory), "--limit", "n2", "--only", "reach.host", "--json")
     (finding,) = json.loads(check.stdout)["findings"]
     assert finding["check"] == "reach.host"
-    told = "\n".join(finding["evidence"])
+    reported = "\n".join(finding["evidence"])
     for step in steps:
-        assert step.format(address=lab["n2"].address, key=lab.spec.paths.key) in told
+        assert step.format(address=lab["n2"].address, key=lab.spec.paths.key) in reported
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "reported"),
     [
         ("account without a login shell", "the account has no login shell: This account is currently not available"),
         (
@@ -51,9 +51,7 @@ def test_the_steps_to_a_host_are_told_up_to_the_one_that_fails(lab: Lab, fault: 
         ),
     ],
 )
-def test_an_account_that_runs_no_command_of_ours_is_told_as_that_by_check_and_start(
-    lab: Lab, fault: str, told: str
-) -> None:
+def test_check_and_start_name_an_account_that_runs_no_command_of_ours(lab: Lab, fault: str, reported: str) -> None:
     (case,) = [case for case in FAULTS if case.name == fault]
     with case.inject(lab):
         check = lab.pylaunch("check", "-i", str(lab.inventory), "--limit", "n2", "--only", "reach.host")
@@ -61,8 +59,8 @@ def test_an_account_that_runs_no_command_of_ours_is_told_as_that_by_check_and_st
         start = lab.pylaunch("start", "-i", str(lab.inventory), *words)
     for ended in (check, start):
         assert ended.returncode == ExitCode.CLUSTER_NOT_READY
-        said = ended.stdout + ended.stderr
-        assert told in said
-        assert "log in as another user with ansible_user= of n2" in said
-        assert "rc files" not in said
-        assert "Python" not in said
+        output = ended.stdout + ended.stderr
+        assert reported in output
+        assert "log in as another user with ansible_user= of n2" in output
+        assert "rc files" not in output
+        assert "Python" not in output

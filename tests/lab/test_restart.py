@@ -1,4 +1,4 @@
-"""Failing and going on: restarts, spares and smaller worlds, on four real nodes. Ranks are shell scripts."""
+"""Restarts, spares and smaller worlds, on four real nodes. Ranks are shell scripts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path:
     must_be_clean(four)
 
 
-def test_a_spare_that_loses_power_is_told_while_the_run_goes_on(four: Lab, tmp_path: Path) -> None:
+def test_a_spare_that_loses_power_is_reported_while_the_run_continues(four: Lab, tmp_path: Path) -> None:
     options = ("--spares", "1", "--max-restarts", "1")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", "echo up; exec sleep 300") as started:
         started.says("| up", times=3)
@@ -80,7 +80,7 @@ def test_ctrl_c_is_the_end_of_all_attempts(four: Lab, tmp_path: Path) -> None:
     must_be_clean(four)
 
 
-def test_a_spare_that_could_not_stand_in_is_told_before_it_is_needed(four: Lab) -> None:
+def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: Lab) -> None:
     script = "[ $RANK = 0 ] && exit 9; exec sleep 300"
     words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
     with four["n4"].fill("/var/tmp"):

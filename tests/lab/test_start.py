@@ -34,7 +34,7 @@ def start(lab: Lab, *arguments: str) -> Completed:
     return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *arguments, timeout_s=60)
 
 
-def test_every_rank_knows_its_place_and_the_skew_is_told(lab: Lab) -> None:
+def test_every_rank_knows_its_place_and_the_skew_is_reported(lab: Lab) -> None:
     run = start(lab, "--nproc-per-node", "2", "--", "sh", "-c", "echo $RANK/$WORLD_SIZE $LOCAL_RANK $(uname -n)")
     assert run.returncode == ExitCode.DONE, run.stderr
     assert sorted(run.stdout.splitlines()) == [
@@ -60,7 +60,7 @@ def test_a_run_can_be_looked_at_afterwards(lab: Lab) -> None:
     assert {"connect", "prepare", "exec"} <= seconds["n2"]
 
 
-def test_the_first_failing_rank_stops_all_and_is_told_with_its_last_words(lab: Lab) -> None:
+def test_the_first_failing_rank_stops_all_and_is_named_with_its_last_lines(lab: Lab) -> None:
     run = start(lab, "--", "sh", "-c", "[ $RANK = 1 ] && { echo 'CUDA out of memory' >&2; exit 7; }; sleep 300")
     assert run.returncode == ExitCode.JOB_FAILED
     assert "rank 1 on n2 exited with code 7; the other 2 ranks stopped with it\n  CUDA out of memory\n" in run.stderr
@@ -68,7 +68,7 @@ def test_the_first_failing_rank_stops_all_and_is_told_with_its_last_words(lab: L
     must_be_clean(lab)
 
 
-def test_a_killed_rank_is_told_with_its_signal_and_all_is_over_within_two_seconds(lab: Lab) -> None:
+def test_a_killed_rank_is_named_with_its_signal_and_all_is_over_within_two_seconds(lab: Lab) -> None:
     run = start(lab, "--", "sh", "-c", "[ $RANK = 2 ] && kill -KILL $$; sleep 300")
     assert "rank 2 on n3 was killed by SIGKILL" in run.stderr
     happened = events(lab)
@@ -81,7 +81,7 @@ def test_only_the_first_nodes_take_part_when_asked(lab: Lab) -> None:
     assert sorted(run.stdout.splitlines()) == ["n1:0 | n1", "n2:1 | n2"]
 
 
-def test_all_reasons_of_all_nodes_are_told_at_once_and_nothing_starts(lab: Lab) -> None:
+def test_all_reasons_of_all_nodes_are_printed_at_once_and_nothing_starts(lab: Lab) -> None:
     with lab["n1"].occupy(29500), lab["n2"].fill("/var/tmp"), lab["n3"].cut():
         run = start(lab, "--port", "29500", "--start-timeout", "15", "--", "sh", "-c", "touch /tmp/a-rank-was-here")
     assert run.returncode == ExitCode.CLUSTER_NOT_READY
@@ -101,7 +101,7 @@ def test_a_script_that_is_not_on_the_nodes_is_named(lab: Lab) -> None:
     assert "n[1-3]: /tmp/train.py does not exist" in run.stderr
 
 
-def test_a_missing_environment_is_told_with_what_makes_it(lab: Lab) -> None:
+def test_a_missing_environment_is_reported_with_the_command_that_makes_it(lab: Lab) -> None:
     run = lab.pylaunch("start", "-i", str(lab.inventory), "--workdir", "/etc", "--", "passwd.py")
     assert "/opt/pylaunch/current/bin/python does not exist" in run.stderr
     named = f"-i {lab.inventory}"
@@ -168,7 +168,7 @@ def test_a_controller_killed_while_it_stops_a_run_has_stopped_it(lab: Lab, tmp_p
         started.says("Ctrl-C again kills at once")
         started.says("stopping all nodes")
         started.kill()
-    wait_until(lambda: is_clean(lab), "the nodes go on without it: KILL after the grace period")
+    wait_until(lambda: is_clean(lab), "the nodes continue without it: KILL after the grace period")
     assert listed(lab, "--all")[0]["status"] == "stopped"
 
 
@@ -219,7 +219,7 @@ def test_a_node_that_dies_ends_the_run_and_is_named(fresh_lab: Callable[..., Lab
     assert "n2: not known to be clean" in started.stderr
     living = [lab["n1"], lab["n3"]]
     assert not [found for node in living for found in of_runs(node) if found.startswith("rank")]
-    wait_until(lambda: not any(of_runs(node) for node in living), "the agents give up telling the dead node")
+    wait_until(lambda: not any(of_runs(node) for node in living), "the agents give up sending to the dead node")
 
 
 def test_a_node_without_python_is_named_with_what_to_do(fresh_lab: Callable[..., Lab]) -> None:

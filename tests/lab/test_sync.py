@@ -80,7 +80,7 @@ def test_a_restart_resumes_from_the_snapshot_that_a_killed_rank_wrote_beside_its
     must_be_clean(lab)
 
 
-def test_a_change_between_reading_and_starting_is_told(lab: Lab, work: Path, tmp_path: Path) -> None:
+def test_a_change_between_reading_and_starting_is_reported(lab: Lab, work: Path, tmp_path: Path) -> None:
     arguments = (*COMMAND, "--sync", str(work), "--", "./run.sh")
     with lab["n3"].freeze() as frozen, starting(lab, tmp_path, *arguments) as started:
         started.says("connecting to n[1-3]")

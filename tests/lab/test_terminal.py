@@ -1,4 +1,4 @@
-"""What a person sees on a terminal: alike lines once, a board that is gone at the end, and no line too wide."""
+"""Output on a terminal: equal lines once, a board that is gone at the end, and no line too wide."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_run_on_a_terminal(lab: Lab, columns: int) -> None:
     assert re.search(r"run \w+ running for \d s: 6 of 6 ranks on n\[1-3\]", written)
     assert re.search(r"  n2  cpu +\d+%  memory ", written)
     loading = [line.partition(" ")[0] for line in screen if line.endswith("| loading")]
-    assert any(who.startswith("[") for who in loading), "ranks that said the same at the same time are told together"
+    assert any(who.startswith("[") for who in loading), "equal lines of ranks are printed once"
     assert sum(len(ranks_in(who)) for who in loading) == 6
     assert sum("| step" in line for line in screen) == 6
     assert not any("running for" in line or "  cpu " in line for line in screen)

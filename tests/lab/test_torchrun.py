@@ -35,7 +35,7 @@ time.sleep(300)
 
 @pytest.fixture(scope="module")
 def torch_lab(framework_lab: Lab) -> Lab:
-    """With a script whose rank 1 fails when told to."""
+    """A directory with a script whose rank 1 fails on request."""
     (framework_lab.inventory.parent / "train.py").write_text(TRAIN)
     return framework_lab
 
@@ -72,7 +72,7 @@ def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp
     must_be_clean(torch_lab)
 
 
-def test_the_rank_that_raised_is_told_and_not_its_victims(torch_lab: Lab) -> None:
+def test_the_rank_that_raised_is_named_and_not_its_victims(torch_lab: Lab) -> None:
     run = start(torch_lab, "--", "train.py", "raise")
     assert run.returncode == ExitCode.JOB_FAILED
     verdict = run.stderr.rpartition("error: ")[2]

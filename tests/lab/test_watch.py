@@ -61,7 +61,7 @@ class Watching:
 
 @contextlib.contextmanager
 def watching(lab: Lab, directory: Path, *arguments: str, state: Path | None = None) -> Iterator[Watching]:
-    """Watch the newest run; whatever the story does, nobody goes on watching."""
+    """Watch the newest run; the watcher ends with the story."""
     made = Watching(lab, directory, *arguments, state=state)
     try:
         yield made
@@ -115,7 +115,7 @@ def test_a_run_is_watched_from_here_and_from_elsewhere_and_notices_nothing(
     must_be_clean(lab)
 
 
-def test_a_node_behind_a_cut_is_told_and_found_again(lab: Lab, tmp_path: Path, gate: Gate) -> None:
+def test_a_node_behind_a_cut_is_reported_and_found_again(lab: Lab, tmp_path: Path, gate: Gate) -> None:
     with (
         starting(lab, tmp_path, *COMMAND, "--node-timeout", "60", "--", "sh", "-c", f"echo on; {gate.wait}") as started,
         watching_it(lab, tmp_path, started) as plain,

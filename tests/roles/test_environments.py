@@ -27,11 +27,11 @@ def lab(provisioned: Provisioned) -> Lab:
 
 
 def current(lab: Lab) -> set[str]:
-    """What `current` points at, on all nodes."""
+    """The target of `current`, on all nodes."""
     return {node.run("readlink", "/opt/pylaunch/current").stdout.strip() for node in lab}
 
 
-def test_an_edited_file_is_named_with_host_and_package_and_only_that_environment_is_made_anew(lab: Lab) -> None:
+def test_an_edited_file_is_named_with_host_and_package_and_only_that_environment_is_made_again(lab: Lab) -> None:
     lab["n3"].run("sh", "-c", f"echo '# edited' >> {SITE_PACKAGES}/six.py")
     assert provision(lab, "--plan").stderr.startswith("3 hosts: nothing to change")
     verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "python_env", "--deep")

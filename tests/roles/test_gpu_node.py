@@ -7,7 +7,7 @@ from tests.roles.conftest import Provisioned
 pytestmark = pytest.mark.lab
 
 
-def test_a_host_without_nvidia_devices_is_told_as_not_applicable(provisioned: Provisioned) -> None:
+def test_a_host_without_nvidia_devices_is_reported_as_not_applicable(provisioned: Provisioned) -> None:
     assert "note: n[1-3]: gpu_node: not applicable: no NVIDIA device" in provisioned.first.stderr
 
 

@@ -32,7 +32,7 @@ def test_kernel_settings_are_live_where_the_container_allows_it(node: Host) -> N
     assert node.file("/proc/sys/net/core/somaxconn").content_string.strip() == "8192"
 
 
-def test_kernel_settings_that_cannot_be_had_are_told(provisioned: Provisioned) -> None:
+def test_kernel_settings_that_cannot_be_set_are_reported(provisioned: Provisioned) -> None:
     live = provisioned.host("n1").file("/proc/sys/vm/max_map_count").content_string.strip()
-    told = f"note: n[1-3]: host_baseline: vm.max_map_count stays {live}, wanted 1048576: read-only here"
-    assert live == "1048576" or told in provisioned.first.stderr
+    reported = f"note: n[1-3]: host_baseline: vm.max_map_count stays {live}, wanted 1048576: read-only here"
+    assert live == "1048576" or reported in provisioned.first.stderr

@@ -45,7 +45,7 @@ class Ranks:
         return self.provisioned.lab.pylaunch("provision", "-i", str(self.inventory), *words, timeout_s=300)
 
     def answered(self) -> dict[str, LimitFact]:
-        """What the probe reads, over a connection of its own."""
+        """Limits that the probe reads, over its own connection."""
         disconnect(self.cluster)
         (facts,) = probe(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
         assert isinstance(facts, Facts), facts
@@ -53,7 +53,7 @@ class Ranks:
         return {name: limit for name, limit in limits.items() if isinstance(limit, LimitFact)}
 
     def printed(self) -> dict[str, LimitFact]:
-        """What a rank of a run prints, over a connection of its own."""
+        """Limits that a rank of a run prints, over its own connection."""
         disconnect(self.cluster)
         words = ("--framework", "command", "--workdir", "/", "--", "sh", "-c", ULIMITS)
         run = self.provisioned.lab.pylaunch("start", "-i", str(self.inventory), *words)

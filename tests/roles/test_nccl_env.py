@@ -25,7 +25,7 @@ def plan(provisioned: Provisioned, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_nccl_is_told_the_interface_that_leads_to_the_other_nodes(node: Host, provisioned: Provisioned) -> None:
+def test_nccl_gets_the_interface_that_leads_to_the_other_nodes(node: Host, provisioned: Provisioned) -> None:
     peers = [provisioned.lab[name].address for name in NODES]
     own = node.check_output("hostname -I").split()
     peer = next(address for address in peers if address not in own)
@@ -47,9 +47,9 @@ def test_the_second_time_nothing_is_changed(provisioned: Provisioned) -> None:
 def test_ranks_see_the_variables_of_their_node_below_those_of_the_run(provisioned: Provisioned) -> None:
     lab = provisioned.lab
     words = ["--framework", "command", "--workdir", "/tmp", "--env", "NCCL_DEBUG=VERSION", "--", "env"]
-    said = lab.pylaunch("start", "-i", str(lab.inventory), *words).stdout
-    assert said.count("NCCL_DEBUG=VERSION") == len(NODES)
-    assert said.count("GLOO_SOCKET_IFNAME=host0") == len(NODES)
+    output = lab.pylaunch("start", "-i", str(lab.inventory), *words).stdout
+    assert output.count("NCCL_DEBUG=VERSION") == len(NODES)
+    assert output.count("GLOO_SOCKET_IFNAME=host0") == len(NODES)
 
 
 def test_a_file_of_somebody_else_is_named_and_kept(provisioned: Provisioned, n2: LabNode) -> None:

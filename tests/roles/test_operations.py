@@ -1,4 +1,4 @@
-"""What an administrator does with a provisioned cluster, and what happens to it meanwhile."""
+"""Operations of an administrator on a provisioned cluster."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab:
     lab["n1"].run(
         "systemd-run", "--quiet", "--collect", f"--unit={unit}", "/usr/bin/python3", "-c", HOLD_PACKAGE_LOCK
     )  # fmt: skip
-    said = tmp_path / "stderr"
-    with said.open("wb") as sink:
+    output = tmp_path / "stderr"
+    with output.open("wb") as sink:
         command = lab.command("provision", "-i", str(lab.inventory))
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
     try:
         holder = "n1: packages wait for /var/lib/dpkg/lock-frontend, which pid "
-        wait_until(lambda: holder in said.read_text(), "the process that holds the lock is named", 120)
-        assert " (python3) of root holds" in said.read_text()
+        wait_until(lambda: holder in output.read_text(), "the process that holds the lock is named", 120)
+        assert " (python3) of root holds" in output.read_text()
         lab["n1"].run("systemctl", "stop", unit)
-        assert controller.wait(300) == 0, said.read_text()
+        assert controller.wait(300) == 0, output.read_text()
     finally:
         controller.kill()
         controller.wait()
         lab["n1"].run("systemctl", "stop", unit, check=False)
-    assert "n1: time_sync" in said.read_text()
+    assert "n1: time_sync" in output.read_text()
 
 
 def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(
@@ -98,11 +98,11 @@ def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_
 ) -> None:
     for node in lab:
         node.run("rm", "/etc/security/limits.d/90-pylaunch.conf", "/etc/chrony/sources.d/pylaunch.sources")
-    said = tmp_path / "stderr"
-    with said.open("wb") as sink:
+    output = tmp_path / "stderr"
+    with output.open("wb") as sink:
         command = lab.command("provision", "-i", str(lab.inventory))
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
-    wait_until(lambda: "host_baseline: Write files: changed" in said.read_text(), "the first role began its work", 60)
+    wait_until(lambda: "host_baseline: Write files: changed" in output.read_text(), "the first role began its work", 60)
     controller.kill()
     controller.wait()
     again = provision(lab)
@@ -201,7 +201,7 @@ def test_verify_fails_for_a_host_that_is_not_as_promised_and_for_no_other(lab: L
     lab["n2"].run("systemctl", "start", "chrony.service")
 
 
-def test_verify_tells_a_host_that_is_down_from_one_that_is_wrong(lab: Lab) -> None:
+def test_verify_distinguishes_a_host_that_is_down_from_one_that_is_wrong(lab: Lab) -> None:
     with lab["n3"].cut():
         verified = lab.pylaunch("verify", "-i", str(lab.inventory), "--roles", "python_env")
     assert verified.returncode == ExitCode.CLUSTER_NOT_READY

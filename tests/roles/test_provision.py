@@ -90,7 +90,7 @@ def as_bob(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
     node.run("userdel", "--force", "--remove", "bob", check=False)
 
 
-def test_a_sudo_that_wants_a_password_is_told_apart_with_the_flag_to_use(
+def test_a_sudo_that_wants_a_password_is_recognised_and_the_hint_has_the_flag(
     provisioned: Provisioned, as_bob: Path
 ) -> None:
     refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
@@ -111,25 +111,25 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
     provisioned: Provisioned, as_bob: Path, tmp_path: Path
 ) -> None:
     keyboard, terminal = os.openpty()
-    said = tmp_path / "said"
+    output = tmp_path / "output"
     command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync", "-K")
-    with said.open("wb") as sink:
+    with output.open("wb") as sink:
         typed = subprocess.Popen(
             command, env={**os.environ, **provisioned.lab.environment}, stdin=terminal, stdout=sink, stderr=sink,
             start_new_session=True,
         )  # fmt: skip
         try:
             # What is typed before the terminal has stopped echoing is thrown away.
-            wait_until(lambda: "sudo password: " in said.read_text(), "the question", 120)
+            wait_until(lambda: "sudo password: " in output.read_text(), "the question", 120)
             os.write(keyboard, b"secret\n")
-            assert typed.wait(300) == ExitCode.DONE, said.read_text()
+            assert typed.wait(300) == ExitCode.DONE, output.read_text()
         finally:
             typed.kill()
             typed.wait()
             os.close(keyboard)
             os.close(terminal)
-    assert "n3: time_sync 1 changed; ok" in said.read_text()
-    assert "secret" not in said.read_text()
+    assert "n3: time_sync 1 changed; ok" in output.read_text()
+    assert "secret" not in output.read_text()
     assert provisioned.lab["n3"].run("stat", "-c", "%a", "/etc/chrony/conf.d/90-pylaunch.conf").stdout == "644\n"
 
 

@@ -22,7 +22,7 @@ def test_every_host_knows_every_member_by_name_and_by_address(node: Host, provis
             node.run_test("ssh-keygen -F %s -f /etc/ssh/ssh_known_hosts", name)
 
 
-def test_sshd_has_room_for_fan_out_and_said_so_itself(node: Host) -> None:
+def test_sshd_itself_reports_enough_room_for_fan_out(node: Host) -> None:
     effective = node.check_output("/usr/sbin/sshd -T").splitlines()
     assert "maxstartups 100:30:400" in effective
     assert "maxsessions 64" in effective
@@ -75,7 +75,9 @@ def without_include(provisioned: Provisioned) -> Iterator[None]:
     assert repaired.ok, repaired.stderr
 
 
-def test_a_host_that_reads_no_drop_ins_is_told_and_gets_none(provisioned: Provisioned, without_include: None) -> None:
+def test_a_host_that_reads_no_drop_ins_is_reported_and_gets_none(
+    provisioned: Provisioned, without_include: None
+) -> None:
     refused = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "ssh_access")
     assert "1 of 3 hosts could not be provisioned: n3" in refused.stderr
     assert 'must begin with "Include /etc/ssh/sshd_config.d/*.conf"' in refused.stderr

@@ -19,7 +19,7 @@ ROLES = "ssh_access,gpu_node,nccl_env"
 
 
 def verify(lab: Lab, report: Path) -> tuple[Completed, set[str], dict[str, str]]:
-    """How it ended, which specifications do not hold, and why others were skipped, from its JUnit report."""
+    """Exit status, failed specifications and reasons of skipped ones, from the JUnit report."""
     words = ("--roles", ROLES, "--junit", str(report))
     verified = lab.pylaunch("verify", "-i", str(lab.inventory), *words, timeout_s=180)
     cases = list(ElementTree.parse(report).iter("testcase"))

@@ -54,11 +54,11 @@ class Directory:
         (self.path / "agent-hangs").touch()
 
     def stops(self) -> None:
-        """What runs there from now on is stopped at once (SIGSTOP), and leaves a process that keeps its pipes."""
+        """Stop each new process there at once (SIGSTOP), with a child that keeps its pipes."""
         (self.path / "stops").touch()
 
     def goes_on(self) -> None:
-        """What runs there from now on is not stopped any more."""
+        """Stop no further process there."""
         (self.path / "stops").unlink()
 
     def agents(self) -> list[int]:
@@ -98,7 +98,7 @@ class CommandLine:
         return self.begin("start", "-i", str(self.inventory), *job, stdout=stdout)
 
     def outcomes(self) -> dict[str, dict[str, Any]]:
-        """How the recorded runs ended, by id; {} for one without an end."""
+        """Outcomes of the recorded runs by id; {} for a run without one."""
         found = {}
         for plan in sorted((self.state / "pylaunch" / "runs").glob("*/plan.json")):
             outcome = plan.with_name("outcome.json")
@@ -139,25 +139,25 @@ def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryClust
 
 
 def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subprocess.CompletedProcess[str]:
-    """How `process` ended. One that does not in time fails the test."""
+    """Wait for `process`; fail the test if it does not end in time."""
     try:
         stdout, stderr = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        said = process.communicate()[1]
-        raise AssertionError(f"no end within {within_s:g} s; so far:\n{said}") from None
+        output = process.communicate()[1]
+        raise AssertionError(f"no end within {within_s:g} s; so far:\n{output}") from None
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def says(process: subprocess.Popen[str], text: str) -> None:
     """Read its stderr up to a line with `text`."""
     assert process.stderr is not None
-    said = []
+    output = []
     for line in process.stderr:
         if text in line:
             return
-        said.append(line)
-    raise AssertionError(f"it ended and never said {text!r}:\n{''.join(said)}")
+        output.append(line)
+    raise AssertionError(f"it ended and never printed {text!r}:\n{''.join(output)}")
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What `pylaunch check` calls FAIL, `pylaunch start` does not pass over."""
+"""A finding that `pylaunch check` calls FAIL refuses `pylaunch start`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_a_start_refuses_the_libraries_that_check_calls_fail(
     script = tmp_path / "train.py"
     script.write_text("print('ran')\n")
     job = ("-i", str(cluster.inventory), "--framework", "direct", "--workdir", str(tmp_path))
-    said = "FAIL  n2: numpy: 1.26.4, expected 2.1.0 as on n[1,3]  [python_env.libraries]"
+    output = "FAIL  n2: numpy: 1.26.4, expected 2.1.0 as on n[1,3]  [python_env.libraries]"
     checked = cluster.run("check", *job, "--only", "python_env.libraries", "--", "train.py")
     assert checked.returncode == ExitCode.CLUSTER_NOT_READY
-    assert said in checked.stdout
+    assert output in checked.stdout
     started = cluster.run("start", *job, "--", "train.py")
     assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, "")
-    assert said in started.stderr
+    assert output in started.stderr
     assert "--skip python_env.libraries" in started.stderr
     in_spite = cluster.run("start", *job, "--skip", "python_env.libraries", "--", "train.py")
     assert in_spite.returncode == ExitCode.DONE, in_spite.stderr

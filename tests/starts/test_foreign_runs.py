@@ -24,7 +24,7 @@ COMMAND = ("--framework", "command", "--workdir", "/")
 
 
 def forge(node: Directory, directory: str, record: str, run: str) -> None:
-    """What a rank on `node` can write: a run of its own with any record."""
+    """A run that a rank on `node` forges, with any record."""
     task = wire.NodeTask(run, "n1", 0, "/", [], {}, [], None, [], [], 1.0, 1, record=record)
     path = node.path / "root" / "runs" / directory
     path.mkdir(parents=True)
@@ -85,7 +85,7 @@ def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_aga
     again = cluster.run("rerun", run, "-i", str(cluster.inventory))
     assert again.returncode == 2
     assert f"run {run} was started by another controller, and what nodes say is not run" in again.stderr
-    stopped = cluster.run("stop", run)  # Reached as the inventory said that `rerun` has read.
+    stopped = cluster.run("stop", run)  # Connects with the inventory that `rerun` has read.
     assert stopped.returncode == 0, stopped.stderr
     assert "n[1-2]: clean" in stopped.stderr
 

@@ -1,4 +1,4 @@
-"""How long ranks may go on after SIGTERM."""
+"""The time that ranks have after SIGTERM."""
 
 from __future__ import annotations
 

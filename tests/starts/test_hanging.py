@@ -22,7 +22,7 @@ def hangs(node: Directory) -> None:
     appears(node.path / "hanging")
 
 
-def test_a_refusal_is_told_at_once_though_a_check_still_hangs(directories: Callable[..., DirectoryCluster]) -> None:
+def test_a_refusal_is_printed_at_once_though_a_check_still_hangs(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
     cluster.nodes["n1"].probe_hangs()
     start = ended(cluster.start("--", "/no/such/program"))

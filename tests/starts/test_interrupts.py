@@ -15,7 +15,7 @@ from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, appears, ended, made_of_directories, no_process_stays, says
 
 ENDS_S = 10.0
-"""After the second Ctrl-C, on a busy machine; nothing here would end in a minute by itself."""
+"""Limit after the second Ctrl-C, on a busy machine; nothing here would end on its own within a minute."""
 
 
 def interrupt_twice(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""A start goes on, and says how its run ended, whoever listens and wherever its output goes."""
+"""A start continues and records the outcome of its run, wherever its output goes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def test_a_start_whose_output_nobody_reads_any_more_follows_its_run_to_the_end(
     start.stdout.close()
     gate.touch()
     assert start.stderr is not None
-    said = start.stderr.read()
+    output = start.stderr.read()
     assert start.wait() == ExitCode.JOB_FAILED
-    assert "cannot be shown here any more (Broken pipe); the run goes on: pylaunch logs -f " in said
+    assert "cannot be shown here any more (Broken pipe); the run goes on: pylaunch logs -f " in output
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed"]
 
 

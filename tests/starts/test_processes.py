@@ -1,4 +1,4 @@
-"""What a process that we start leaves behind, or does not read, neither holds us up nor makes noise."""
+"""A process that leaves children behind, or does not read its input, neither blocks its caller nor makes noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pylaunch.errors import PylaunchError
 from pylaunch.transport import process
 from tests.starts.cluster import DirectoryCluster, ended
 
-LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 20 & echo $!; echo told >&2; exit 3")
+LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 20 & echo $!; echo error >&2; exit 3")
 
 
 def end(pid: str) -> None:
@@ -27,13 +27,13 @@ def end(pid: str) -> None:
 def test_a_process_has_ended_though_what_it_left_behind_keeps_its_pipes() -> None:
     ended = process.run(LEAVES_A_DAEMON, timeout_s=10)
     end(ended.stdout)
-    assert (ended.returncode, ended.stderr) == (3, "told\n")
+    assert (ended.returncode, ended.stderr) == (3, "error\n")
 
 
-def test_all_that_is_said_and_heard_goes_through_whatever_its_size() -> None:
-    said = b"0123456789abcdef" * 100_000
-    assert process.run(("cat",), stdin=said, timeout_s=20).stdout.encode() == said
-    assert process.run(("true",), stdin=said, timeout_s=20).ok
+def test_input_and_output_of_any_size_pass_through() -> None:
+    output = b"0123456789abcdef" * 100_000
+    assert process.run(("cat",), stdin=output, timeout_s=20).stdout.encode() == output
+    assert process.run(("true",), stdin=output, timeout_s=20).ok
     with pytest.raises(PylaunchError, match=r"no end after 0\.2 s: sleep 60"):
         process.run(("sleep", "60"), timeout_s=0.2)
 

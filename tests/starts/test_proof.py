@@ -21,7 +21,7 @@ DAEMON = "setsid sh -c '" + RANK + "' & sleep 600"
 
 @pytest.fixture
 def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Callable[[str], DirectoryCluster]:
-    """Starts a rank on n1 that goes on by itself, and writes its process id; without a controller."""
+    """Start a rank on n1 that survives its agent and writes its process id; without a controller."""
 
     def start(script: str) -> DirectoryCluster:
         cluster = directories("n1")

@@ -1,4 +1,4 @@
-"""Spares stand ready: their devices are the run's for as long as it goes on, and one that is lost is told at once."""
+"""Spares hold their devices for the run until it ends, and a lost spare is reported at once."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_what_a_spare_holds_is_there_for_the_attempt_that_needs_it(cluster: Dire
     assert "is leased to" not in start.stderr
 
 
-class Told:
-    """A `launch.Watcher` that keeps what is told of the spares."""
+class Reported:
+    """A `launch.Watcher` that keeps the reports about spares."""
 
     usage_every_s = 0.0
 
@@ -90,58 +90,56 @@ class Told:
         raise AssertionError((host, reading))
 
 
-def standing_by(cluster: DirectoryCluster, story: Callable[[Told], Coroutine[None, None, None]]) -> None:
+def standing_by(cluster: DirectoryCluster, story: Callable[[Reported], Coroutine[None, None, None]]) -> None:
     """`story` while the spare n3 of a run on n1 and n2 is kept ready."""
-    plan, told = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Told()
+    plan, reported = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Reported()
 
     async def play() -> None:
-        async with spares.standing_by(plan, AgentVersion(archive.build().version), told):
-            await story(told)
+        async with spares.standing_by(plan, AgentVersion(archive.build().version), reported):
+            await story(reported)
 
     asyncio.run(play())
 
 
 async def until(condition: Callable[[], T | None]) -> T:
-    """The first true value of `condition`, while everything else goes on."""
+    """Return the first true value of `condition`, while everything else continues."""
     async with asyncio.timeout(15):
         while not (value := condition()):
             await asyncio.sleep(0.01)
     return value
 
 
-def test_a_spare_that_is_lost_is_told_and_held_again(
-    cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_spare_is_reported_and_held_again(cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spares, "RETRY_S", 0.1)
     spare = cluster.nodes["n3"]
 
-    async def story(told: Told) -> None:
+    async def story(reported: Reported) -> None:
         first = await until(lambda: holder(spare))
-        assert told.lines == []
+        assert reported.lines == []
         os.kill(first.pid, signal.SIGKILL)
-        await until(lambda: len(told.lines) == 2)
+        await until(lambda: len(reported.lines) == 2)
         again = await until(lambda: holder(spare))
         assert (again.run, again.pid != first.pid) == ("7f3a9c01", True)
-        assert told.lines[0].startswith("note: spare n3 does not stand ready: the agent ended with ")
-        assert told.lines[1] == "note: spare n3 stands ready again"
+        assert reported.lines[0].startswith("note: spare n3 does not stand ready: the agent ended with ")
+        assert reported.lines[1] == "note: spare n3 stands ready again"
 
     standing_by(cluster, story)
     assert holder(spare) is None
 
 
-def test_a_spare_that_somebody_took_first_is_told_with_who_has_it(
+def test_a_spare_that_somebody_took_first_is_reported_with_its_holder(
     cluster: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spares, "RETRY_S", 0.1)
     taken = leases.take(lease_of(cluster.nodes["n3"]))
     assert not isinstance(taken, leases.Holder)
 
-    async def story(told: Told) -> None:
-        await until(lambda: told.lines)
-        (line,) = told.lines
+    async def story(reported: Reported) -> None:
+        await until(lambda: reported.lines)
+        (line,) = reported.lines
         assert line.startswith(f"note: spare n3 does not stand ready: device 0 is leased to pid {os.getpid()} of ")
         assert line.endswith("; pylaunch gpus shows who holds what")
         taken.close()
-        await until(lambda: told.lines[1:] == ["note: spare n3 stands ready again"])
+        await until(lambda: reported.lines[1:] == ["note: spare n3 stands ready again"])
 
     standing_by(cluster, story)

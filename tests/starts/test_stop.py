@@ -29,7 +29,7 @@ JOB = LOSES_ITS_PEER + "trap 'touch gone; sleep 0.3; exit 143' TERM\ntouch up\nw
 
 @pytest.fixture
 def launched(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> DirectoryCluster:
-    """Two nodes on which `torchrun` is a small launcher that fails when it is told to end."""
+    """Two nodes on which `torchrun` is a small launcher that fails on SIGTERM."""
     package = tmp_path / "torch" / "distributed"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""What a terminal is given while runs go on, and afterwards: nothing that it obeys, and no board that stays."""
+"""Output on a terminal during a run and afterwards: no control sequences from ranks, and no board that stays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.agent.controller import wait_until
 from tests.starts.cluster import Directory, DirectoryCluster
 
 OURS = re.compile(r"\r(?=\x1b\[2K)|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
-"""What pylaunch itself sends to a terminal: the cursor, the lines of the board, colours."""
+"""Control sequences of pylaunch itself: the cursor, the lines of the board, colours."""
 
 CTRL_Z = b"\x1a"
 SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
@@ -100,7 +100,7 @@ def started(cluster: DirectoryCluster, *words: str) -> tuple[str, ...]:
 
 
 def obeyed(text: str) -> str:
-    """What a terminal obeys in `text`, apart from what is ours."""
+    """Control sequences in `text` that are not pylaunch's own."""
     return "".join(re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\udc80-\udcff]", OURS.sub("", text)))
 
 

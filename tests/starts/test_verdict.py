@@ -1,4 +1,4 @@
-"""Which rank the last line names: the cause, not those that waited for it or lost their connection to it."""
+"""The last line names the rank that is the cause, not those that waited for it or lost their connection to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAVES = "until [ -e gone ]; do sleep 0.02; done; sleep 0.3"
 
 
 def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) -> tuple[str, dict[str, object]]:
-    """What `start` says, and the outcome, of three ranks of which rank 1 deviates."""
+    """Standard error and outcome of a start with three ranks, of which rank 1 deviates."""
     work = cluster.inventory.parent
     script = work / "job"
     script.write_text(VICTIM.format(until=until, case=CASES / f"{case}.txt") + ALL_UP + deviation)
@@ -32,7 +32,7 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
 
 
 @pytest.mark.parametrize(
-    ("until", "case", "deviation", "told", "named"),
+    ("until", "case", "deviation", "reported", "named"),
     [
         (STOPS, "gloo-recv-timeout", "echo $$ > pid; kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1),
         (LEAVES, "gloo-peer-exited", "touch gone; exit 0", "rank 1 on n2 exited with code 0, ", 1),
@@ -43,12 +43,17 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
     ids=["stopped", "exit 0", "does not come", "ends well too late", "fails after its victims"],
 )
 def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
-    directories: Callable[..., DirectoryCluster], until: str, case: str, deviation: str, told: str, named: int | None
+    directories: Callable[..., DirectoryCluster],
+    until: str,
+    case: str,
+    deviation: str,
+    reported: str,
+    named: int | None,
 ) -> None:
     cluster = directories("n1", "n2", "n3")
-    said, outcome = explained(cluster, until, case, deviation)
-    (line,) = [line for line in said.splitlines() if line.startswith("error: run ")]
-    assert f": {told}" in line
+    output, outcome = explained(cluster, until, case, deviation)
+    (line,) = [line for line in output.splitlines() if line.startswith("error: run ")]
+    assert f": {reported}" in line
     assert outcome["named"] == (None if named is None else {"host": "n2", "rank": named})
     shown = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     assert (shown["reason"], shown["named"]) == (outcome["reason"], outcome["named"])
