@@ -11,7 +11,7 @@ CHECKSUM = 8
 
 def compiled(archive: str, *, may_make: bool) -> str:
     """Where the modules of `archive` are that need no compiling, or the archive itself."""
-    kept = "%s.%s" % (archive, sys.implementation.cache_tag)
+    kept = f"{archive}.{sys.implementation.cache_tag}"
     if may_make and not is_whole(kept):
         from pylaunch.agent.compiled import keep  # noqa: PLC0415 -- the once that it is needed
 

@@ -49,7 +49,7 @@ def main() -> int:
 def _words(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         full = disk_space.full([os.path.dirname(str(error.filename))])
-        return "%s cannot be written: %s" % (error.filename, "; ".join(full) or error.strerror)
+        return f"{error.filename} cannot be written: {'; '.join(full) or error.strerror}"
     return str(error)
 
 

@@ -22,7 +22,7 @@ def keep(archive: str, place: str) -> None:
 
     It begins with its checksum: a zip archive may begin with anything.
     """
-    aside = "%s.%d" % (place, os.getpid())
+    aside = f"{place}.{os.getpid()}"
     made = io.BytesIO()
     try:
         with zipfile.ZipFile(archive) as source, zipfile.ZipFile(made, "w") as sink:

@@ -13,12 +13,12 @@ import runpy
 import sys
 import types
 from importlib.machinery import SourceFileLoader
-from typing import Callable, List
+from typing import Callable
 
 from pylaunch.runtime import failure
 
 
-def main(words: List[str]) -> None:
+def main(words: list[str]) -> None:
     """Be the script. Raises what it raises."""
     if not words:
         sys.exit("pylaunch.runtime: expected a script: python -m pylaunch.runtime SCRIPT [ARGS]…")

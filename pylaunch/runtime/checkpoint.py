@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from types import FrameType
-from typing import Callable, Optional
+from typing import Callable
 
 
 def on_checkpoint_signal(callback: Callable[[], object], *, then_end: bool = True) -> None:
@@ -18,7 +18,7 @@ def on_checkpoint_signal(callback: Callable[[], object], *, then_end: bool = Tru
     """
     owner = os.getpid()
 
-    def on_signal(signum: int, frame: Optional[FrameType]) -> None:
+    def on_signal(signum: int, frame: FrameType | None) -> None:
         is_ours = os.getpid() == owner
         signal.signal(signum, signal.SIG_IGN)
         try:

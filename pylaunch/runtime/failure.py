@@ -10,7 +10,6 @@ import sys
 import time
 import traceback
 from types import TracebackType
-from typing import Optional, Type
 
 VARIABLE = "TORCHELASTIC_ERROR_FILE"
 
@@ -22,8 +21,8 @@ def keep(error: BaseException) -> None:
         return
     stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     extra = {"py_callstack": stack, "timestamp": str(int(time.time()))}
-    body = {"message": {"message": "%s: %s" % (type(error).__name__, error), "extraInfo": extra}}
-    aside = "%s.%d" % (path, os.getpid())
+    body = {"message": {"message": f"{type(error).__name__}: {error}", "extraInfo": extra}}
+    aside = f"{path}.{os.getpid()}"
     with contextlib.suppress(OSError):
         with open(aside, "w", encoding="utf-8", errors="replace") as sink:
             json.dump(body, sink)
@@ -39,7 +38,7 @@ def watch(above: str = "") -> None:
         return
     before = sys.excepthook
 
-    def hook(kind: Type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         told = error.with_traceback(_below(trace, above))
         keep(told)
         let_go()
@@ -49,7 +48,7 @@ def watch(above: str = "") -> None:
     sys.excepthook = hook
 
 
-def _below(trace: Optional[TracebackType], above: str) -> Optional[TracebackType]:
+def _below(trace: TracebackType | None, above: str) -> TracebackType | None:
     below, frame = trace, trace
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == above:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import dataclass
-from typing import Callable, FrozenSet, Iterable, List, Tuple
+from typing import Callable, FrozenSet, Iterable
 
 Attempt = Callable[[float], FrozenSet[int]]
 """Wait so many seconds for everybody; who is missing then. Returns as soon as nobody is."""
@@ -14,9 +14,9 @@ Attempt = Callable[[float], FrozenSet[int]]
 class MissingRanksError(TimeoutError):
     """Not all ranks came, however long we waited."""
 
-    def __init__(self, missing: FrozenSet[int], world_size: int, waited_s: float) -> None:
+    def __init__(self, missing: frozenset[int], world_size: int, waited_s: float) -> None:
         super().__init__(
-            "%s of %d did not come within %.0f s: look at what they wrote last" % (told(missing), world_size, waited_s)
+            f"{told(missing)} of {world_size} did not come within {waited_s:.0f} s: look at what they wrote last"
         )
         self.missing = missing
 
@@ -30,10 +30,10 @@ class Patience:
 
     def __post_init__(self) -> None:
         if self.tries < 1 or self.first_s <= 0:
-            raise ValueError("patience: expected at least one try, and more than 0 s for the first; got %r" % (self,))
+            raise ValueError(f"patience: expected at least one try, and more than 0 s for the first; got {self!r}")
 
     @property
-    def waits(self) -> Tuple[float, ...]:
+    def waits(self) -> tuple[float, ...]:
         """Seconds of each try."""
         return tuple(self.first_s * 2**number for number in range(self.tries))
 
@@ -41,19 +41,19 @@ class Patience:
 def told(ranks: Iterable[int]) -> str:
     """ "rank 3", "ranks 1, 4-7"."""
     numbers = sorted(ranks)
-    spans: List[List[int]] = []
+    spans: list[list[int]] = []
     for number in numbers:
         if spans and spans[-1][1] == number - 1:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    parts = [str(first) if first == last else "%d-%d" % (first, last) for first, last in spans]
-    return "%s %s" % ("rank" if len(numbers) == 1 else "ranks", ", ".join(parts))
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {', '.join(parts)}"
 
 
 def say(text: str) -> None:
     """A line for whoever watches this rank."""
-    sys.stderr.write("pylaunch: %s\n" % text)
+    sys.stderr.write(f"pylaunch: {text}\n")
     sys.stderr.flush()
 
 
@@ -66,11 +66,11 @@ def gather(
 ) -> float:
     """Try until nobody is missing; the seconds it took. Raises MissingRanksError after the last try."""
     began = clock()
-    missing: FrozenSet[int] = frozenset()
+    missing: frozenset[int] = frozenset()
     for number, wait_s in enumerate(patience.waits, start=1):
         missing = attempt(wait_s)
         if not missing:
             return clock() - began
-        waited = "after %.0f s, try %d of %d" % (clock() - began, number, patience.tries)
-        tell("%s of %d not here yet (%s)" % (told(missing), world_size, waited))
+        waited = f"after {clock() - began:.0f} s, try {number} of {patience.tries}"
+        tell(f"{told(missing)} of {world_size} not here yet ({waited})")
     raise MissingRanksError(missing, world_size, clock() - began)

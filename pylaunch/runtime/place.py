@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Tuple
+from typing import Mapping
 
 DEFAULT_PORT = 29500
 _ORTE_ADDRESS = re.compile(r"tcp6?://\[?([^,\];]+?)(?:\]|,|:\d+$)")
@@ -33,7 +33,7 @@ class Place:
     """pylaunch, torchrun, variables (RANK and its kin, set by anybody), slurm, openmpi, or none."""
 
 
-def place(environment: Optional[Mapping[str, str]] = None) -> Place:
+def place(environment: Mapping[str, str] | None = None) -> Place:
     """The place that `environment` (os.environ) tells. Without a launcher: rank 0 of 1.
 
     RANK and its kin win over Slurm's and Open MPI's, because whoever set them is nearer to this process.
@@ -81,20 +81,20 @@ def _of_open_mpi(env: Mapping[str, str]) -> Place:
 
 
 def _checked(
-    env: Mapping[str, str], names: Tuple[str, str, str, str], address: str, launcher: str, port: int = DEFAULT_PORT
+    env: Mapping[str, str], names: tuple[str, str, str, str], address: str, launcher: str, port: int = DEFAULT_PORT
 ) -> Place:
     missing = [name for name in names[:2] if name not in env]
     if missing:
         others = " and ".join(name for name in names[:2] if name in env)
-        raise LaunchError("%s is set and %s is not: whoever starts this process must set both" % (others, missing[0]))
+        raise LaunchError(f"{others} is set and {missing[0]} is not: whoever starts this process must set both")
     rank, world_size = _number(env, names[0]), _number(env, names[1])
     local_rank = _number(env, names[2]) if names[2] in env else 0
     if not 0 <= rank < world_size:
-        raise LaunchError("%s=%d is outside of a world of %s=%d" % (names[0], rank, names[1], world_size))
+        raise LaunchError(f"{names[0]}={rank} is outside of a world of {names[1]}={world_size}")
     if world_size > 1 and not address:
-        raise LaunchError("MASTER_ADDR is not set: it must name the host of rank 0, for all %d ranks" % world_size)
+        raise LaunchError(f"MASTER_ADDR is not set: it must name the host of rank 0, for all {world_size} ranks")
     if world_size > 1 and names[2] not in env:
-        raise LaunchError("%s is not set: it says which device of its node is this rank's" % names[2])
+        raise LaunchError(f"{names[2]} is not set: it says which device of its node is this rank's")
     on_node = env.get(names[3], "1")
     local_world_size = int(on_node) if on_node.isdecimal() else 1
     if "MASTER_PORT" in env:
@@ -106,12 +106,12 @@ def _number(env: Mapping[str, str], name: str) -> int:
     try:
         return int(env[name])
     except ValueError:
-        raise LaunchError("%s: expected a whole number, got %r" % (name, env[name])) from None
+        raise LaunchError(f"{name}: expected a whole number, got {env[name]!r}") from None
 
 
-def tasks_per_node(text: str) -> List[int]:
+def tasks_per_node(text: str) -> list[int]:
     """Slurm's shorthand for ranks on each node: "4(x2),1" -> [4, 4, 1]. Empty for what is none."""
-    counts: List[int] = []
+    counts: list[int] = []
     for part in text.split(","):
         match = re.match(r"(\d+)(?:\(x(\d+)\))?$", part)
         if match is None:

@@ -8,7 +8,6 @@ import os
 import struct
 import time
 from dataclasses import dataclass
-from typing import Optional
 
 VARIABLE = "PYLAUNCH_STEP_FILE"
 _RECORD = struct.Struct("<qdqq")
@@ -31,7 +30,7 @@ class _File:
     """The file of this process, opened at the first mark."""
 
     def __init__(self) -> None:
-        self.record: Optional[mmap.mmap] = None
+        self.record: mmap.mmap | None = None
         self.is_open = False
 
 
@@ -50,7 +49,7 @@ def step(number: int, total: int = 0) -> None:
         _RECORD.pack_into(_FILE.record, 0, number, time.time(), total, number)
 
 
-def _open(path: Optional[str]) -> Optional[mmap.mmap]:
+def _open(path: str | None) -> mmap.mmap | None:
     """A file that cannot be written costs the marks, never the training."""
     if not path:
         return None
@@ -66,7 +65,7 @@ def _open(path: Optional[str]) -> Optional[mmap.mmap]:
         return None
 
 
-def decoded(content: bytes) -> Optional[Mark]:
+def decoded(content: bytes) -> Mark | None:
     """The last mark in the file's `content`; None when there is none yet, or when it was being written just then."""
     if len(content) != SIZE:
         return None

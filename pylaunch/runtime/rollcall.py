@@ -14,7 +14,7 @@ import select
 import selectors
 import socket
 import time
-from typing import Callable, Dict, FrozenSet, List, Optional, Tuple
+from typing import Callable
 
 RETRY_S = 0.2
 ANSWER_S = 1.0
@@ -30,7 +30,7 @@ class _Line:
         self._inbox = b""
         self.is_open = True
 
-    def read(self) -> List[bytes]:
+    def read(self) -> list[bytes]:
         """What has come, in whole lines."""
         try:
             chunk = self.socket.recv(1 << 16)
@@ -58,11 +58,11 @@ class Caller:
         self._world_size = world_size
         self._run = run
         self._clock = clock
-        self._listener: Optional[socket.socket] = None
+        self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
-        self._present: Dict[int, _Line] = {}
+        self._present: dict[int, _Line] = {}
 
-    def attempt(self, wait_s: float) -> FrozenSet[int]:
+    def attempt(self, wait_s: float) -> frozenset[int]:
         """Take names for `wait_s`; who is missing. Raises OSError when the port cannot be had."""
         if self._listener is None:
             self._listener = _listen(self._port)
@@ -83,7 +83,7 @@ class Caller:
             self.close()
         return missing
 
-    def _missing(self) -> FrozenSet[int]:
+    def _missing(self) -> frozenset[int]:
         return frozenset(range(1, self._world_size)) - frozenset(self._present)
 
     def _accept(self, listener: socket.socket) -> None:
@@ -108,7 +108,7 @@ class Caller:
             self._selector.unregister(line.socket)
             line.close()
 
-    def _rank_in(self, text: bytes) -> Optional[int]:
+    def _rank_in(self, text: bytes) -> int | None:
         try:
             body = json.loads(text)
             rank = body["rank"] if body["run"] == self._run else None
@@ -132,7 +132,7 @@ class Called:
 
     def __init__(
         self,
-        where: Tuple[str, int],
+        where: tuple[str, int],
         rank: int,
         run: str,
         clock: Callable[[], float] = time.monotonic,
@@ -142,9 +142,9 @@ class Called:
         self._said = {"run": run, "rank": rank}
         self._clock = clock
         self._pause = pause
-        self._line: Optional[_Line] = None
+        self._line: _Line | None = None
 
-    def attempt(self, wait_s: float) -> FrozenSet[int]:
+    def attempt(self, wait_s: float) -> frozenset[int]:
         """Wait up to `wait_s` to hear that all are there; who is missing. Rank 0 is, while nobody answers."""
         until = self._clock() + wait_s
         while self._clock() < until:
@@ -155,7 +155,7 @@ class Called:
                 return frozenset()
         return self._ask()
 
-    def _ask(self) -> FrozenSet[int]:
+    def _ask(self) -> frozenset[int]:
         if self._line is None:
             return frozenset({0})
         self._line.write(self._said)
@@ -164,7 +164,7 @@ class Called:
             self.close()
         return missing
 
-    def _heard(self, until: float) -> List[FrozenSet[int]]:
+    def _heard(self, until: float) -> list[frozenset[int]]:
         """Who was said to be missing, in all answers that come at once; none when nothing comes until then."""
         assert self._line is not None
         poll = select.poll()  # select() knows no descriptor above 1023, and a rank may have many files open.
@@ -191,7 +191,7 @@ class Called:
         self._line = None
 
 
-def _missing_in(text: bytes) -> FrozenSet[int]:
+def _missing_in(text: bytes) -> frozenset[int]:
     try:
         return frozenset(int(rank) for rank in json.loads(text)["missing"])
     except (ValueError, KeyError, TypeError, RecursionError, OverflowError):

@@ -10,7 +10,7 @@ import os
 import random
 import sys
 from datetime import timedelta
-from typing import Any, FrozenSet, Iterator, Optional, Union
+from typing import Any, Iterator
 
 from pylaunch.runtime import failure
 from pylaunch.runtime.patience import MissingRanksError, Patience, gather
@@ -21,9 +21,7 @@ FRAMEWORKS = ("torch", "jax")
 STORE_TIMEOUT = timedelta(seconds=60)
 
 
-def init(
-    framework: Optional[str] = None, *, patience: Optional[Patience] = None, backend: Optional[str] = None
-) -> Place:
+def init(framework: str | None = None, *, patience: Patience | None = None, backend: str | None = None) -> Place:
     """Meet all other ranks and make torch's default process group, or JAX's distributed system. This rank's place.
 
     `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is torch's: by default
@@ -43,19 +41,19 @@ def init(
     return mine
 
 
-def _chosen(framework: Optional[str]) -> str:
+def _chosen(framework: str | None) -> str:
     if framework is None:
         imported = [name for name in FRAMEWORKS if name in sys.modules]
         if len(imported) != 1:
             found = " and ".join(imported) or "neither torch nor jax"
-            raise ValueError('init: %s imported; say which: init("torch") or init("jax")' % found)
+            raise ValueError(f'init: {found} imported; say which: init("torch") or init("jax")')
         return imported[0]
     if framework not in FRAMEWORKS:
-        raise ValueError("init: expected torch or jax, got %r" % framework)
+        raise ValueError(f"init: expected torch or jax, got {framework!r}")
     return framework
 
 
-def _init_torch(mine: Place, patience: Patience, backend: Optional[str]) -> None:
+def _init_torch(mine: Place, patience: Patience, backend: str | None) -> None:
     import torch  # noqa: PLC0415 -- a script for JAX must not pay for it
     import torch.distributed as dist  # noqa: PLC0415
 
@@ -73,7 +71,7 @@ def _init_torch(mine: Place, patience: Patience, backend: Optional[str]) -> None
         gather(_StoreRoll(store, mine).attempt, mine.world_size, patience)
     else:
         _call_the_roll(mine, patience)
-    where = "tcp://%s:%d" % (_in_url(mine.address), mine.port)
+    where = f"tcp://{_in_url(mine.address)}:{mine.port}"
     dist.init_process_group(backend, init_method=where, rank=mine.rank, world_size=mine.world_size)
 
 
@@ -83,10 +81,10 @@ class _StoreRoll:
     def __init__(self, store: Any, mine: Place) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self._store = store
-        self._keys = {rank: "pylaunch/roll/%s/%d" % (attempt, rank) for rank in range(mine.world_size)}
+        self._keys = {rank: f"pylaunch/roll/{attempt}/{rank}" for rank in range(mine.world_size)}
         store.set(self._keys[mine.rank], "here")
 
-    def attempt(self, wait_s: float) -> FrozenSet[int]:
+    def attempt(self, wait_s: float) -> frozenset[int]:
         """Wait up to `wait_s` for everybody; who is missing."""
         import torch.distributed as dist  # noqa: PLC0415 -- there is a store, so it is imported
 
@@ -104,7 +102,7 @@ def _init_jax(mine: Place, patience: Patience) -> None:
         return
     _call_the_roll(mine, patience)
     jax.distributed.initialize(
-        coordinator_address="%s:%d" % (_in_url(mine.address), mine.port),
+        coordinator_address=f"{_in_url(mine.address)}:{mine.port}",
         num_processes=mine.world_size,
         process_id=mine.rank,
         local_device_ids=[mine.local_rank] if mine.local_world_size > 1 else None,
@@ -112,13 +110,13 @@ def _init_jax(mine: Place, patience: Patience) -> None:
 
 
 def _in_url(address: str) -> str:
-    return "[%s]" % address if ":" in address else address
+    return f"[{address}]" if ":" in address else address
 
 
 def _call_the_roll(mine: Place, patience: Patience) -> None:
     """Over plain sockets, on the port that the framework takes afterwards."""
     run = os.environ.get("TORCHELASTIC_RUN_ID") or os.environ.get("SLURM_JOB_ID") or ""
-    side: Union[Caller, Called]
+    side: Caller | Called
     if mine.rank == 0:
         side = Caller(mine.port, mine.world_size, run)
     else:
@@ -128,7 +126,7 @@ def _call_the_roll(mine: Place, patience: Patience) -> None:
     except OSError as error:
         if isinstance(error, MissingRanksError):
             raise
-        raise LaunchError("rank 0 cannot listen on port %d: %s" % (mine.port, error.strerror)) from error
+        raise LaunchError(f"rank 0 cannot listen on port {mine.port}: {error.strerror}") from error
     finally:
         side.close()
 
@@ -148,9 +146,7 @@ def barrier() -> None:
 
         multihost_utils.sync_global_devices("pylaunch.runtime.barrier")
         return
-    raise RuntimeError(
-        "barrier: rank %d of %d has not met the others; call init() first" % (mine.rank, mine.world_size)
-    )
+    raise RuntimeError(f"barrier: rank {mine.rank} of {mine.world_size} has not met the others; call init() first")
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import pylaunch
 from pylaunch.agent import wire
 from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
@@ -42,6 +43,33 @@ def test_what_only_the_probe_carries_stays_behind() -> None:
 def test_the_archive_says_the_version_that_its_content_has(agent_archive: Path) -> None:
     words = [sys.executable, "-I", "-S", str(agent_archive), "--version"]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == archive.build().version
+
+
+IMPORT_ALL = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    importlib.import_module(name)
+"""
+
+
+@pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])
+def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(python: Path, tmp_path: Path) -> None:
+    package = Path(pylaunch.__file__).parent
+    files = [file for room in ("agent", "runtime") for file in sorted((package / room).rglob("*.py"))]
+    modules = [
+        ".".join(("pylaunch", *file.relative_to(package).with_suffix("").parts))
+        for file in files
+        if file.name not in ("__init__.py", "__main__.py")
+    ]
+    # Not the whole package: the controller's part is for newer Pythons.
+    (tmp_path / "pylaunch").mkdir()
+    (tmp_path / "pylaunch/__init__.py").touch()
+    for room in ("agent", "runtime"):
+        (tmp_path / "pylaunch" / room).symlink_to(package / room)
+    words = [str(python), "-B", "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *modules]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])

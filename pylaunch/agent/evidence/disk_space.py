@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterable, List
+from typing import Iterable
 
 LEAST_BYTES = 64 << 10
 LEAST_INODES = 4
 """With less than these, what a rank wants to write has failed or soon will."""
 
 
-def full(paths: Iterable[str]) -> List[str]:
+def full(paths: Iterable[str]) -> list[str]:
     """The file systems of `paths` that are full, a phrase each, named by the first path on each."""
-    seen: Dict[int, str] = {}
+    seen: dict[int, str] = {}
     for path in paths:
         try:
             device, status = os.stat(path).st_dev, os.statvfs(path)
@@ -28,7 +28,7 @@ def _described(path: str, status: os.statvfs_result) -> str:
     free = (status.f_bfree if is_root else status.f_bavail) * status.f_frsize
     inodes = status.f_ffree if is_root else status.f_favail
     if status.f_blocks and free < LEAST_BYTES:
-        return "%s is full (%d KiB of %d MiB free)" % (path, free >> 10, (status.f_blocks * status.f_frsize) >> 20)
+        return f"{path} is full ({free >> 10} KiB of {(status.f_blocks * status.f_frsize) >> 20} MiB free)"
     if status.f_files and inodes < LEAST_INODES:
-        return "%s has no inodes left (%d of %d free)" % (path, inodes, status.f_files)
+        return f"{path} has no inodes left ({inodes} of {status.f_files} free)"
     return ""

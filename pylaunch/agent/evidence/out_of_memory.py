@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import cgroups
@@ -22,14 +21,14 @@ LOOK_S = 1.0
 class Counts:
     """Ends for lack of memory so far; None where the kernel does not say."""
 
-    of_host: Optional[int]
-    of_cgroup: Optional[int]
+    of_host: int | None
+    of_cgroup: int | None
 
 
 class Memory:
     """Watches the counts of this host and of the cgroup that the agent and its ranks are in."""
 
-    def __init__(self, membership: Optional[str] = None, root: str = cgroups.CGROUPS) -> None:
+    def __init__(self, membership: str | None = None, root: str = cgroups.CGROUPS) -> None:
         self._cgroups = memory_cgroups(text_of("/proc/self/cgroup") if membership is None else membership, root)
         self._earlier = self._latest = self._counts()
         self._next = 0.0
@@ -40,7 +39,7 @@ class Memory:
             self._next = now + LOOK_S
             self._earlier, self._latest = self._latest, self._counts()
 
-    def killer(self, *, by_sigkill: bool) -> Optional[wire.OutOfMemory]:
+    def killer(self, *, by_sigkill: bool) -> wire.OutOfMemory | None:
         """What is known about the rank that has just ended badly; None where nothing points to a lack of memory.
 
         Certain only for a rank that SIGKILL ended when the count of a cgroup rose that not the whole host is in.
@@ -53,7 +52,7 @@ class Memory:
             return wire.OutOfMemory(False, *_of_host())
         return None
 
-    def _rises(self) -> Tuple[Optional[int], Optional[int]]:
+    def _rises(self) -> tuple[int | None, int | None]:
         before, now = self._earlier, self._counts()
         return _rise(before.of_host, now.of_host), _rise(before.of_cgroup, now.of_cgroup)
 
@@ -64,13 +63,13 @@ class Memory:
             of_host = None
         return Counts(of_host, kills_in(self._cgroups[0]) if self._cgroups else None)
 
-    def _limit(self) -> Tuple[int, str]:
+    def _limit(self) -> tuple[int, str]:
         """The tightest limit of the cgroup and those above it, else the memory of the host."""
         found = [(limit, directory) for directory in self._cgroups if (limit := limit_of(directory)) is not None]
         return (min(found)[0], "cgroup") if found else _of_host()
 
 
-def memory_cgroups(membership: str, root: str) -> List[str]:
+def memory_cgroups(membership: str, root: str) -> list[str]:
     """The directories of the cgroup that accounts for our memory, and of those above it."""
     lines = [line.split(":", 2) for line in membership.splitlines() if line.count(":") >= 2]
     first = [line for line in lines if "memory" in line[1].split(",")]
@@ -82,7 +81,7 @@ def memory_cgroups(membership: str, root: str) -> List[str]:
     return []
 
 
-def kills_in(directory: str) -> Optional[int]:
+def kills_in(directory: str) -> int | None:
     """Processes of a cgroup that the kernel ended for lack of memory; None where it does not count them."""
     for name in ("memory.events", "memory.oom_control"):
         for line in cgroups.text(directory, name).splitlines():
@@ -92,7 +91,7 @@ def kills_in(directory: str) -> Optional[int]:
     return None
 
 
-def limit_of(directory: str) -> Optional[int]:
+def limit_of(directory: str) -> int | None:
     """Bytes that a cgroup may take; None for no limit."""
     for name in ("memory.max", "memory.limit_in_bytes"):
         limit = cgroups.number(directory, name)
@@ -101,9 +100,9 @@ def limit_of(directory: str) -> Optional[int]:
     return None
 
 
-def _of_host() -> Tuple[int, str]:
+def _of_host() -> tuple[int, str]:
     return usage.memory(text_of("/proc/meminfo"))[1], "host"
 
 
-def _rise(before: Optional[int], now: Optional[int]) -> Optional[int]:
+def _rise(before: int | None, now: int | None) -> int | None:
     return None if before is None or now is None else max(0, now - before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Iterable, List, Optional
+from typing import Any, Iterable
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files, untrusted_json
@@ -23,7 +23,7 @@ _FRAME = re.compile(r'^ *File "([^"]+)", line (\d+)', re.MULTILINE)
 _FOREIGN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
 
-def environment(directory: RunDirectory, rank: int) -> Dict[str, str]:
+def environment(directory: RunDirectory, rank: int) -> dict[str, str]:
     """Where `rank` may leave word."""
     return {ERROR_FILE: directory.of_rank(rank, "error.json"), progress.VARIABLE: directory.of_rank(rank, "step")}
 
@@ -64,22 +64,22 @@ def described(body: Any) -> str:
     if not frames:
         return told
     path, line = (own or frames)[-1]
-    return "%s (%s:%s)" % (told, path[-MAX_TEXT:], line[:MAX_DIGITS])
+    return f"{told} ({path[-MAX_TEXT:]}:{line[:MAX_DIGITS]})"
 
 
-def last_step(directory: RunDirectory, rank: int) -> Optional[int]:
+def last_step(directory: RunDirectory, rank: int) -> int | None:
     """The last step that `rank` has marked."""
     mark = _mark(directory, rank)
     return None if mark is None else mark.step
 
 
-def steps(directory: RunDirectory, ranks: Iterable[int]) -> List[wire.StepMark]:
+def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[wire.StepMark]:
     """The last step that each of `ranks` has marked."""
     marks = ((rank, _mark(directory, rank)) for rank in ranks)
     return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
 
 
-def _mark(directory: RunDirectory, rank: int) -> Optional[progress.Mark]:
+def _mark(directory: RunDirectory, rank: int) -> progress.Mark | None:
     try:
         return progress.decoded(rank_files.read(directory.of_rank(rank, "step"), progress.SIZE))
     except OSError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, Iterator, List, Mapping, Optional
+from typing import Iterator, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
@@ -18,7 +18,7 @@ MOST = 200
 """Processes of one rank that are looked at."""
 
 
-def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> List[wire.RankState]:
+def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[wire.RankState]:
     """Of each rank in `pids` (rank → process id); `streams` are the log files by stream name."""
     now = time.time()
     return [
@@ -41,7 +41,7 @@ def state(pid: int) -> str:
 
 def _letter(pid: int) -> str:
     try:
-        return text_of("/proc/%d/stat" % pid).rpartition(")")[2].split()[0]
+        return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""
 
@@ -53,18 +53,18 @@ def _family(pid: int) -> Iterator[int]:
         seen += 1
         yield each
         try:
-            threads = os.listdir("/proc/%d/task" % each)
+            threads = os.listdir(f"/proc/{each}/task")
             for thread in threads[:MOST]:
-                waiting += map(int, text_of("/proc/%d/task/%s/children" % (each, thread)).split())
+                waiting += map(int, text_of(f"/proc/{each}/task/{thread}/children").split())
         except OSError:
             continue
 
 
-def _silent_s(rank: int, streams: Mapping[str, str], now: float) -> Optional[float]:
-    written: Dict[str, float] = {}
+def _silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
+    written: dict[str, float] = {}
     for end in ("out", "err"):
         try:
-            status = os.lstat(streams["%d.%s" % (rank, end)])
+            status = os.lstat(streams[f"{rank}.{end}"])
         except OSError:
             continue
         if status.st_size:

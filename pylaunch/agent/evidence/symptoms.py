@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 import signal
-from typing import List, Optional, Sequence
+from typing import Sequence
 
 LOST = "lost the connection to another rank"
 WAITED = "timed out waiting for other ranks"
@@ -51,7 +51,7 @@ LONGEST = 2000
 """Characters of a line that are looked at: a rank can write lines of any length."""
 
 
-def symptom(exit_code: Optional[int], signum: Optional[int], error: str, lines: Sequence[str]) -> str:
+def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequence[str]) -> str:
     """What happened to the rank, as a verb phrase ("lost the connection to another rank"); "" for a cause of its own.
 
     `error` is the exception it left behind, `lines` are the last it wrote. A signal is a cause of its own, unless the
@@ -76,9 +76,9 @@ def _matched(lines: Sequence[str]) -> str:
     return next((told for line in lines for pattern, told in _TABLE if pattern.search(line)), "")
 
 
-def _last_chain(lines: Sequence[str]) -> List[str]:
+def _last_chain(lines: Sequence[str]) -> list[str]:
     """The message of the last exception, and those of the exceptions that it was raised from or while handling."""
-    found: List[str] = []
+    found: list[str] = []
     is_chained = True
     for at in range(len(lines) - 1, -1, -1):
         if lines[at].startswith(_CHAINED):

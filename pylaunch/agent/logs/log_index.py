@@ -15,7 +15,7 @@ import math
 import os
 import struct
 import time
-from typing import Deque, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Iterable, Mapping, Tuple
 
 from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
@@ -46,8 +46,8 @@ class LogIndex:
     def __init__(self, directory: RunDirectory, streams: Mapping[str, str]) -> None:
         self._directory = directory
         self._streams = dict(streams)
-        self._sizes: Dict[str, int] = {}
-        self._counts: Dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._next = 0.0
 
     def look(self, now: float) -> None:
@@ -83,7 +83,7 @@ class LogIndex:
             self._counts[name] = len(kept)
 
 
-def read(path: str) -> List[Mark]:
+def read(path: str) -> list[Mark]:
     """The marks in a file, the oldest first; none where there is no file. What is no mark is left out."""
     try:
         content = rank_files.read(path, MOST * _MARK.size)
@@ -93,11 +93,11 @@ def read(path: str) -> List[Mark]:
     return [(at, size) for at, size in _MARK.iter_unpack(content[:whole]) if math.isfinite(at) and size >= 0]
 
 
-def thinned(marks: List[Mark], now: float) -> List[Mark]:
+def thinned(marks: list[Mark], now: float) -> list[Mark]:
     """At most three quarters of MOST of `marks`: the newest, and of older ones fewer, the older they are."""
     share = SHARE
     while True:
-        kept: List[Mark] = []
+        kept: list[Mark] = []
         for mark in reversed(marks):
             if not kept or abs(kept[-1][0] - mark[0]) >= max(0.0, now - mark[0]) / share:
                 kept.append(mark)
@@ -116,14 +116,14 @@ def before(marks: Iterable[Mark], moment: float) -> int:
     return size
 
 
-def begins(directory: RunDirectory, paths: Mapping[str, str], moment: Optional[float]) -> Dict[str, int]:
+def begins(directory: RunDirectory, paths: Mapping[str, str], moment: float | None) -> dict[str, int]:
     """Where to begin in each stream to have all that was written since `moment`; {} for None."""
     if moment is None:
         return {}
     return {name: _begin(path, read(directory.times(name)), moment) for name, path in paths.items()}
 
 
-def _begin(path: str, marks: List[Mark], moment: float) -> int:
+def _begin(path: str, marks: list[Mark], moment: float) -> int:
     try:
         status = os.lstat(path)
         if status.st_mtime + MTIME_SLACK_S < moment:
@@ -138,9 +138,9 @@ class Dates:
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
-        self._marks: Dict[str, Deque[Mark]] = {}
+        self._marks: dict[str, collections.deque[Mark]] = {}
 
-    def __call__(self, name: str, offset: int) -> Optional[Mark]:
+    def __call__(self, name: str, offset: int) -> Mark | None:
         """The first mark behind `offset`, which must not become less from one call to the next."""
         if name not in self._marks:
             self._marks[name] = collections.deque(read(self._directory.times(name)))

@@ -6,7 +6,7 @@ stopped), everybody gets that time back: a late look says something about us, no
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List
+from typing import Iterable
 
 LATE_S = 3.0
 """How far apart two looks may be before the time between them counts as a pause of our own."""
@@ -16,7 +16,7 @@ class Heartbeats:
     """The last word of each of several others. Times are monotonic seconds."""
 
     def __init__(self, names: Iterable[str], now: float) -> None:
-        self._heard: Dict[str, float] = dict.fromkeys(names, now)
+        self._heard: dict[str, float] = dict.fromkeys(names, now)
         self._looked = now
 
     def heard(self, name: str, now: float) -> None:
@@ -34,6 +34,6 @@ class Heartbeats:
             self._heard = {name: min(now, at + pause) for name, at in self._heard.items()}
         self._looked = now
 
-    def silent(self, now: float, for_s: float) -> List[str]:
+    def silent(self, now: float, for_s: float) -> list[str]:
         """Those whose last word is at least `for_s` ago."""
         return [name for name, at in self._heard.items() if now - at >= for_s]

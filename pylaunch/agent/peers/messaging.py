@@ -15,7 +15,7 @@ import socket
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable, Dict, List, Tuple
+from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, seal
@@ -43,12 +43,12 @@ class Peer:
 
     name: str
     family: socket.AddressFamily
-    address: Tuple[str, int]
+    address: tuple[str, int]
     link: Lines | None = None
     asked: float | None = None
     """When the oldest word was said that it has not answered."""
 
-    heard: Dict[bool, int] = field(default_factory=dict)
+    heard: dict[bool, int] = field(default_factory=dict)
     """Serial numbers of its last answer (True) and of the last word that it said of itself (False)."""
 
     answered: int = 0
@@ -62,7 +62,7 @@ class Peers:
     """The other agents of this run."""
 
     def __init__(
-        self, loop: Loop, me: str, addresses: Dict[str, str], on_stop: Callable[[seal.PeerStatus], None],
+        self, loop: Loop, me: str, addresses: dict[str, str], on_stop: Callable[[seal.PeerStatus], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._loop = loop
@@ -75,14 +75,14 @@ class Peers:
         self._listener = neighbours.listen() if len(addresses) > 1 else None
         self._is_listening = False
         self._key = b""
-        self._peers: Dict[str, Peer] = {}
-        self._incoming: List[Lines] = []
+        self._peers: dict[str, Peer] = {}
+        self._incoming: list[Lines] = []
         self._vigil = Heartbeats([], 0.0)
         self._serial = 0
         self._news = 0
         """Serial number from which on our words carry our last news."""
 
-        self._stop: Tuple[str, float, bool] | None = None
+        self._stop: tuple[str, float, bool] | None = None
         """Why we stop, when KILL is due, and whether a person asked for it."""
 
         self._is_over = False
@@ -95,7 +95,7 @@ class Peers:
         """Where we listen; 0 when there is nobody else."""
         return self._listener.getsockname()[1] if self._listener is not None else 0
 
-    def try_all(self, ports: Dict[str, int]) -> Dict[str, str]:
+    def try_all(self, ports: dict[str, int]) -> dict[str, str]:
         """How a connection to each of these hosts ends; {} once the run is released.
 
         Others try us at the same time: until the release, a connection of theirs is accepted and closed.
@@ -120,7 +120,7 @@ class Peers:
         with contextlib.suppress(OSError):
             self._listener.accept()[0].close()
 
-    def meet(self, ports: Dict[str, int], key: str) -> None:
+    def meet(self, ports: dict[str, int], key: str) -> None:
         """The run is being released: these are the others' ports, and this is what makes us believe them."""
         if self._listener is None or self._key or not key:
             return
@@ -158,11 +158,11 @@ class Peers:
             return True
         return self._give_up_at is not None and self._clock() >= self._give_up_at
 
-    def silent(self, for_s: float) -> List[str]:
+    def silent(self, for_s: float) -> list[str]:
         """Neighbours that had spoken, whose run is not over, and of whom there has been no word for `for_s`."""
         return self._vigil.silent(self._clock(), for_s)
 
-    def unheard(self) -> List[str]:
+    def unheard(self) -> list[str]:
         """Who has not been heard when the greeting is over: told once, and nobody before and after."""
         if not self._greet_until or self._clock() < self._greet_until:
             return []
@@ -192,7 +192,7 @@ class Peers:
         for link in list(self._incoming):
             self._tend_incoming(link)
 
-    def _owed(self) -> List[Peer]:
+    def _owed(self) -> list[Peer]:
         """Who does not know our news yet and must."""
         if self._stop is not None:
             told = list(self._peers.values())
@@ -291,7 +291,7 @@ class Peers:
         word = seal.PeerStatus(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
         return seal.seal(self._key, word)
 
-    def _words(self, link: Lines) -> List[seal.PeerStatus]:
+    def _words(self, link: Lines) -> list[seal.PeerStatus]:
         """What has arrived on `link`, if it is for us and was not heard before; anything else ends the connection."""
         words = []
         try:

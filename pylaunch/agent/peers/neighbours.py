@@ -7,7 +7,7 @@ import os
 import selectors
 import socket
 import time
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Tuple
 
 WATCHED = 3
 """How many nodes before it, and how many after it, a node exchanges words with all the time: the cost of a node is the
@@ -26,7 +26,7 @@ ENDS = (OK, SILENT, REFUSED, NAMELESS, UNREACHABLE)
 Target = Tuple[socket.AddressFamily, str, int]
 
 
-def neighbours(me: str, names: List[str]) -> List[str]:
+def neighbours(me: str, names: list[str]) -> list[str]:
     """Those of `names` (all nodes, in rank order, as a ring) that `me` watches."""
     if me not in names:
         return []
@@ -35,9 +35,9 @@ def neighbours(me: str, names: List[str]) -> List[str]:
     return [name for name in dict.fromkeys(around) if name != me]
 
 
-def look_up(addresses: Dict[str, str]) -> Dict[str, Tuple[socket.AddressFamily, str]]:
+def look_up(addresses: dict[str, str]) -> dict[str, tuple[socket.AddressFamily, str]]:
     """The address of each node as a number; nodes whose names mean nothing here, or not in time, are left out."""
-    found: Dict[str, Tuple[socket.AddressFamily, str]] = {}
+    found: dict[str, tuple[socket.AddressFamily, str]] = {}
     until = time.monotonic() + LOOK_UP_S
     for name, address in addresses.items():
         flags = 0 if time.monotonic() < until else socket.AI_NUMERICHOST
@@ -66,13 +66,13 @@ def listen() -> socket.socket | None:
 
 
 def try_connections(
-    targets: Dict[str, Target], on_incoming: Callable[[], None], listener: socket.socket
-) -> Dict[str, str]:
+    targets: dict[str, Target], on_incoming: Callable[[], None], listener: socket.socket
+) -> dict[str, str]:
     """How a TCP connection to each of `targets` ends, all at once, within TRY_S. Nothing is sent.
 
     `on_incoming` is called for connections that reach `listener` meanwhile.
     """
-    ends: Dict[str, str] = {}
+    ends: dict[str, str] = {}
     with selectors.DefaultSelector() as selector:
         selector.register(listener, selectors.EVENT_READ)
         for name, (family, address, port) in targets.items():

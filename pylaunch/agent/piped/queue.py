@@ -17,7 +17,7 @@ import select
 import socket
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Mapping
 
 from pylaunch.agent.shared import leases, unix_sockets
 from pylaunch.agent.shared.layout import RUN_ID, default_root, open_root
@@ -54,7 +54,7 @@ class QueuePlace:
     @property
     def name(self) -> str:
         """As the kernel keeps it: at most 107 bytes after the first."""
-        return "\0pylaunch/queue/%014x/%s/%s/%x/%d" % (self.since, self.run, self.scope, self.devices, self.port)
+        return f"\0pylaunch/queue/{self.since:014x}/{self.run}/{self.scope}/{self.devices:x}/{self.port}"
 
     def is_before(self, other: QueuePlace) -> bool:
         """It came earlier, and wants something that `other` wants too."""
@@ -64,7 +64,7 @@ class QueuePlace:
         )
 
 
-def places(table: str) -> List[QueuePlace]:
+def places(table: str) -> list[QueuePlace]:
     """The places in /proc/net/unix."""
     found = []
     for line in table.splitlines():
@@ -75,13 +75,13 @@ def places(table: str) -> List[QueuePlace]:
     return found
 
 
-def listeners(table: str) -> Dict[str, str]:
+def listeners(table: str) -> dict[str, str]:
     """The abstract names in /proc/net/unix that somebody listens on: name → inode of the socket."""
     rows = (line.split(None, 7) for line in table.splitlines()[1:])
     return {row[7].replace("@", "\0", 1): row[6] for row in rows if len(row) == 8 and row[3] == LISTENS}
 
 
-def blocked(mine: QueuePlace, others: List[QueuePlace], holders: Mapping[str, str]) -> List[Tuple[str, str]]:
+def blocked(mine: QueuePlace, others: list[QueuePlace], holders: Mapping[str, str]) -> list[tuple[str, str]]:
     """What is in the way of `mine`: what is held ("device 3") and by whom (`holders`), else who came first."""
     if holders:
         return sorted(holders.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1])))
@@ -89,16 +89,16 @@ def blocked(mine: QueuePlace, others: List[QueuePlace], holders: Mapping[str, st
     if not before:
         return []
     first = min(before, key=lambda other: (other.since, other.run))
-    return [("", "run %s%s, which came first and waits too" % (first.run, first.user and " of " + first.user))]
+    return [("", f"run {first.run}{first.user and ' of ' + first.user}, which came first and waits too")]
 
 
 class Owners:
     """The users behind places, by the kernel: a line that looks like a place and belongs to nobody is none."""
 
     def __init__(self) -> None:
-        self._uids: Optional[Dict[str, int]] = {}
+        self._uids: dict[str, int] | None = {}
 
-    def of(self, others: List[QueuePlace]) -> List[QueuePlace]:
+    def of(self, others: list[QueuePlace]) -> list[QueuePlace]:
         """Return `others` with their users."""
         if self._uids is not None and any(other.name not in self._uids for other in others):
             self._uids = unix_sockets.owners()
@@ -112,14 +112,14 @@ def main() -> None:
     """Keep the place that stdin orders until stdin ends, and say what is in its way."""
     order = json.loads(sys.stdin.readline())
     root = open_root(order["root"], make=False).path
-    names = {"device %d" % each: leases.device_name(each, root, default_root()) for each in order["devices"]}
-    names.update({"port %d" % port: leases.port_name(port) for port in order["ports"]})
+    names = {f"device {each}": leases.device_name(each, root, default_root()) for each in order["devices"]}
+    names.update({f"port {port}": leases.port_name(port) for port in order["ports"]})
     bits = sum(1 << index for index in order["devices"])
     scope = leases.device_name(0, root, default_root()).split("/", 2)[2][:-1].rstrip("/")
     mine = QueuePlace(order["since"], order["run"], scope, bits, (order["ports"] or [0])[0])
     owners = Owners()
     said: Any = None
-    known: Dict[Tuple[str, str], str] = {}
+    known: dict[tuple[str, str], str] = {}
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
         place.bind(mine.name)
         while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from typing import Any, Dict, List
+from typing import Any
 
 from pylaunch.agent.shared import processes, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
@@ -30,7 +30,7 @@ def was_restarted(directory: RunDirectory) -> bool:
     return bool(began) and began != processes.boot_id()
 
 
-def end(root: NodeRoot, directory: RunDirectory, grace_s: float) -> List[str]:
+def end(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
     """End all of the run, and what could not be ended.
 
     An agent that is there is continued and told to end the run, which it does as for anybody: SIGTERM to the ranks,
@@ -53,7 +53,7 @@ def main(order: str) -> None:
     print(json.dumps(_obey(asked)))
 
 
-def _obey(asked: Dict[str, Any]) -> Dict[str, Any]:
+def _obey(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         root = open_root(asked["root"], make=False)
         directory = root.run(asked["run"])
@@ -66,5 +66,5 @@ def _obey(asked: Dict[str, Any]) -> Dict[str, Any]:
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:
     if process in run_processes.agents(directory):
-        return run_processes.stopped_agent(directory) or "the agent of run %s (pid %d)" % (directory.run, process.pid)
+        return run_processes.stopped_agent(directory) or f"the agent of run {directory.run} (pid {process.pid})"
     return str(process)

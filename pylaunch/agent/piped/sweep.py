@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Mapping, Sequence, Tuple
 
 from pylaunch.agent.shared import clean, processes
 from pylaunch.agent.shared.layout import AgentError, open_root
@@ -16,14 +16,14 @@ Identity = Tuple[int, int]
 """Process id and start time in clock ticks since boot: together they name a process for ever."""
 
 
-def end(targets: Sequence[Identity]) -> Tuple[List[str], List[str]]:
+def end(targets: Sequence[Identity]) -> tuple[list[str], list[str]]:
     """End exactly the processes `targets`, and all that descend from them; what ended and what stays, a phrase each.
 
     A process id that somebody else has by now is not touched, nor is an ancestor of another user's process.
     """
-    family: Dict[Identity, processes.Process] = {}
+    family: dict[Identity, processes.Process] = {}
 
-    def find() -> List[processes.Process]:
+    def find() -> list[processes.Process]:
         alive = [process for process in processes.mine() if process.state != "Z"]
         wanted = {tuple(target) for target in targets} | set(family)
         found = {process.pid: process for process in alive if (process.pid, process.started) in wanted}

@@ -13,13 +13,13 @@ import base64
 import csv
 import hashlib
 import os
-from typing import Iterator, List, Optional, Set, Tuple
+from typing import Iterator
 
 MARKER = "pylaunch-environment.json"
 """`installed.MARKER`."""
 
 
-def altered_files(path: str) -> List[List[str]]:
+def altered_files(path: str) -> list[list[str]]:
     """Files of the environment at `path` that are not as installed: distribution, file, how. Every file is read."""
     altered = []
     for distribution, file, expected, _, _ in _recorded(path):
@@ -29,7 +29,7 @@ def altered_files(path: str) -> List[List[str]]:
     return altered + _added(path)
 
 
-def touched_files(path: str) -> List[List[str]]:
+def touched_files(path: str) -> list[list[str]]:
     """The same, of files that differ in size from the record, or were written later than it.
 
     A file of the same size whose time was set back is found by `altered_files` alone. In an environment that is not
@@ -61,7 +61,7 @@ def _packages(path: str) -> Iterator[str]:
             yield os.path.normpath(packages)
 
 
-def _recorded(path: str) -> Iterator[Tuple[str, str, str, str, float]]:
+def _recorded(path: str) -> Iterator[tuple[str, str, str, str, float]]:
     """Distribution, file, hash and size of every file that a RECORD has with its hash, and when it was installed."""
     marked_at = _written_at(os.path.join(path, MARKER))
     for packages in _packages(path):
@@ -76,7 +76,7 @@ def _recorded(path: str) -> Iterator[Tuple[str, str, str, str, float]]:
                     yield name[: -len(".dist-info")], place, expected, size, installed_at
 
 
-def _rows(record: str) -> List[List[str]]:
+def _rows(record: str) -> list[list[str]]:
     with open(record, encoding="utf-8", errors="surrogateescape", newline="") as lines:
         return list(csv.reader(lines))
 
@@ -88,7 +88,7 @@ def _written_at(path: str) -> float:
         return 0.0
 
 
-def _added(path: str) -> List[List[str]]:
+def _added(path: str) -> list[list[str]]:
     """Files at the top of the packages that no distribution brought: they change what every import means.
 
     Deeper down, packages keep caches of their own.
@@ -99,7 +99,7 @@ def _added(path: str) -> List[List[str]]:
         tops = [name for name in names if name.endswith((".py", ".pth", ".so")) and not name.startswith("_virtualenv.")]
         if not tops:
             continue
-        recorded: Set[str] = set()
+        recorded: set[str] = set()
         for name in names:
             record = os.path.join(packages, name, "RECORD")
             if name.endswith(".dist-info") and os.path.exists(record):
@@ -108,7 +108,7 @@ def _added(path: str) -> List[List[str]]:
     return added
 
 
-def changed_since(path: str, expected: str) -> Optional[str]:
+def changed_since(path: str, expected: str) -> str | None:
     """How a file differs from its hash in a RECORD (`sha256=…`), None when it does not."""
     algorithm, _, wanted = expected.partition("=")
     digest = hashlib.new(algorithm)

@@ -17,7 +17,7 @@ import re
 import resource
 import subprocess
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable
 
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import text_of
@@ -26,24 +26,24 @@ DEADLINE_S = 20
 
 
 def answer(
-    questions: Dict[str, List[Any]],
-    also: Optional[Dict[str, Callable[[Any], Any]]] = None,
-    sudo_password: Optional[str] = None,
-) -> Dict[str, Any]:
+    questions: dict[str, list[Any]],
+    also: dict[str, Callable[[Any], Any]] | None = None,
+    sudo_password: str | None = None,
+) -> dict[str, Any]:
     """The facts that `questions` ask for, and who and what the host is. `also`: readers of further subjects.
 
     `sudo_password` is for those answers that root alone can give.
     """
-    one: Dict[str, Callable[[Any], Any]] = {
+    one: dict[str, Callable[[Any], Any]] = {
         **ONE,
         "reports": partial(report_fact, sudo_password=sudo_password),
         **(also or {}),
     }
-    many: Dict[str, Callable[[List[Any]], List[Any]]] = {
+    many: dict[str, Callable[[list[Any]], list[Any]]] = {
         **MANY,
         "sshd": partial(sshd_facts, sudo_password=sudo_password),
     }
-    facts: Dict[str, Any] = {
+    facts: dict[str, Any] = {
         "hostname": os.uname().nodename,
         "capabilities": bounding_capabilities(),
         "distribution": distribution(),
@@ -66,14 +66,14 @@ def tried(look: Callable[[Any], Any], question: Any) -> Any:
         return {"unreadable": str(error)}
 
 
-def file_fact(path: str) -> Dict[str, str]:
+def file_fact(path: str) -> dict[str, str]:
     """Content, mode and owner of a file."""
     status = os.stat(path)
     with open(path, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     return {
         "sha256": digest,
-        "mode": "%04o" % (status.st_mode & 0o7777),
+        "mode": f"{status.st_mode & 0o7777:04o}",
         "owner": named(pwd.getpwuid, status.st_uid),
         "group": named(grp.getgrgid, status.st_gid),
     }
@@ -87,7 +87,7 @@ def named(lookup: Callable[[int], Any], number: int) -> str:
         return str(number)
 
 
-def block_fact(question: Dict[str, str]) -> Optional[str]:
+def block_fact(question: dict[str, str]) -> str | None:
     """The lines between two marker lines of a file."""
     lines = text_of(question["path"]).splitlines()
     try:
@@ -97,12 +97,12 @@ def block_fact(question: Dict[str, str]) -> Optional[str]:
         return None
 
 
-def lines_fact(question: Dict[str, str]) -> List[str]:
+def lines_fact(question: dict[str, str]) -> list[str]:
     """The lines of a file that match."""
     return [line for line in text_of(question["path"]).splitlines() if re.search(question["regexp"], line)]
 
 
-def sysctl_fact(key: str) -> Dict[str, Any]:
+def sysctl_fact(key: str) -> dict[str, Any]:
     """The live value of a kernel setting, and whether it can be changed here at all."""
     path = "/proc/sys/" + key.replace(".", "/")
     # Root may write anywhere but on a read-only mount, which is how containers see /proc/sys.
@@ -116,7 +116,7 @@ def filesystem_fact(path: str) -> int:
     return status.f_blocks * status.f_frsize // (1 << 20)
 
 
-def limit_fact(name: str) -> Dict[str, str]:
+def limit_fact(name: str) -> dict[str, str]:
     """The limit that a rank gets, in the units of limits.conf: ours, since we were started as the agent is.
 
     The same words of SSH, the same shell of the same user that is no login shell, the same PAM session. From there on
@@ -136,18 +136,18 @@ def link_fact(path: str) -> str:
     return os.readlink(path)
 
 
-def report_fact(path: str, sudo_password: Optional[str] = None) -> List[str]:
+def report_fact(path: str, sudo_password: str | None = None) -> list[str]:
     """What a program of ours on this host says that differs. It may look at what only root sees."""
     os.stat(path)
     said = run_as_root(["/usr/bin/python3", "-IB", path, "show"], sudo_password)
     # The first time, sudo lectures before it obeys.
     report = next((line for line in said.splitlines() if line.startswith("{")), None)
     if report is None:
-        raise ValueError(said.strip()[-200:] or "%s says nothing" % path)
+        raise ValueError(said.strip()[-200:] or f"{path} says nothing")
     return list(json.loads(report)["differences"])
 
 
-def environment_fact(path: str) -> Dict[str, Any]:
+def environment_fact(path: str) -> dict[str, Any]:
     """What a Python environment was installed as, and what it is now."""
     recorded = json.loads(text_of(os.path.join(path, MARKER)))
     return {
@@ -157,7 +157,7 @@ def environment_fact(path: str) -> Dict[str, Any]:
     }
 
 
-def package_facts(names: List[str]) -> List[Any]:
+def package_facts(names: list[str]) -> list[Any]:
     """Installed versions."""
     try:
         installed = rpm_versions(names) if has_rpm() else dpkg_versions(run([*DPKG_VERSIONS, "--", *names]))
@@ -166,18 +166,18 @@ def package_facts(names: List[str]) -> List[Any]:
     return [installed.get(name) for name in names]
 
 
-def dpkg_versions(said: str) -> Dict[str, str]:
+def dpkg_versions(said: str) -> dict[str, str]:
     """Package -> version, of those that are whole, in what DPKG_VERSIONS prints."""
     rows = [line.split() for line in said.splitlines()]
     return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
 
 
-def rpm_versions(names: List[str]) -> Dict[str, str]:
+def rpm_versions(names: list[str]) -> dict[str, str]:
     """Package -> version, of those that rpm has."""
     return read_rpm(run([*RPM_VERSIONS, "--query", "--", *names]))
 
 
-def read_rpm(said: str) -> Dict[str, str]:
+def read_rpm(said: str) -> dict[str, str]:
     """Package -> epoch:version-release.arch in what RPM_VERSIONS prints. Raises ValueError for complaints of rpm."""
     installed = {}
     for line in said.splitlines():
@@ -190,7 +190,7 @@ def read_rpm(said: str) -> Dict[str, str]:
     return installed
 
 
-def distribution() -> Dict[str, Any]:
+def distribution() -> dict[str, Any]:
     """What this host runs, in the words of os-release: its name, and the ids of itself and of what it is like."""
     try:
         said = text_of("/etc/os-release")
@@ -199,7 +199,7 @@ def distribution() -> Dict[str, Any]:
     return read_os_release(said)
 
 
-def read_os_release(said: str) -> Dict[str, Any]:
+def read_os_release(said: str) -> dict[str, Any]:
     """The same, of the text of os-release(5)."""
     found = dict(re.findall(r"""^([A-Z_]+)=["']?(.*?)["']?$""", said, re.MULTILINE))
     ids = [found.get("ID", "linux"), *found.get("ID_LIKE", "").split()]
@@ -211,7 +211,7 @@ def has_rpm() -> bool:
     return bool({"rhel", "fedora", "centos"} & set(distribution()["ids"]))
 
 
-def service_facts(names: List[str]) -> List[Any]:
+def service_facts(names: list[str]) -> list[Any]:
     """How systemd sees its units."""
     properties = {
         "LoadState": "load",
@@ -225,12 +225,12 @@ def service_facts(names: List[str]) -> List[Any]:
         return [{"unreadable": str(error)} for _ in names]
     units = [dict(line.partition("=")[::2] for line in unit.splitlines()) for unit in said.strip().split("\n\n")]
     if len(units) != len(names) or not all(set(properties) <= set(unit) for unit in units):
-        return [{"unreadable": "systemctl does not answer: %s" % said.strip()[:200]} for _ in names]
+        return [{"unreadable": f"systemctl does not answer: {said.strip()[:200]}"} for _ in names]
     facts = [{ours: unit[theirs] for theirs, ours in properties.items()} for unit in units]
     return [None if fact["load"] == "not-found" else fact for fact in facts]
 
 
-def hold_facts(names: List[str]) -> List[Any]:
+def hold_facts(names: list[str]) -> list[Any]:
     """Which packages the package manager leaves alone."""
     try:
         if has_rpm():
@@ -249,7 +249,7 @@ def is_locked(name: str, locks: str) -> bool:
     return any(re.match(re.escape(name) + r"-\d", line.strip()) for line in locks.splitlines())
 
 
-def sshd_facts(options: List[str], sudo_password: Optional[str] = None) -> List[Any]:
+def sshd_facts(options: list[str], sudo_password: str | None = None) -> list[Any]:
     """What sshd's whole configuration comes to for a login from this host: option in lower case -> value.
 
     sshd reads its host keys first, which root alone may.
@@ -275,17 +275,17 @@ def bounding_capabilities() -> int:
     return 0
 
 
-def run_as_root(words: List[str], sudo_password: Optional[str]) -> str:
+def run_as_root(words: list[str], sudo_password: str | None) -> str:
     """What a program prints that root runs: through sudo where we are somebody else, with its password or without."""
     if os.geteuid() == 0:
         return run(words)
     if sudo_password is None:
         return run(["sudo", "--non-interactive", *words])
     # It goes in by stdin: what stands in argv or the environment, others can read.
-    return run(["sudo", "--stdin", "--prompt=", *words], stdin="%s\n" % sudo_password)
+    return run(["sudo", "--stdin", "--prompt=", *words], stdin=f"{sudo_password}\n")
 
 
-def run(words: List[str], stdin: str = "") -> str:
+def run(words: list[str], stdin: str = "") -> str:
     """What a program prints, both streams, whatever its exit code."""
     ended = subprocess.run(
         words,
@@ -311,7 +311,7 @@ LIMITS = {
     "stack": (resource.RLIMIT_STACK, 1024),
 }
 
-ONE: Dict[str, Callable[[Any], Any]] = {
+ONE: dict[str, Callable[[Any], Any]] = {
     "files": file_fact,
     "blocks": block_fact,
     "lines": lines_fact,
@@ -326,7 +326,7 @@ ONE: Dict[str, Callable[[Any], Any]] = {
 }
 """Questions that are answered one by one."""
 
-MANY: Dict[str, Callable[[List[Any]], List[Any]]] = {
+MANY: dict[str, Callable[[list[Any]], list[Any]]] = {
     "packages": package_facts,
     "services": service_facts,
     "holds": hold_facts,
@@ -335,8 +335,6 @@ MANY: Dict[str, Callable[[List[Any]], List[Any]]] = {
 """Questions that one program answers together."""
 
 
-def main(
-    questions: str, also: Optional[Dict[str, Callable[[Any], Any]]] = None, sudo_password: Optional[str] = None
-) -> None:
+def main(questions: str, also: dict[str, Callable[[Any], Any]] | None = None, sudo_password: str | None = None) -> None:
     """Print the answers to `questions`, a JSON object: subject -> list of questions."""
     print(json.dumps(answer(json.loads(questions), also, sudo_password), separators=(",", ":")))

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Mapping
 
 Reader = Callable[[Any], Any]
 
@@ -43,7 +43,7 @@ class _Child:
             out.write(json.dumps(_answer(reader, question)).encode())
         os._exit(0)
 
-    def ended(self) -> Dict[str, Any]:
+    def ended(self) -> dict[str, Any]:
         """What it said, once its pipe is closed."""
         os.close(self.pipe)
         os.waitpid(self.pid, 0)
@@ -52,14 +52,14 @@ class _Child:
             return {"unmeasured": "its reader died", "seconds": seconds}
         return {**json.loads(self.said), "seconds": seconds}
 
-    def abandoned(self, deadline_s: float) -> Dict[str, Any]:
+    def abandoned(self, deadline_s: float) -> dict[str, Any]:
         """It takes too long: kill it and all that it started, and do not wait for what cannot be killed."""
         os.killpg(self.pid, signal.SIGKILL)
         os.close(self.pipe)
-        return {"unmeasured": "no answer within %g s" % deadline_s, "silent": True, "seconds": deadline_s}
+        return {"unmeasured": f"no answer within {deadline_s:g} s", "silent": True, "seconds": deadline_s}
 
 
-def _answer(reader: Reader, question: Any) -> Dict[str, Any]:
+def _answer(reader: Reader, question: Any) -> dict[str, Any]:
     try:
         return {"value": reader(question)}
     except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as error:
@@ -68,9 +68,9 @@ def _answer(reader: Reader, question: Any) -> Dict[str, Any]:
 
 def readings(
     readers: Mapping[str, Reader], questions: Mapping[str, Any], deadlines: Mapping[str, float]
-) -> Dict[str, Dict[str, Any]]:
+) -> dict[str, dict[str, Any]]:
     """The reading of every reader that `questions` names, all taken at once."""
-    found: Dict[str, Dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}
     children = {}
     limits = {name: deadlines.get(name.partition("#")[0], DEADLINE_S) for name in questions}
     for name, question in questions.items():
@@ -94,7 +94,7 @@ def readings(
     return {name: found[name] for name in questions}
 
 
-def main(readers: Dict[str, Reader], questions: str, deadlines: Dict[str, float]) -> None:
+def main(readers: dict[str, Reader], questions: str, deadlines: dict[str, float]) -> None:
     """Print the readings that `questions` (JSON: reader → question) asks for."""
     begun = time.monotonic()
     taken = readings(readers, json.loads(questions), deadlines)

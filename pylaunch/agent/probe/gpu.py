@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.text import text_of
@@ -26,7 +26,7 @@ SMI_DEADLINE_S = 15.0
 SMI_QUERY = "persistence_mode,driver_version"
 
 
-def gpu_fact(_question: str) -> Optional[Dict[str, Any]]:
+def gpu_fact(_question: str) -> dict[str, Any] | None:
     """What there is of NVIDIA's on this host; None where there is no such device."""
     devices = pci_devices("/sys/bus/pci/devices")
     if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):
@@ -50,9 +50,9 @@ def gpu_fact(_question: str) -> Optional[Dict[str, Any]]:
     }
 
 
-def pci_devices(root: str) -> Dict[str, List[str]]:
+def pci_devices(root: str) -> dict[str, list[str]]:
     """NVIDIA's devices on the PCI buses: GPUs and NVSwitches."""
-    found: Dict[str, List[str]] = {"gpus": [], "switches": []}
+    found: dict[str, list[str]] = {"gpus": [], "switches": []}
     for address in listed(root):
         place = os.path.join(root, address)
         try:
@@ -66,13 +66,13 @@ def pci_devices(root: str) -> Dict[str, List[str]]:
     return found
 
 
-def card_information(text: str) -> Dict[str, str]:
+def card_information(text: str) -> dict[str, str]:
     """/proc/driver/nvidia/gpus/*/information as a mapping."""
     rows = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in rows if colon}
 
 
-def smi_column(said: str, column: int) -> Optional[str]:
+def smi_column(said: str, column: int) -> str | None:
     """One value for all devices in what `nvidia-smi --query-gpu` said: theirs if they agree, else all of them.
 
     A complaint of nvidia-smi is the value: it is what to act on. None where it could not be called.
@@ -85,13 +85,13 @@ def smi_column(said: str, column: int) -> Optional[str]:
     return ", ".join(sorted({line.split(",")[column].strip() for line in lines}))
 
 
-def fabric_manager_version(said: str) -> Optional[str]:
+def fabric_manager_version(said: str) -> str | None:
     """The version in what `nv-fabricmanager --version` said; None where there is no such program."""
     found = re.search(r"\d+\.\d+(?:\.\d+)*", said)
     return found.group(0) if found else None
 
 
-def management(words: List[str]) -> str:
+def management(words: list[str]) -> str:
     """What one of NVIDIA's tools says; "" where it is not installed."""
     if shutil.which(words[0]) is None:
         return ""
@@ -101,10 +101,10 @@ def management(words: List[str]) -> str:
             check=False, env=dict(os.environ, LC_ALL="C"),
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return "no answer from %s within %.0f s" % (words[0], SMI_DEADLINE_S)
+        return f"no answer from {words[0]} within {SMI_DEADLINE_S:.0f} s"
     return ended.stdout.decode("utf-8", "replace")
 
 
-def listed(directory: str) -> List[str]:
+def listed(directory: str) -> list[str]:
     """The names in a directory; none where there is no such directory."""
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []

@@ -10,7 +10,7 @@ import os
 import pwd
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict
 
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
@@ -31,9 +31,9 @@ PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "fl
 """Begins of names of interfaces that come and go with what runs on the host."""
 
 
-def portrait_fact(python: str) -> Dict[str, Group]:
+def portrait_fact(python: str) -> dict[str, Group]:
     """All groups. `python` is the interpreter that ranks use on this host."""
-    readers: Dict[str, Callable[[], Group]] = {
+    readers: dict[str, Callable[[], Group]] = {
         "own": own,
         "system": system,
         "hardware": hardware,
@@ -48,9 +48,9 @@ def portrait_fact(python: str) -> Dict[str, Group]:
     return within_deadlines(readers, {"gpu": SLOW_DEADLINE_S})
 
 
-def within_deadlines(readers: Dict[str, Callable[[], Group]], deadlines: Dict[str, float]) -> Dict[str, Group]:
+def within_deadlines(readers: dict[str, Callable[[], Group]], deadlines: dict[str, float]) -> dict[str, Group]:
     """What every reader found, all read at once; a reader that does not come back in time is left behind."""
-    found: Dict[str, Group] = {}
+    found: dict[str, Group] = {}
 
     def look(name: str) -> None:
         try:
@@ -65,7 +65,7 @@ def within_deadlines(readers: Dict[str, Callable[[], Group]], deadlines: Dict[st
     for name, thread in threads.items():
         deadline = deadlines.get(name, DEADLINE_S)
         thread.join(max(0.0, begun + deadline - time.monotonic()))
-    late = {name: {"unreadable": "no answer within %.0f s" % deadlines.get(name, DEADLINE_S)} for name in readers}
+    late = {name: {"unreadable": f"no answer within {deadlines.get(name, DEADLINE_S):.0f} s"} for name in readers}
     return {name: found.get(name, late[name]) for name in readers}
 
 
@@ -98,7 +98,7 @@ def timezone() -> str:
     return os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or "a copy in /etc/localtime"
 
 
-def locale() -> Optional[str]:
+def locale() -> str | None:
     """LANG of a login, from where the distribution keeps it; None where nothing sets it."""
     for path in ("/etc/locale.conf", "/etc/default/locale"):
         for line in text_of(path).splitlines() if os.path.exists(path) else ():
@@ -124,15 +124,15 @@ def network() -> Group:
     found: Group = {}
     for name in gpu.listed("/sys/class/net"):
         if not name.startswith(PASSING_INTERFACES):
-            found["%s mtu" % name] = text_of("/sys/class/net/%s/mtu" % name).strip()
-            found["%s speed" % name] = link_speed(name)
+            found[f"{name} mtu"] = text_of(f"/sys/class/net/{name}/mtu").strip()
+            found[f"{name} speed"] = link_speed(name)
     return found
 
 
-def link_speed(name: str) -> Optional[str]:
+def link_speed(name: str) -> str | None:
     """In Mb/s, as the driver says; None where it has nothing to say (the link is down, or is no wire)."""
     try:
-        return text_of("/sys/class/net/%s/speed" % name).strip()
+        return text_of(f"/sys/class/net/{name}/speed").strip()
     except OSError:
         return None
 
@@ -142,12 +142,12 @@ def gpus() -> Group:
     found = gpu.gpu_fact("")
     if found is None:
         return {"gpu count": "0"}
-    counted: Dict[str, int] = {}
+    counted: dict[str, int] = {}
     for model in found["models"]:
         counted[model] = counted.get(model, 0) + 1
     return {
         "gpu count": str(found["gpus"]),
-        "gpu models": ", ".join("%d x %s" % (count, model) for model, count in sorted(counted.items())),
+        "gpu models": ", ".join(f"{count} x {model}" for model, count in sorted(counted.items())),
         "gpu firmware": ", ".join(sorted(set(found["firmware"]))),
         "gpu driver": found["driver"],
         "gpu driver of libraries": found["library"],
@@ -175,7 +175,7 @@ def files_not_as_installed(place: str) -> Group:
     """A fact for each file of an environment of ours that was written after its installation; none is the usual."""
     if not os.path.exists(os.path.join(place, MARKER)):
         return {}
-    return {path: "%s (%s)" % (how, distribution) for distribution, path, how in touched_files(place)[:FILES_TOLD]}
+    return {path: f"{how} ({distribution})" for distribution, path, how in touched_files(place)[:FILES_TOLD]}
 
 
 def distributions(python: str) -> Group:
@@ -184,29 +184,29 @@ def distributions(python: str) -> Group:
         installed = essentials.distributions(python)
     except FileNotFoundError:
         return {}
-    return {"distribution %s" % name: version for name, version in installed.items()}
+    return {f"distribution {name}": version for name, version in installed.items()}
 
 
 def packages() -> Group:
     """Every package of the distribution that is installed."""
     if has_rpm():
-        return {"package %s" % name: version for name, version in read_rpm(run([*RPM_VERSIONS, "-qa"])).items()}
+        return {f"package {name}": version for name, version in read_rpm(run([*RPM_VERSIONS, "-qa"])).items()}
     said = run(["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${binary:Package} ${Version}\n"])
     rows = [line.split() for line in said.splitlines()]
-    return {"package %s" % row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
+    return {f"package {row[1]}": row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
 def login() -> Group:
     """Who we are here, and the limits that a login of ours gets."""
-    limits = {"limit %s" % name: limit_fact(name) for name in LIMITS}
-    user = "%s (%d)" % (named(pwd.getpwuid, os.getuid()), os.getuid())
-    return {"user": user, **{name: "%s/%s" % (limit["soft"], limit["hard"]) for name, limit in limits.items()}}
+    limits = {f"limit {name}": limit_fact(name) for name in LIMITS}
+    user = f"{named(pwd.getpwuid, os.getuid())} ({os.getuid()})"
+    return {"user": user, **{name: f"{limit['soft']}/{limit['hard']}" for name, limit in limits.items()}}
 
 
 def sshd() -> Group:
     """What sshd allows, as its whole configuration comes to."""
-    answers: List[Any] = sshd_facts([name.lower() for name in SSHD_OPTIONS])
+    answers: list[Any] = sshd_facts([name.lower() for name in SSHD_OPTIONS])
     unreadable = next((each["unreadable"] for each in answers if isinstance(each, dict)), None)
     if unreadable is not None:
         raise OSError(unreadable)
-    return {"sshd %s" % name: answers[at] for at, name in enumerate(SSHD_OPTIONS)}
+    return {f"sshd {name}": answers[at] for at, name in enumerate(SSHD_OPTIONS)}

@@ -6,13 +6,12 @@ import fcntl
 import os
 import pwd
 import struct
-from typing import Optional
 
 _FLOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid (fcntl(2))."""
 
 
-def holder(path: str) -> Optional[str]:
+def holder(path: str) -> str | None:
     """Return the process that holds a POSIX lock on the file at `path`, in words; None where nobody does.
 
     Raises OSError where the file is not there or cannot be opened.
@@ -28,13 +27,13 @@ def holder(path: str) -> Optional[str]:
 
 def _described(pid: int) -> str:
     try:
-        with open("/proc/%d/comm" % pid, encoding="utf-8", errors="replace") as file:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
             name = file.read().strip()
-        uid = os.stat("/proc/%d" % pid).st_uid
+        uid = os.stat(f"/proc/{pid}").st_uid
     except OSError:
-        return "pid %d" % pid
+        return f"pid {pid}"
     try:
         user = pwd.getpwuid(uid).pw_name
     except KeyError:
-        user = "user id %d" % uid
-    return "pid %d (%s) of %s" % (pid, name, user)
+        user = f"user id {uid}"
+    return f"pid {pid} ({name}) of {user}"

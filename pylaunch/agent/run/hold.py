@@ -14,7 +14,6 @@ import select
 import socket
 import sys
 import time
-from typing import List
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, default_root
@@ -23,7 +22,7 @@ from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_objec
 LONGEST_ORDER = 1 << 16
 
 
-def _devices(order: bytes) -> List[int]:
+def _devices(order: bytes) -> list[int]:
     try:
         devices = parse_object(order, LONGEST_ORDER).get("devices")
     except UntrustedJsonError as error:
@@ -40,15 +39,15 @@ def serve(root: NodeRoot, run: str) -> int:
         return 0
     devices = sorted(set(_devices(order)))
     since = time.time()
-    held: List[socket.socket] = []
-    taken: List[str] = []
+    held: list[socket.socket] = []
+    taken: list[str] = []
     names = {index: leases.device_name(index, root.path, default_root()) for index in devices}
     bound = {index: leases.bind(name) for index, name in names.items()}
     found = leases.holders(names[index] for index, lease in bound.items() if lease is None)
     for index, name in names.items():
         lease = bound[index] or found[name] or leases.take(name)
         if isinstance(lease, leases.Holder):
-            taken.append("device %d is leased to %s" % (index, lease))
+            taken.append(f"device {index} is leased to {lease}")
         else:
             held.append(lease)
     print(json.dumps({"taken": taken} if taken else {"held": True}), flush=True)

@@ -12,7 +12,7 @@ the launcher when no rank is left, KILL to everything of the run at the deadline
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import FrozenSet, Union
+from typing import Union
 
 HOLD_S = 2.0
 """Longer than ranks that wait for the same collective differ in giving up, and than Python takes to end."""
@@ -25,7 +25,7 @@ KILL_S = 5.0
 class TerminateRanks:
     """SIGTERM to these ranks: to the rank processes, not to their children."""
 
-    ranks: FrozenSet[int]
+    ranks: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ Action = Union[TerminateRanks, TerminateLauncher, KillEverything, Announce]
 class Life:
     """A run on this node."""
 
-    expected: FrozenSet[int]
+    expected: frozenset[int]
     has_launcher: bool
     phase: str = "prepared"
-    running: FrozenSet[int] = frozenset()
-    ended: FrozenSet[int] = frozenset()
+    running: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
     launcher_running: bool = False
     launcher_told: bool = False
     by_hand: bool = False

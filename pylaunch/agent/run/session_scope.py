@@ -11,7 +11,6 @@ import os
 import pwd
 import shutil
 import time
-from typing import List
 
 ANSWER_S = 5.0
 MOVED_S = 2.0
@@ -45,7 +44,7 @@ def leave_session(run: str) -> str | None:
     return None
 
 
-def unit_words(run: str, pid: int) -> List[str]:
+def unit_words(run: str, pid: int) -> list[str]:
     """The arguments of StartTransientUnit, as busctl takes them: a scope that holds `pid`."""
     properties = ["2", "PIDs", "au", "1", str(pid), "Description", "s", f"pylaunch run {run}"]
     return ["ssa(sv)a(sa(sv))", f"pylaunch-{run}-{pid}.scope", "fail", *properties, "0"]
@@ -78,7 +77,7 @@ def _name(uid: int) -> str:
         return str(uid)
 
 
-def _call(words: List[str]) -> str:
+def _call(words: list[str]) -> str:
     """What busctl answers; "" when it does not."""
     import subprocess  # noqa: PLC0415 -- 10 ms that only nodes with sessions pay
 

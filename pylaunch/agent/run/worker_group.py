@@ -9,7 +9,7 @@ import pwd
 import signal
 import sys
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterator, Optional, TypeVar
+from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
@@ -145,7 +145,7 @@ class WorkerGroup:
         self._port = 0
 
     @property
-    def pids(self) -> Dict[int, Optional[int]]:
+    def pids(self) -> dict[int, int | None]:
         """Process id of what runs → its rank, or None for the launcher."""
         return self._ranks
 

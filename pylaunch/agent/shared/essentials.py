@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, Optional
+from typing import Callable
 
 from pylaunch.agent.shared.installed import installed_digest
 from pylaunch.agent.shared.text import text_of
@@ -15,7 +15,7 @@ LIBRARIES = {"torch": r"torch", "nccl": r"nvidia-nccl-cu\d+"}
 """What must agree between ranks that talk to each other: name -> pattern of the distribution that brings it."""
 
 
-def essentials(python: str) -> Dict[str, str]:
+def essentials(python: str) -> dict[str, str]:
     """Name -> value, "" where there is no such thing; what could not be read says so in its place.
 
     `python` is the interpreter of the ranks; "" for ranks that need none.
@@ -33,7 +33,7 @@ def kernel_series(release: str) -> str:
     return ".".join(release.split("-")[0].split(".")[:2])
 
 
-def driver_version(text: str) -> Optional[str]:
+def driver_version(text: str) -> str | None:
     """The version in /proc/driver/nvidia/version, whichever of NVIDIA's two kernel modules wrote it."""
     found = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     return found.group(1) if found else None
@@ -58,12 +58,12 @@ def environment_of(python: str) -> str:
     return os.path.dirname(os.path.dirname(python))
 
 
-def version_of(pattern: str, installed: Dict[str, str]) -> str:
+def version_of(pattern: str, installed: dict[str, str]) -> str:
     """The version of the distribution that matches, "" for none."""
     return next((version for name, version in sorted(installed.items()) if re.fullmatch(pattern, name)), "")
 
 
-def distributions(python: str) -> Dict[str, str]:
+def distributions(python: str) -> dict[str, str]:
     """What is installed beside `python`: normalised name -> version, from the names of its dist-info directories."""
     library = os.path.join(environment_of(python), "lib")
     found = {}
@@ -77,18 +77,18 @@ def distributions(python: str) -> Dict[str, str]:
     return found
 
 
-def libraries(python: str) -> Dict[str, str]:
+def libraries(python: str) -> dict[str, str]:
     """The libraries that must agree: name -> version, "" where it is not installed."""
     try:
         installed = distributions(python)
     except (FileNotFoundError, NotADirectoryError):
         installed = {}
     except OSError as error:
-        return dict.fromkeys(LIBRARIES, "unreadable: %s" % error)
+        return dict.fromkeys(LIBRARIES, f"unreadable: {error}")
     return {name: version_of(pattern, installed) for name, pattern in LIBRARIES.items()}
 
 
-def installed_libraries(python: str) -> Dict[str, str]:
+def installed_libraries(python: str) -> dict[str, str]:
     """Every distribution beside `python`: name -> version; {} where there is none, or none can be read."""
     try:
         return distributions(python) if python else {}
@@ -97,7 +97,7 @@ def installed_libraries(python: str) -> Dict[str, str]:
 
 
 def _driver() -> str:
-    return driver_version(text_of(NVIDIA_VERSION)) or "unreadable: %s names no version" % NVIDIA_VERSION
+    return driver_version(text_of(NVIDIA_VERSION)) or f"unreadable: {NVIDIA_VERSION} names no version"
 
 
 def told(look: Callable[[], str]) -> str:
@@ -107,4 +107,4 @@ def told(look: Callable[[], str]) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        return "unreadable: %s" % error
+        return f"unreadable: {error}"

@@ -17,7 +17,7 @@ import json
 import os
 import socket
 import struct
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 NCCL_CONF = "/etc/nccl.conf"
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
@@ -35,7 +35,7 @@ class UndecidedError(ValueError):
     """Why no answer can be given for this host, in words for the user."""
 
 
-def wanted(question: Dict[str, Any]) -> Dict[str, Any]:
+def wanted(question: dict[str, Any]) -> dict[str, Any]:
     """What this host should have: profile, interface, variables, and the content of each file."""
     interface, family = _interface(_chosen_interface(question), question["peers"])
     adapters = _adapters()
@@ -54,12 +54,12 @@ def wanted(question: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def interface_to(peers: List[str]) -> Tuple[str, int]:
+def interface_to(peers: list[str]) -> tuple[str, int]:
     """The interface that leads to all `peers`, and the family of its addresses. Raises UndecidedError."""
     return _interface("", peers)
 
 
-def socket_variables(interface: str, family: int) -> Dict[str, str]:
+def socket_variables(interface: str, family: int) -> dict[str, str]:
     """What tells NCCL, gloo and TensorPipe to use exactly `interface`."""
     variables = {"NCCL_SOCKET_IFNAME": "=" + interface, "GLOO_SOCKET_IFNAME": interface, "TP_SOCKET_IFNAME": interface}
     if family == socket.AF_INET6:
@@ -67,7 +67,7 @@ def socket_variables(interface: str, family: int) -> Dict[str, str]:
     return variables
 
 
-def fact(question: Dict[str, Any]) -> Dict[str, Any]:
+def fact(question: dict[str, Any]) -> dict[str, Any]:
     """What this host should have, and what is there."""
     should = wanted(question)
     files = [
@@ -86,23 +86,23 @@ def is_foreign(path: str) -> bool:
         return False
 
 
-def _nccl_conf(profile: str, variables: Dict[str, str]) -> str:
-    lines = ["# %s, profile %s." % (MARK, profile)]
+def _nccl_conf(profile: str, variables: dict[str, str]) -> str:
+    lines = [f"# {MARK}, profile {profile}."]
     # What pylaunch starts has these variables in its environment, which wins; this is for everything else.
-    lines += ["%s=%s" % item for item in sorted(variables.items()) if item[0].startswith("NCCL_")]
+    lines += [f"{name}={value}" for name, value in sorted(variables.items()) if name.startswith("NCCL_")]
     return "\n".join(lines) + "\n"
 
 
-def _environment(profile: str, variables: Dict[str, str]) -> str:
+def _environment(profile: str, variables: dict[str, str]) -> str:
     body = {"about": MARK, "profile": profile, "variables": variables}
     return json.dumps(body, indent=2, sort_keys=True) + "\n"
 
 
-def _chosen_interface(question: Dict[str, Any]) -> str:
+def _chosen_interface(question: dict[str, Any]) -> str:
     return str(question["interface"] or (LOOPBACK if question["profile"] == "loopback" else ""))
 
 
-def _interface(chosen: str, peers: List[str]) -> Tuple[str, int]:
+def _interface(chosen: str, peers: list[str]) -> tuple[str, int]:
     """The interface for the ranks of this host, and the family of its addresses."""
     sources = {peer: own_address(peer) for peer in peers}
     remote = {peer: source for peer, source in sources.items() if source is not None}
@@ -110,23 +110,23 @@ def _interface(chosen: str, peers: List[str]) -> Tuple[str, int]:
     if chosen:
         present = sorted(name for _, name in socket.if_nameindex())
         if chosen not in present:
-            raise UndecidedError("the inventory says interface=%s, and there are %s" % (chosen, ", ".join(present)))
+            raise UndecidedError(f"the inventory says interface={chosen}, and there are {', '.join(present)}")
         return chosen, family
     if not remote:
         return LOOPBACK, family
     owners = address_owners()
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for peer, (_, address) in remote.items():
         if address not in owners:
-            raise UndecidedError("%s is reached from %s, which no interface has" % (peer, address))
+            raise UndecidedError(f"{peer} is reached from {address}, which no interface has")
         found.setdefault(owners[address], peer)
     if len(found) > 1:
-        ways = ", ".join("%s over %s" % (peer, name) for name, peer in sorted(found.items()))
-        raise UndecidedError("the members are reached over several interfaces (%s): set interface=" % ways)
+        ways = ", ".join(f"{peer} over {name}" for name, peer in sorted(found.items()))
+        raise UndecidedError(f"the members are reached over several interfaces ({ways}): set interface=")
     return next(iter(found)), family
 
 
-def own_address(peer: str) -> Optional[Tuple[int, str]]:
+def own_address(peer: str) -> tuple[int, str] | None:
     """Family and own address from which the kernel would send to `peer`; None when `peer` is this host."""
     try:
         family, _, _, _, address = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
@@ -134,12 +134,12 @@ def own_address(peer: str) -> Optional[Tuple[int, str]]:
             probe.connect(address)
             own = str(probe.getsockname()[0])
     except OSError as error:
-        raise UndecidedError("%s cannot be reached: %s" % (peer, error.strerror or error)) from None
+        raise UndecidedError(f"{peer} cannot be reached: {error.strerror or error}") from None
     # Packets to an own address come from that address.
     return None if own == address[0] or own.startswith("127.") or own == "::1" else (int(family), own)
 
 
-def address_owners() -> Dict[str, str]:
+def address_owners() -> dict[str, str]:
     """Address → interface, of all addresses of this host."""
     owners = {}
     space = array.array("B", bytes(_ROOM * _IFREQ.size))
@@ -166,7 +166,7 @@ class Adapter:
         self.rate = rate
 
 
-def _adapters(root: str = "/sys/class/infiniband") -> List[Adapter]:
+def _adapters(root: str = "/sys/class/infiniband") -> list[Adapter]:
     found = []
     for hca in sorted(os.listdir(root)) if os.path.isdir(root) else []:
         ports = os.path.join(root, hca, "ports")
@@ -174,7 +174,7 @@ def _adapters(root: str = "/sys/class/infiniband") -> List[Adapter]:
             state, layer, rate = (_line(os.path.join(ports, port, name)) for name in ("state", "link_layer", "rate"))
             # State is like "4: ACTIVE", rate like "400 Gb/sec (4X NDR)".
             if state.endswith("ACTIVE"):
-                found.append(Adapter("%s:%s" % (hca, port), layer, _number(rate)))
+                found.append(Adapter(f"{hca}:{port}", layer, _number(rate)))
     return found
 
 
@@ -190,11 +190,11 @@ def _number(rate: str) -> float:
         return 0.0
 
 
-def _profile(chosen: str, interface: str, adapters: List[Adapter]) -> str:
+def _profile(chosen: str, interface: str, adapters: list[Adapter]) -> str:
     if chosen != "auto":
         layer = LINK_LAYERS.get(chosen)
         if layer is not None and not any(adapter.link_layer == layer for adapter in adapters):
-            raise UndecidedError("profile %s, and no %s port is active in /sys/class/infiniband" % (chosen, layer))
+            raise UndecidedError(f"profile {chosen}, and no {layer} port is active in /sys/class/infiniband")
         return chosen
     if interface == LOOPBACK:
         return "loopback"
@@ -202,7 +202,7 @@ def _profile(chosen: str, interface: str, adapters: List[Adapter]) -> str:
     return next((profile for profile, layer in LINK_LAYERS.items() if layer in layers), "ethernet")
 
 
-def _fastest(profile: str, adapters: List[Adapter]) -> List[str]:
+def _fastest(profile: str, adapters: list[Adapter]) -> list[str]:
     """The adapters of the fabric: those as fast as the fastest, which storage and management ports are not."""
     fitting = [adapter for adapter in adapters if adapter.link_layer == LINK_LAYERS[profile]]
     best = max(adapter.rate for adapter in fitting)

@@ -82,7 +82,7 @@ class RunDirectory:
 
     def of_rank(self, rank: int, name: str) -> str:
         """What `rank` leaves behind itself."""
-        return os.path.join(self.path, "ranks", "%d.%s" % (rank, name))
+        return os.path.join(self.path, "ranks", f"{rank}.{name}")
 
     @property
     def is_over(self) -> bool:

@@ -19,7 +19,7 @@ import struct
 import time
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Dict, Iterable, List, Optional
+from typing import Iterable
 
 from pylaunch.agent.shared import unix_sockets
 from pylaunch.agent.shared.layout import RUN_ID
@@ -49,7 +49,7 @@ class Holder:
 
     user: str
     since: float
-    devices: List[int]
+    devices: list[int]
     pid: int
     """0 when it does not even accept a connection."""
 
@@ -83,7 +83,7 @@ def port_name(port: int) -> str:
     return f"\0pylaunch/port/{port}"
 
 
-def bind(name: str) -> Optional[socket.socket]:
+def bind(name: str) -> socket.socket | None:
     """Take the lease `name` and hold it until the socket is closed or we die; None when somebody has it."""
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -112,7 +112,7 @@ def take(name: str) -> socket.socket | Holder:
             return Holder("", "somebody who takes it and gives it back", 0.0, [], 0)
 
 
-def answer(lease: socket.socket, run: str, devices: List[int], since: float, *, is_spare: bool = False) -> None:
+def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
     """Answer one process that asks who has `lease`. It never waits, and whatever that process does is no error."""
     body = {"run": run, "since": since, "devices": devices, "spare": is_spare}
     with contextlib.suppress(OSError):
@@ -122,15 +122,15 @@ def answer(lease: socket.socket, run: str, devices: List[int], since: float, *, 
             asking.sendall(json.dumps(body).encode())
 
 
-def holder(name: str) -> Optional[Holder]:
+def holder(name: str) -> Holder | None:
     """Return who has the lease `name`; None when it is free."""
     return holders([name])[name]
 
 
-def holders(names: Iterable[str]) -> Dict[str, Optional[Holder]]:
+def holders(names: Iterable[str]) -> dict[str, Holder | None]:
     """Return who has each of the leases `names`; None for one that is free. Takes ANSWER_S at most, however many."""
     until = time.monotonic() + ANSWER_S
-    found: Dict[str, Optional[Holder]] = {}
+    found: dict[str, Holder | None] = {}
     waiting = list(dict.fromkeys(names))
     while waiting:
         batches = -(-len(waiting) // ASKED_AT_ONCE)
@@ -167,13 +167,13 @@ class _Question:
         return decoded(bytes(self.said), uid, pid)
 
 
-def _ask(names: List[str], until: float) -> Dict[str, Optional[Holder]]:
+def _ask(names: list[str], until: float) -> dict[str, Holder | None]:
     """Connect to all of `names` and read what they answer until then."""
-    found: Dict[str, Optional[Holder]] = {}
-    asked: Dict[int, _Question] = {}
+    found: dict[str, Holder | None] = {}
+    asked: dict[int, _Question] = {}
     knocking = names
     poll = select.poll()
-    owners: Optional[Dict[str, int]] = None
+    owners: dict[str, int] | None = None
     try:
         while True:
             refused = []
@@ -216,7 +216,7 @@ def _connect(name: str) -> _Question | int:
     return number
 
 
-def unknown(uid: Optional[int]) -> Holder:
+def unknown(uid: int | None) -> Holder:
     """A holder that cannot be asked: a socket of the user `uid`, if the kernel tells as much."""
     user = "another program" if uid is None else user_name(uid)
     return Holder("", user, 0.0, [], 0, uid=-1 if uid is None else uid)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from typing import Optional
 
 _UCRED = struct.Struct("iII")
 
@@ -23,7 +22,7 @@ def listen(path: str) -> socket.socket:
         return listener
 
 
-def accept(listener: socket.socket) -> Optional[socket.socket]:
+def accept(listener: socket.socket) -> socket.socket | None:
     """The next connection of a process of our user or of root; None for one of anybody else, or when there is none."""
     try:
         connected, _ = listener.accept()

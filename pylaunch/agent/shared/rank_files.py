@@ -46,7 +46,7 @@ def read_whole(path: str, max_size: int, *, follow: bool = False) -> bytes:
     """Return all bytes of `path`. Raises OSError (EFBIG) when it has more than `max_size`."""
     content = read(path, max_size + 1, follow=follow)
     if len(content) > max_size:
-        raise OSError(errno.EFBIG, "longer than %d bytes" % max_size, path)
+        raise OSError(errno.EFBIG, f"longer than {max_size} bytes", path)
     return content
 
 

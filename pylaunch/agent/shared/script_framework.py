@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional
 
 from pylaunch.agent.shared.script_imports import Names
 
@@ -26,7 +25,7 @@ class FrameworkChoice:
     """The file that has this name."""
 
 
-def choose(sources: List[Names]) -> Optional[FrameworkChoice]:
+def choose(sources: list[Names]) -> FrameworkChoice | None:
     """The framework of a program whose files are `sources`, itself first; None where torchrun fits, or is all we know.
 
     The first file that asks for a framework decides.
@@ -49,6 +48,6 @@ def choose(sources: List[Names]) -> Optional[FrameworkChoice]:
     return None
 
 
-def needs_mpi(sources: List[Names]) -> Optional[str]:
+def needs_mpi(sources: list[Names]) -> str | None:
     """The package through which the program itself expects to be started by an MPI launcher."""
     return next((name for name in MPI if sources and name in sources[0].packages), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, Iterator, List, Optional, Set
+from typing import Any, Iterator
 
 from pylaunch.agent.shared import rank_files
 
@@ -22,22 +22,22 @@ class Names:
     """What one source file mentions."""
 
     path: str
-    imports: Set[str] = field(default_factory=set)
+    imports: set[str] = field(default_factory=set)
     """Dotted names that it imports in any case: `torch`, `accelerate.Accelerator`; relative ones begin with a dot."""
 
-    attributes: Set[str] = field(default_factory=set)
+    attributes: set[str] = field(default_factory=set)
     """Dotted names that it uses: `jax.distributed.initialize`; also names imported under a condition."""
 
-    words: Set[str] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
     """Its short string constants and identifiers."""
 
     @property
-    def packages(self) -> Set[str]:
+    def packages(self) -> set[str]:
         """Top-level packages that it imports in any case."""
         return {name.partition(".")[0] for name in self.imports if not name.startswith(".")}
 
 
-def names_of(path: str, source: str) -> Optional[Names]:
+def names_of(path: str, source: str) -> Names | None:
     """The names in `source`, the content of `path`; None for source that is not Python, or too deeply nested."""
     try:
         tree = ast.parse(source)
@@ -62,12 +62,12 @@ def names_of(path: str, source: str) -> Optional[Names]:
     return found
 
 
-def _optional(tree: ast.AST) -> FrozenSet[int]:
+def _optional(tree: ast.AST) -> frozenset[int]:
     """Imports that may fail or may not happen: inside `try … except ImportError`, and inside `if`."""
-    found: Set[int] = set()
+    found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(map(_catches_import, node.handlers)):
-            parts: List[ast.AST] = [*node.body, *node.handlers]
+            parts: list[ast.AST] = [*node.body, *node.handlers]
         elif isinstance(node, ast.If) and not _is_main(node.test):
             parts = [*node.body, *node.orelse]
         else:
@@ -97,7 +97,7 @@ def _imported(node: Any) -> Iterator[str]:
 
 
 def _dotted(node: ast.AST) -> str:
-    parts: List[str] = []
+    parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
@@ -105,7 +105,7 @@ def _dotted(node: ast.AST) -> str:
     return ".".join(reversed(parts))
 
 
-def read_program(directory: str, words: List[str]) -> List[Names]:
+def read_program(directory: str, words: list[str]) -> list[Names]:
     """Names of the program `words` (SCRIPT … or -m MODULE …) in `directory`, and of the local modules it imports.
 
     The program itself is first; [] for one that cannot be read.
@@ -113,7 +113,7 @@ def read_program(directory: str, words: List[str]) -> List[Names]:
     is_module = words[0] == "-m"
     root = directory if is_module else os.path.dirname(os.path.join(directory, words[0]))
     waiting = _module_files(root, words[1]) if is_module else [os.path.join(directory, words[0])]
-    found: Dict[str, Names] = {}
+    found: dict[str, Names] = {}
     while waiting and len(found) < MOST_FILES:
         path = waiting.pop(0)
         names = _names_in(path) if path not in found else None
@@ -123,7 +123,7 @@ def read_program(directory: str, words: List[str]) -> List[Names]:
     return list(found.values())
 
 
-def _names_in(path: str) -> Optional[Names]:
+def _names_in(path: str) -> Names | None:
     try:
         if not os.path.isfile(path) or os.stat(path).st_size > LARGEST:
             return None
@@ -132,7 +132,7 @@ def _names_in(path: str) -> Optional[Names]:
         return None
 
 
-def _local_files(root: str, importer: str, name: str) -> List[str]:
+def _local_files(root: str, importer: str, name: str) -> list[str]:
     stripped = name.lstrip(".")
     level = len(name) - len(stripped)
     for _ in range(level):
@@ -142,12 +142,12 @@ def _local_files(root: str, importer: str, name: str) -> List[str]:
     return [path for dotted in (stripped, stripped.rpartition(".")[0]) if dotted for path in _files(root, dotted)]
 
 
-def _files(root: str, dotted: str) -> List[str]:
+def _files(root: str, dotted: str) -> list[str]:
     place = os.path.join(root, *dotted.split("."))
     return [path for path in (place + ".py", os.path.join(place, "__init__.py")) if os.path.isfile(path)]
 
 
-def _module_files(root: str, module: str) -> List[str]:
+def _module_files(root: str, module: str) -> list[str]:
     """What `python -m module` runs, seen from `root`; [] for a module that is installed elsewhere."""
     place = os.path.join(root, *module.split("."))
     return [path for path in (place + ".py", os.path.join(place, "__main__.py")) if os.path.isfile(path)][:1]

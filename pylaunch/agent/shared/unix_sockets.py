@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 import sys
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Iterator
 
 _SOCK_DIAG = 4
 _BY_FAMILY = 20
@@ -23,7 +23,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 ANSWER_S = 1.0
 
 
-def owners() -> Optional[Dict[str, int]]:
+def owners() -> dict[str, int] | None:
     """Return the user id of each named Unix socket in this network namespace; None where the kernel does not tell."""
     question = _QUESTION.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW_NAME_AND_UID, 0, 0)
     try:
@@ -32,7 +32,7 @@ def owners() -> Optional[Dict[str, int]]:
             kernel.sendto(
                 _HEADER.pack(_HEADER.size + len(question), _BY_FAMILY, _REQUEST_DUMP, 1, 0) + question, (0, 0)
             )
-            found: Dict[str, int] = {}
+            found: dict[str, int] = {}
             while True:
                 for kind, body in _parts(kernel.recv(1 << 16)):
                     if kind == _DONE:
@@ -47,7 +47,7 @@ def owners() -> Optional[Dict[str, int]]:
         return None
 
 
-def _parts(answer: bytes) -> Iterator[Tuple[int, bytes]]:
+def _parts(answer: bytes) -> Iterator[tuple[int, bytes]]:
     """Type and body of each netlink message in `answer`."""
     while len(answer) >= _HEADER.size:
         length, kind, _, _, _ = _HEADER.unpack_from(answer)
@@ -57,7 +57,7 @@ def _parts(answer: bytes) -> Iterator[Tuple[int, bytes]]:
         answer = answer[_aligned(length) :]
 
 
-def _attributes(body: bytes) -> Iterator[Tuple[int, bytes]]:
+def _attributes(body: bytes) -> Iterator[tuple[int, bytes]]:
     while len(body) >= _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(body)
         if length < _ATTRIBUTE.size:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Dict, Union
+from typing import Any
 
 MAX_DEPTH = 32
 """Nested arrays and objects. The deepest document of ours has 8."""
@@ -22,13 +22,13 @@ class UntrustedJsonError(ValueError):
     """The text is not JSON within the bounds of this module; the message says how."""
 
 
-def parse(text: Union[str, bytes], max_size: int) -> Any:
+def parse(text: str | bytes, max_size: int) -> Any:
     """Return the value of `text`, which may have `max_size` bytes (characters, for a str).
 
     Raises UntrustedJsonError.
     """
     if len(text) > max_size:
-        raise UntrustedJsonError("longer than %d bytes" % max_size)
+        raise UntrustedJsonError(f"longer than {max_size} bytes")
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
@@ -38,16 +38,16 @@ def parse(text: Union[str, bytes], max_size: int) -> Any:
     return _bounded(value, MAX_DEPTH)
 
 
-def parse_object(text: Union[str, bytes], max_size: int) -> Dict[str, Any]:
+def parse_object(text: str | bytes, max_size: int) -> dict[str, Any]:
     """Return the value of `text`, which must be an object. Raises UntrustedJsonError."""
     value = parse(text, max_size)
     if not isinstance(value, dict):
-        raise UntrustedJsonError("expected an object, got %s" % type(value).__name__)
+        raise UntrustedJsonError(f"expected an object, got {type(value).__name__}")
     return value
 
 
 def _refuse_constant(name: str) -> Any:
-    raise UntrustedJsonError("%s is not a number" % name)
+    raise UntrustedJsonError(f"{name} is not a number")
 
 
 def _bounded(value: Any, depth: int) -> Any:
@@ -59,7 +59,7 @@ def _bounded(value: Any, depth: int) -> Any:
     if isinstance(value, int) and not -_INT_LIMIT <= value < _INT_LIMIT:
         raise UntrustedJsonError("an integer does not fit 64 bits")
     if isinstance(value, (list, dict)) and depth == 0:
-        raise UntrustedJsonError("nested more than %d deep" % MAX_DEPTH)
+        raise UntrustedJsonError(f"nested more than {MAX_DEPTH} deep")
     if isinstance(value, list):
         return [_bounded(each, depth - 1) for each in value]
     if isinstance(value, dict):

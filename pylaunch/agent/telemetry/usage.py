@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from typing import Callable, List, Optional
+from typing import Callable
 
 from pylaunch.agent import wire
 
@@ -19,20 +19,20 @@ SMI_PERIOD_S = 2.0
 SMI_STALE_S = 10.0
 """An older answer is none: the driver may hang, and what it said then is no longer true."""
 
-NO_DEVICES: tuple[Optional[float], int, int] = (None, 0, 0)
+NO_DEVICES: tuple[float | None, int, int] = (None, 0, 0)
 
 
 class Meter:
     """Tells one who watches, every `every_s`, what happened since the last time. All share one `smi`."""
 
-    def __init__(self, every_s: float, smi: Smi, steps: Callable[[], List[wire.StepMark]]) -> None:
+    def __init__(self, every_s: float, smi: Smi, steps: Callable[[], list[wire.StepMark]]) -> None:
         self._every_s = every_s
         self._next = 0.0
-        self._before: Optional[tuple[float, tuple[int, int], tuple[int, int]]] = None
+        self._before: tuple[float, tuple[int, int], tuple[int, int]] | None = None
         self._smi = smi
         self._steps = steps
 
-    def read(self, now: float) -> Optional[wire.Usage]:
+    def read(self, now: float) -> wire.Usage | None:
         """What there is to tell at `now` (monotonic); None while it is not time."""
         if now < self._next:
             return None
@@ -54,13 +54,13 @@ class Smi:
 
     def __init__(self) -> None:
         self._program = shutil.which("nvidia-smi")
-        self._child: Optional[subprocess.Popen[bytes]] = None
+        self._child: subprocess.Popen[bytes] | None = None
         self._text = b""
         self._answer = NO_DEVICES
         self._answered = 0.0
         self._next = 0.0
 
-    def latest(self, now: float) -> tuple[Optional[float], int, int]:
+    def latest(self, now: float) -> tuple[float | None, int, int]:
         """Mean utilization of all devices (None without), bytes used and there are; asks anew when it is time."""
         if self._child is not None and self._has_answered(self._child):
             self._answer, self._answered = devices(self._text.decode("ascii", "replace")), now
@@ -112,7 +112,7 @@ def network_bytes(dev: str) -> tuple[int, int]:
     return sum(int(each[0]) for each in words), sum(int(each[8]) for each in words)
 
 
-def devices(csv: str) -> tuple[Optional[float], int, int]:
+def devices(csv: str) -> tuple[float | None, int, int]:
     """Mean utilization (0 … 1), bytes used and bytes there are of all devices that nvidia-smi tells of."""
     rows = []
     for line in csv.splitlines():
@@ -131,6 +131,6 @@ def _text(path: str) -> str:
         return file.read()
 
 
-def due(meter: Optional[Meter]) -> Optional[wire.Usage]:
+def due(meter: Meter | None) -> wire.Usage | None:
     """What `meter` has to tell now."""
     return None if meter is None else meter.read(time.monotonic())

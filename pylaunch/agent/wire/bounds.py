@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Iterator, Tuple
+from typing import Any, Iterable, Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.layout import RUN_ID
@@ -23,7 +23,7 @@ def checked(message: object) -> object:
     return message
 
 
-def _looked_at(message: object) -> Iterator[Tuple[str, Any, bool]]:
+def _looked_at(message: object) -> Iterator[tuple[str, Any, bool]]:
     """Each value of `message` that has bounds: where it is, what it is, and whether it is within them."""
     if isinstance(message, wire.Prepare):
         yield from _of_task(message.task)
@@ -45,7 +45,7 @@ def _looked_at(message: object) -> Iterator[Tuple[str, Any, bool]]:
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
 
 
-def _of_task(task: wire.NodeTask) -> Iterator[Tuple[str, Any, bool]]:
+def _of_task(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     yield "run", task.run, bool(RUN_ID.match(task.run))
     yield "hold_port", task.hold_port, task.hold_port is None or 0 < task.hold_port <= 65535
     yield "devices", len(task.devices), len(task.devices) <= MOST_DEVICES
@@ -66,13 +66,13 @@ def _of_task(task: wire.NodeTask) -> Iterator[Tuple[str, Any, bool]]:
         yield from _without_null(where, (text,))
 
 
-def _of_environment(where: str, variables: "dict[str, str]") -> Iterator[Tuple[str, Any, bool]]:
+def _of_environment(where: str, variables: dict[str, str]) -> Iterator[tuple[str, Any, bool]]:
     for name, value in variables.items():
         yield where, name, bool(name) and "=" not in name and "\0" not in name
         yield where, name, "\0" not in value
 
 
-def _without_null(where: str, texts: Iterable[str]) -> Iterator[Tuple[str, Any, bool]]:
+def _without_null(where: str, texts: Iterable[str]) -> Iterator[tuple[str, Any, bool]]:
     for text in texts:
         yield where, text, "\0" not in text
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any, Dict, Mapping, Tuple, Type, TypeVar
+from typing import Any, Mapping, TypeVar
+
+OR_NONE = " | None"
 
 T = TypeVar("T")
-_PLAIN: Dict[str, Tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+_PLAIN: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 
 
 class WireError(Exception):
     """A line that is not a message of this protocol."""
 
 
-def read(cls: Type[T], body: Dict[str, Any], parts: Mapping[str, Type[Any]]) -> T:
+def read(cls: type[T], body: dict[str, Any], parts: Mapping[str, type[Any]]) -> T:
     """A `cls` from a JSON object; dataclasses within it are those of `parts`, by name. Unknown fields are ignored.
 
     Raises WireError for a field missing or of the wrong kind.
@@ -28,14 +30,14 @@ def read(cls: Type[T], body: Dict[str, Any], parts: Mapping[str, Type[Any]]) -> 
     return cls(**values)
 
 
-def _checked(kind: str, value: Any, where: str, parts: Mapping[str, Type[Any]]) -> Any:
-    """`value`, if it is of the kind that the annotation `kind` names."""
+def _checked(kind: str, value: Any, where: str, parts: Mapping[str, type[Any]]) -> Any:
+    """Return `value` if it has the type that the annotation `kind` names. Raises WireError."""
+    if kind.endswith(OR_NONE):
+        return None if value is None else _checked(kind[: -len(OR_NONE)], value, where, parts)
     outer, _, inner = kind.rstrip("]").partition("[")
-    if outer == "Optional":
-        return None if value is None else _checked(kind[len("Optional[") : -1], value, where, parts)
-    if outer == "List" and isinstance(value, list):
+    if outer == "list" and isinstance(value, list):
         return [_checked(inner, each, where, parts) for each in value]
-    if outer == "Dict" and isinstance(value, dict):
+    if outer == "dict" and isinstance(value, dict):
         return {name: _checked(inner.partition(", ")[2], each, where, parts) for name, each in value.items()}
     if kind in parts and isinstance(value, dict):
         return read(parts[kind], value, parts)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Type, TypeVar
+from typing import Any, TypeVar
 
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.agent.wire import fields
@@ -76,7 +76,7 @@ class Ping:
 @dataclass(frozen=True)
 class Prepare:
     task: NodeTask
-    secrets: Dict[str, str] = field(default_factory=dict, repr=False)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
     """Further variables of the ranks and the launcher. The agent keeps their values in its memory alone."""
 
 
@@ -84,7 +84,7 @@ class Prepare:
 class TryPeers:
     """Try to connect to the agents of these hosts: ephemeral ports, as those that ranks listen on."""
 
-    ports: Dict[str, int]
+    ports: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class Release:
     at: float
     """When to start, on the node's clock; a time already past means now, one further than 5 s off is refused as now."""
 
-    ports: Dict[str, int] = field(default_factory=dict)
+    ports: dict[str, int] = field(default_factory=dict)
     """Where the agents of this run listen for each other, by host."""
 
     key: str = field(default="", repr=False)
     """The secret, in hexadecimal, with which they seal what they say. Neither side writes it down."""
 
-    rendezvous_port: Optional[int] = None
+    rendezvous_port: int | None = None
     """The rendezvous port that a node has chosen; None when nobody had to."""
 
 
@@ -109,22 +109,22 @@ class Follow:
     Who released a run is told Finished only once it has said what it follows, so that a short run loses no output.
     """
 
-    offsets: Dict[str, int]
+    offsets: dict[str, int]
     """Where to go on: stream name → byte offset. A stream not named starts at 0."""
 
-    streams: Optional[List[str]]
+    streams: list[str] | None
     """Only these streams; None is all, [] is none."""
 
-    tail: Optional[int] = None
+    tail: int | None = None
     """Begin with so many last lines of a stream that `offsets` does not name; None is with the first."""
 
-    lag: Optional[int] = None
+    lag: int | None = None
     """Skip to the newest where the reader is more than so many bytes behind; None is never."""
 
     usage_s: float = 0.0
     """Tell Usage every so many seconds; 0 is never."""
 
-    since: Optional[float] = None
+    since: float | None = None
     """Leave away what was written before this time, as exactly as the node knows (`times`); None is nothing."""
 
 
@@ -156,10 +156,10 @@ class Hello:
     """One of PHASES."""
 
     time: float
-    running: List[int]
+    running: list[int]
     """Ranks that run now."""
 
-    knows: List[str] = field(default_factory=list)
+    knows: list[str] = field(default_factory=list)
     """What it can do that agents of earlier versions cannot."""
 
 
@@ -177,22 +177,22 @@ class Ready:
     seconds: float
     """What preparing took."""
 
-    removed: List[str]
+    removed: list[str]
     """What earlier, dead runs had left here and is gone now, one phrase each."""
 
-    essentials: Dict[str, str]
+    essentials: dict[str, str]
     """What must be the same on every node of a run; "" for what is not there."""
 
     port: int = 0
     """Where this agent listens for those of the other nodes; 0 when there are none."""
 
-    notes: List[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     """What a person should know and no run is refused for."""
 
-    rendezvous_port: Optional[int] = None
+    rendezvous_port: int | None = None
     """The rendezvous port, where this node was to choose it."""
 
-    libraries: Dict[str, str] = field(default_factory=dict)
+    libraries: dict[str, str] = field(default_factory=dict)
     """Version of each distribution in the environment of the ranks, by name; {} where there is none."""
 
 
@@ -200,13 +200,13 @@ class Ready:
 class PeersTried:
     """The answer to TryPeers."""
 
-    ends: Dict[str, str]
+    ends: dict[str, str]
     """Host → how the connection ended: one of `neighbours.ENDS`."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    reasons: List[Reason]
+    reasons: list[Reason]
 
 
 @dataclass(frozen=True)
@@ -271,12 +271,12 @@ class OutOfMemory:
 @dataclass(frozen=True)
 class RankEnded:
     rank: int
-    exit_code: Optional[int]
+    exit_code: int | None
     """None when a signal ended it."""
 
-    signal: Optional[int]
+    signal: int | None
     time: float
-    last_lines: List[str]
+    last_lines: list[str]
     """Its last lines, stderr if there are any, else stdout."""
 
     stopped: bool
@@ -285,13 +285,13 @@ class RankEnded:
     error: str = ""
     """The exception it left behind, "RuntimeError: loss is NaN (train.py:12)"; "" when it left none."""
 
-    step: Optional[int] = None
+    step: int | None = None
     """The last step it marked with `pylaunch.runtime.step`."""
 
     symptom: str = ""
     """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
-    out_of_memory: Optional[OutOfMemory] = None
+    out_of_memory: OutOfMemory | None = None
     """The kernel ended processes for lack of memory at that moment; None where it did not."""
 
 
@@ -303,19 +303,19 @@ class RankState:
     state: str
     """The letter of /proc/PID/stat: R, S, D, T, t, Z …; T where any process of the rank is stopped. "" is unknown."""
 
-    silent_s: Optional[float]
+    silent_s: float | None
     """Seconds since it last wrote a line; None when it wrote none."""
 
-    step: Optional[int]
+    step: int | None
     """The last step it had marked."""
 
 
 @dataclass(frozen=True)
 class LauncherEnded:
-    exit_code: Optional[int]
-    signal: Optional[int]
+    exit_code: int | None
+    signal: int | None
     time: float
-    last_lines: List[str]
+    last_lines: list[str]
     stopped: bool = False
     """The node was stopping when it ended."""
 
@@ -331,7 +331,7 @@ class Stopping:
     by_hand: bool = False
     """A person asked for it, through this node or another one."""
 
-    ranks: List[RankState] = field(default_factory=list)
+    ranks: list[RankState] = field(default_factory=list)
     """Ranks of this node that had not ended of their own then."""
 
 
@@ -339,15 +339,15 @@ class Stopping:
 class PeersUnheard:
     """Agents of this run that this one cannot exchange words with; the controller is the only way between them."""
 
-    hosts: List[str]
+    hosts: list[str]
 
 
 @dataclass(frozen=True)
 class Finished:
-    leftovers: List[str]
+    leftovers: list[str]
     """What is still there after KILL, one phrase each; [] is the proof of clean."""
 
-    checked: List[str]
+    checked: list[str]
     """What was looked at to say so: processes by run mark, the rendezvous port, device leases."""
 
     time: float
@@ -372,10 +372,10 @@ FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
     LauncherEnded, Stopping, PeersUnheard, Finished, Failed,
 )  # fmt: skip
-_PARTS: Dict[str, Type[Any]] = {
+_PARTS: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark)
 }
-_BY_NAME: Dict[str, Type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
+_BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 
 
 def encode(message: object) -> bytes:
@@ -403,6 +403,6 @@ def decode(line: bytes) -> Any:
     return from_fields(cls, body)
 
 
-def from_fields(cls: Type[T], body: Dict[str, Any]) -> T:
+def from_fields(cls: type[T], body: dict[str, Any]) -> T:
     """A `cls` from a JSON object, nested ones included. Raises WireError for a field missing or of the wrong kind."""
     return fields.read(cls, body, _PARTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional
 
 from pylaunch.agent.wire.fields import WireError
 
@@ -14,8 +13,8 @@ class RankTask:
 
     rank: int
     local_rank: int
-    argv: List[str]
-    env: Dict[str, str]
+    argv: list[str]
+    env: dict[str, str]
     """Added to the node's environment for this rank alone."""
 
 
@@ -35,22 +34,22 @@ class NodeTask:
     host: str
     node_rank: int
     workdir: str
-    ranks: List[RankTask]
-    env: Dict[str, str]
+    ranks: list[RankTask]
+    env: dict[str, str]
     """The whole environment of the ranks and the launcher, less what the agent and the launcher add."""
 
-    launcher: List[str]
+    launcher: list[str]
     """Program that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
     RANK_ENTRY in it becomes the command with which a launcher starts one rank through the agent, and LAUNCHER_FILES
     in a word becomes a directory of the run for files of the launcher itself, removed when the run ends."""
 
-    hold_port: Optional[int]
+    hold_port: int | None
     """TCP port to take now and keep for the run's rendezvous; None on nodes that host none."""
 
-    devices: List[int]
+    devices: list[int]
     """Accelerators this node leases to the run."""
 
-    needs: List[Need]
+    needs: list[Need]
     """What must exist before anything starts: interpreter, script."""
 
     grace_s: float
@@ -60,7 +59,7 @@ class NodeTask:
     python: str = ""
     """Interpreter of the ranks, whose environment is told with Ready; "" for ranks that need none."""
 
-    env_file: Optional[str] = None
+    env_file: str | None = None
     """A JSON file of this node, {"variables": {…}}: what stands below `env`. One that is not there says nothing."""
 
     log_limit: int = 0
@@ -69,7 +68,7 @@ class NodeTask:
     machines: int = 1
     """How many machines the nodes of the run are."""
 
-    peers: Dict[str, str] = field(default_factory=dict)
+    peers: dict[str, str] = field(default_factory=dict)
     """Address of every node of the run by its host, in rank order, this one included."""
 
     node_timeout_s: float = 10.0
@@ -87,7 +86,7 @@ class NodeTask:
     hostfile: str = ""
     """The nodes of the run as `address slots=ranks` lines, kept in a file that ranks are told of."""
 
-    unread_program: List[str] = field(default_factory=list)
+    unread_program: list[str] = field(default_factory=list)
     """A script, or `-m` and a module, whose source the controller has not seen: refuse one of another framework."""
 
     choose_port: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import List, Optional
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,10 @@ class Usage:
     memory: int
     received: float
     sent: float
-    gpu: Optional[float]
+    gpu: float | None
     """Mean utilization of all devices; None where there is none, or where none answers."""
 
     gpu_memory_used: int
     gpu_memory: int
-    steps: List[StepMark] = field(default_factory=list)
+    steps: list[StepMark] = field(default_factory=list)
     """How far its ranks are; those that mark no steps are missing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from pylaunch.agent.probe import facts
 
@@ -14,9 +14,9 @@ DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
 """Names of processes as the kernel keeps them: fifteen bytes."""
 
 
-def keeping(question: Any) -> Dict[str, Any]:
+def keeping(question: Any) -> dict[str, Any]:
     """The daemons that run, chrony's own words (`chronyc -c tracking`), and whether this machine may set its clock."""
-    chrony: Optional[str] = None
+    chrony: str | None = None
     running = _running()
     try:
         asked = subprocess.run(
@@ -29,11 +29,11 @@ def keeping(question: Any) -> Dict[str, Any]:
     return {"daemons": running, "chrony": chrony, "may_set": bool(facts.bounding_capabilities() >> CAP_SYS_TIME & 1)}
 
 
-def _running() -> List[str]:
+def _running() -> list[str]:
     found = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open("/proc/%s/comm" % name, encoding="utf-8", errors="replace") as file:
+            with open(f"/proc/{name}/comm", encoding="utf-8", errors="replace") as file:
                 found.add(file.read().strip())
         except (FileNotFoundError, ProcessLookupError):
             continue

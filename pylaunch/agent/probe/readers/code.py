@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Iterator
 
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",
@@ -24,7 +24,7 @@ MOST_SHOWN = 64 << 10
 DIGITS = 16
 
 
-def tree(directory: str) -> Optional[Dict[str, Any]]:
+def tree(directory: str) -> dict[str, Any] | None:
     """File below `directory` → hash, of all code that is not ignored; `complete` is false beyond the bounds.
 
     Null for a directory that holds more than one project: the root and a home.
@@ -32,7 +32,7 @@ def tree(directory: str) -> Optional[Dict[str, Any]]:
     if os.path.realpath(directory) in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(directory):
         return None
     rules = ignore_rules(directory)
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     size = 0
     for path in sources(directory, rules):
         whole = os.path.join(directory, path)
@@ -43,7 +43,7 @@ def tree(directory: str) -> Optional[Dict[str, Any]]:
     return {"complete": True, "files": found}
 
 
-def sources(directory: str, rules: List[Tuple[str, bool]]) -> Iterator[str]:
+def sources(directory: str, rules: list[tuple[str, bool]]) -> Iterator[str]:
     """Paths of code below `directory`, relative to it, in a fixed order. Links to directories are not followed."""
     for here, directories, files in os.walk(directory):
         relative = os.path.relpath(here, directory)
@@ -61,7 +61,7 @@ def sources(directory: str, rules: List[Tuple[str, bool]]) -> Iterator[str]:
                 yield prefix + name
 
 
-def ignore_rules(directory: str) -> List[Tuple[str, bool]]:
+def ignore_rules(directory: str) -> list[tuple[str, bool]]:
     """Patterns and whether they take back: those that always hold, then those of the files at the top."""
     rules = [(pattern, False) for pattern in ALWAYS_IGNORED]
     for name in IGNORE_FILES:
@@ -73,7 +73,7 @@ def ignore_rules(directory: str) -> List[Tuple[str, bool]]:
     return rules
 
 
-def ignored(path: str, rules: List[Tuple[str, bool]]) -> bool:
+def ignored(path: str, rules: list[tuple[str, bool]]) -> bool:
     """Whether the last rule that matches `path` (directories end in "/") says so.
 
     As in git, for the common forms: a pattern with a slash before its end starts at the top, any other matches at every
@@ -100,12 +100,12 @@ def hashed(path: str) -> str:
     """A short hash of a file's content; of a large file, its size."""
     size = os.stat(path).st_size
     if size > LARGEST:
-        return "%d bytes" % size
+        return f"{size} bytes"
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()[:DIGITS]
 
 
-def files(question: Dict[str, Any]) -> Dict[str, str]:
+def files(question: dict[str, Any]) -> dict[str, str]:
     """Path → hash of the files of `paths`, relative ones from `workdir`; "" where there is none.
 
     Those of `candidates` are words of a command line: they are told only where they are files.
@@ -121,7 +121,7 @@ def files(question: Dict[str, Any]) -> Dict[str, str]:
     return found
 
 
-def texts(question: Dict[str, Any]) -> Dict[str, List[str]]:
+def texts(question: dict[str, Any]) -> dict[str, list[str]]:
     """Path → lines of the files of `paths` that are text and not too long to show."""
     found = {}
     for path in question["paths"]:

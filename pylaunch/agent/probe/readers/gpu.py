@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Mapping
 from xml.etree import ElementTree
 
 from pylaunch.agent.probe import gpu
@@ -17,7 +17,7 @@ PCI_DEVICES = "/sys/bus/pci/devices"
 UNIT_DEADLINE_S = 5.0
 
 
-def host(_question: Any) -> Optional[Dict[str, Any]]:
+def host(_question: Any) -> dict[str, Any] | None:
     """What the kernel knows, and the software around it; None where there is no device, no driver and no tool."""
     if not is_here():
         return None
@@ -43,7 +43,7 @@ def is_here() -> bool:
     return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
 
 
-def _unit_state(unit: str) -> Optional[str]:
+def _unit_state(unit: str) -> str | None:
     """What systemd says of `unit`; None where there is no systemd."""
     if shutil.which("systemctl") is None:
         return None
@@ -54,7 +54,7 @@ def _unit_state(unit: str) -> Optional[str]:
     return ended.stdout.decode("ascii", "replace").strip() or None
 
 
-def management(_question: Any) -> Optional[Dict[str, Any]]:
+def management(_question: Any) -> dict[str, Any] | None:
     """What `nvidia-smi -q -x` says; None where there is nothing of NVIDIA's. Raises ValueError without the tool."""
     if not is_here():
         return None
@@ -63,7 +63,7 @@ def management(_question: Any) -> Optional[Dict[str, Any]]:
     return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
 
 
-def cards(said: str) -> Dict[str, Any]:
+def cards(said: str) -> dict[str, Any]:
     """The devices in the XML that nvidia-smi printed, or its complaint: {"complaint", "driver", "cuda", "cards"}."""
     begin = said.find("<nvidia_smi_log>")
     try:
@@ -85,7 +85,7 @@ _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
 """The name before driver 535 is the second."""
 
 
-def _card(index: int, card: ElementTree.Element) -> Dict[str, Any]:
+def _card(index: int, card: ElementTree.Element) -> dict[str, Any]:
     volatile = card.find("ecc_errors/volatile")
     link = "pci/pci_gpu_link_info/"
     return {
@@ -129,7 +129,7 @@ def _card(index: int, card: ElementTree.Element) -> Dict[str, Any]:
     }
 
 
-def _active_reasons(card: ElementTree.Element) -> List[str]:
+def _active_reasons(card: ElementTree.Element) -> list[str]:
     """Why the clocks are lower than they could be, without the prefix: "hw_thermal_slowdown"."""
     found = []
     for group in _REASONS:
@@ -139,7 +139,7 @@ def _active_reasons(card: ElementTree.Element) -> List[str]:
     return found
 
 
-def _uncorrectable(volatile: ElementTree.Element) -> Optional[int]:
+def _uncorrectable(volatile: ElementTree.Element) -> int | None:
     """Uncorrectable errors since the driver was loaded: all memories together; None where ECC is off or unknown."""
     double_bit = volatile.find("double_bit/total")  # Before Turing.
     fields = [double_bit] if double_bit is not None else [each for each in volatile if "uncorrectable" in each.tag]
@@ -147,13 +147,13 @@ def _uncorrectable(volatile: ElementTree.Element) -> Optional[int]:
     return sum(counts) if counts else None
 
 
-def _text(parent: ElementTree.Element, path: str) -> Optional[str]:
+def _text(parent: ElementTree.Element, path: str) -> str | None:
     """The words of an element; None for what this device or driver does not have."""
     found = (parent.findtext(path) or "").strip()
     return None if found in ("", "N/A", "[N/A]") or found.startswith("Requested functionality") else found
 
 
-def _number(parent: ElementTree.Element, path: str) -> Optional[int]:
+def _number(parent: ElementTree.Element, path: str) -> int | None:
     """The number an element begins with, without its unit: "23034 MiB", "16x", "-2 C"."""
     found = re.match(r"-?\d+", _text(parent, path) or "")
     return int(found.group(0)) if found else None
@@ -171,7 +171,7 @@ KERNEL_LOGS = (
 """Tried in this order: the second where kernel.dmesg_restrict closes the first to us and not the journal."""
 
 
-def kernel_errors(_question: Any) -> Optional[Dict[str, Any]]:
+def kernel_errors(_question: Any) -> dict[str, Any] | None:
     """Xids since boot; None where there is nothing of NVIDIA's. Raises PermissionError when no log may be read."""
     if not is_here():
         return None
@@ -180,18 +180,17 @@ def kernel_errors(_question: Any) -> Optional[Dict[str, Any]]:
         if shutil.which(words[0]) is None:
             continue
         ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LOG_DEADLINE_S,
-            check=False,
-        )  # fmt: skip
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOG_DEADLINE_S, check=False
+        )
         if ended.returncode == 0 and ended.stdout:
             with open("/proc/uptime", encoding="ascii") as source:
                 up = float(source.read().split()[0])
             return {"uptime_s": up, "xids": xids(ended.stdout.decode("utf-8", "replace"))}
         said = said or ended.stderr.decode("utf-8", "replace").strip()
-    raise PermissionError("the kernel log cannot be read: %s" % (said or "neither dmesg nor journalctl says anything"))
+    raise PermissionError(f"the kernel log cannot be read: {said or 'neither dmesg nor journalctl says anything'}")
 
 
-def xids(log: str) -> List[Dict[str, Any]]:
+def xids(log: str) -> list[dict[str, Any]]:
     """The last Xids in a kernel log: {"at" (seconds after boot), "bus", "code", "text"}, oldest first."""
     found = [match for match in map(XID.search, log.splitlines()) if match]
     return [
@@ -200,7 +199,7 @@ def xids(log: str) -> List[Dict[str, Any]]:
     ]
 
 
-def links(_question: Any) -> Optional[Dict[str, Any]]:
+def links(_question: Any) -> dict[str, Any] | None:
     """NVLink as `nvidia-smi nvlink` tells it; None where there is no such tool."""
     if shutil.which("nvidia-smi") is None:
         return None
@@ -215,9 +214,9 @@ _LINK_LINE = re.compile(r"\s+Link (\d+): (.*)")
 _ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
 
 
-def nvlink(status: str, errors: str) -> Dict[str, Any]:
+def nvlink(status: str, errors: str) -> dict[str, Any]:
     """Device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest of a link, …}}."""
-    found: Dict[str, Any] = {}
+    found: dict[str, Any] = {}
     device = None
     for line in status.splitlines():
         begin, link = _DEVICE_LINE.match(line), _LINK_LINE.match(line)
@@ -237,7 +236,7 @@ def nvlink(status: str, errors: str) -> Dict[str, Any]:
     return found
 
 
-def cuda(question: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+def cuda(question: Mapping[str, Any]) -> dict[str, Any] | None:
     """Question: {"python"}. The CUDA that PyTorch beside that interpreter was made for; None without PyTorch."""
     try:
         version = distributions(question["python"]).get("torch")
@@ -246,10 +245,10 @@ def cuda(question: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
     return None if version is None else {"package": "torch " + version, "cuda": built_for(version)}
 
 
-def built_for(version: str) -> Optional[str]:
+def built_for(version: str) -> str | None:
     """The CUDA in a local version label of PyTorch: "2.9.1+cu128" is 12.8; None where the label names none."""
     found = re.search(r"\+cu(\d+)(\d)$", version)
-    return "%s.%s" % found.groups() if found else None
+    return ".".join(found.groups()) if found else None
 
 
 READERS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping
 
 from pylaunch.agent.probe.readers.gpu import is_here
 
@@ -22,7 +22,7 @@ found = []
 size = int(sys.argv[1])
 for index in map(int, sys.argv[2:]):
     try:
-        one = torch.ones(size, size, dtype=torch.bfloat16, device="cuda:%d" % index)
+        one = torch.ones(size, size, dtype=torch.bfloat16, device=f"cuda:{index}")
         for _ in range(5):
             product = one @ one
         torch.cuda.synchronize(index)
@@ -39,26 +39,26 @@ print(json.dumps(found))
 """
 
 
-def smoke(question: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+def smoke(question: Mapping[str, Any]) -> dict[str, Any] | None:
     """Question: {"python", "devices"}. None where there is nothing of NVIDIA's."""
     return compute(question) if is_here() else None
 
 
-def compute(question: Mapping[str, Any]) -> Dict[str, Any]:
+def compute(question: Mapping[str, Any]) -> dict[str, Any]:
     """{"devices": [{"index", "right", "tflops"} or {"index", "error"}]}, or {"error": why there is no answer}."""
     words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
     try:
         ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE_S,
-            check=False, env=dict(os.environ, CUDA_DEVICE_ORDER="PCI_BUS_ID"),
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False,
+            env=dict(os.environ, CUDA_DEVICE_ORDER="PCI_BUS_ID"),
         )  # fmt: skip
     except FileNotFoundError:
-        return {"error": "no interpreter at %s" % question["python"]}
+        return {"error": f"no interpreter at {question['python']}"}
     except subprocess.TimeoutExpired:
-        return {"error": "no answer from CUDA within %.0f s" % DEADLINE_S}
+        return {"error": f"no answer from CUDA within {DEADLINE_S:.0f} s"}
     if ended.returncode != 0:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no word"]
-        return {"error": "exit status %d: %s" % (ended.returncode, said[-1][:300])}
+        return {"error": f"exit status {ended.returncode}: {said[-1][:300]}"}
     return {"devices": json.loads(ended.stdout.decode().splitlines()[-1])}
 
 

@@ -7,7 +7,7 @@ import re
 import resource
 import tempfile
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 WRITTEN = 4096
 """Bytes of the file that is written to see whether a directory can be written to."""
@@ -20,7 +20,7 @@ LIMITS = {
 }
 
 
-def filesystem(question: Dict[str, Any]) -> Dict[str, Any]:
+def filesystem(question: dict[str, Any]) -> dict[str, Any]:
     """Space, inodes and kind of the file system that `path` is on; `path` "" is where temporary files go.
 
     With `write`, and where the directory exists, a small file is written there, brought to the disk and removed:
@@ -47,7 +47,7 @@ def filesystem(question: Dict[str, Any]) -> Dict[str, Any]:
     }
 
 
-def mount_of(path: str) -> Dict[str, str]:
+def mount_of(path: str) -> dict[str, str]:
     """The mount that `path` is on: where it is, its kind and its source."""
     real = os.path.realpath(path)
     best = {"at": "/", "type": "", "source": ""}
@@ -78,7 +78,7 @@ def refusal(directory: str) -> str:
     return ""
 
 
-def limits(question: Any) -> Dict[str, Dict[str, Optional[int]]]:
+def limits(question: Any) -> dict[str, dict[str, int | None]]:
     """Limits of a process that a login starts, as a rank is; null is unlimited. Bytes and counts."""
     found = {}
     for name, number in LIMITS.items():
@@ -87,11 +87,11 @@ def limits(question: Any) -> Dict[str, Dict[str, Optional[int]]]:
     return found
 
 
-def finite(limit: int) -> Optional[int]:
+def finite(limit: int) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-def memory(question: Any) -> Dict[str, int]:
+def memory(question: Any) -> dict[str, int]:
     """Physical memory and swap, in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
     kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
@@ -103,12 +103,12 @@ def memory(question: Any) -> Dict[str, int]:
     }
 
 
-def processors(question: Any) -> Dict[str, Any]:
+def processors(question: Any) -> dict[str, Any]:
     """Processors, those that we may use, how their frequency is governed, and the memory nodes behind them."""
     base = "/sys/devices/system/cpu"
     names = [name for name in listed(base) if name[:3] == "cpu" and name[3:].isdigit()]
-    governors = {text_or_none("%s/%s/cpufreq/scaling_governor" % (base, name)) for name in names}
-    drivers = {text_or_none("%s/%s/cpufreq/scaling_driver" % (base, name)) for name in names}
+    governors = {text_or_none(f"{base}/{name}/cpufreq/scaling_governor") for name in names}
+    drivers = {text_or_none(f"{base}/{name}/cpufreq/scaling_driver") for name in names}
     nodes = [name for name in listed("/sys/devices/system/node") if name[:4] == "node" and name[4:].isdigit()]
     return {
         "count": os.cpu_count(),
@@ -120,7 +120,7 @@ def processors(question: Any) -> Dict[str, Any]:
     }
 
 
-def listed(directory: str) -> List[str]:
+def listed(directory: str) -> list[str]:
     """Names in a directory; none where there is no such directory."""
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
@@ -131,7 +131,7 @@ def text_of(path: str) -> str:
         return file.read()
 
 
-def text_or_none(path: str) -> Optional[str]:
+def text_or_none(path: str) -> str | None:
     """A small file without its newline; None where there is none or it says nothing."""
     try:
         return text_of(path).strip()
@@ -139,7 +139,7 @@ def text_or_none(path: str) -> Optional[str]:
         return None
 
 
-def kernel(question: Any) -> Dict[str, Any]:
+def kernel(question: Any) -> dict[str, Any]:
     """The kernel, what it measures time with, and how long it has been up (seconds)."""
     return {
         "release": os.uname().release,

@@ -7,7 +7,7 @@ import re
 import resource
 import shutil
 import subprocess
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from pylaunch.agent.probe.gpu import listed, pci_devices
 from pylaunch.agent.shared.text import text_of
@@ -18,12 +18,12 @@ NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 LSPCI_DEADLINE_S = 10.0
 
 
-def adapters(_question: Any) -> Optional[List[Dict[str, Any]]]:
+def adapters(_question: Any) -> list[dict[str, Any]] | None:
     """Every port of every adapter; None where there is no adapter."""
     return ports(ADAPTERS) or None
 
 
-def ports(root: str) -> List[Dict[str, Any]]:
+def ports(root: str) -> list[dict[str, Any]]:
     """The ports under `root`, which is or looks like /sys/class/infiniband."""
     found = []
     for adapter in listed(root):
@@ -46,7 +46,7 @@ def ports(root: str) -> List[Dict[str, Any]]:
     return found
 
 
-def _line(path: str) -> Optional[str]:
+def _line(path: str) -> str | None:
     """A file of one line; None where there is none, or the adapter has no such thing."""
     try:
         return text_of(path).strip()
@@ -54,25 +54,25 @@ def _line(path: str) -> Optional[str]:
         return None
 
 
-def _word(said: Optional[str]) -> Optional[str]:
+def _word(said: str | None) -> str | None:
     """ "4: ACTIVE" is ACTIVE."""
     return None if said is None else said.rpartition(": ")[2]
 
 
-def _rate(said: Optional[str]) -> Optional[float]:
+def _rate(said: str | None) -> float | None:
     """ "400 Gb/sec (4X NDR)" is 400, in 10^9 bits per second."""
     found = re.match(r"[\d.]+", said or "")
     return float(found.group(0)) if found else None
 
 
-def _counters(directory: str) -> Dict[str, int]:
+def _counters(directory: str) -> dict[str, int]:
     values = ((name, _line(os.path.join(directory, name))) for name in listed(directory))
     return {name: int(value) for name, value in values if value is not None and value.isdigit()}
 
 
-def _gids(place: str) -> List[Dict[str, Any]]:
+def _gids(place: str) -> list[dict[str, Any]]:
     """The first entries of the port's table that are set; `type` is "IB/RoCE v1" or "RoCE v2"."""
-    found: List[Dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for index in sorted(listed(os.path.join(place, "gids")), key=int):
         gid = _line(os.path.join(place, "gids", index))
         if gid and gid != NO_GID and len(found) < GIDS_KEPT:
@@ -88,13 +88,13 @@ def _gids(place: str) -> List[Dict[str, Any]]:
     return found
 
 
-def memory_lock(_question: Any) -> Optional[int]:
+def memory_lock(_question: Any) -> int | None:
     """Bytes that a process started over SSH may lock; None for any number."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def redirections(_question: Any) -> Optional[Dict[str, Any]]:
+def redirections(_question: Any) -> dict[str, Any] | None:
     """PCI bridges that send traffic between devices through the CPU (ACS); None where no GPU meets an adapter.
 
     Raises PermissionError without root, who alone may read these registers.
@@ -115,7 +115,7 @@ def redirections(_question: Any) -> Optional[Dict[str, Any]]:
     }
 
 
-def redirecting(said: str) -> List[str]:
+def redirecting(said: str) -> list[str]:
     """Addresses of the devices in what `lspci -vvv` said whose ACS control validates the source of requests."""
     found = []
     address = ""

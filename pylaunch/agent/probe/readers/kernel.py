@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
 
@@ -20,14 +20,14 @@ REMOUNTED = re.compile(r"Remounting filesystem read-only|I/O error, dev ")
 KEPT = 5
 
 
-def log(question: Any) -> Dict[str, Any]:
+def log(question: Any) -> dict[str, Any]:
     """Telling lines of the kernel log since boot, with their age in seconds; `readable` is false where it is closed.
 
     `oom_kills` is the kernel's own count since boot, null before Linux 4.13.
     """
     lines = log_lines()
     now = time.time()
-    found: Dict[str, List[Dict[str, Any]]] = {"killed": [], "hung": [], "storage": []}
+    found: dict[str, list[dict[str, Any]]] = {"killed": [], "hung": [], "storage": []}
     for at, line in lines or ():
         for kind, pattern in (("killed", KILLED), ("hung", HUNG), ("storage", REMOUNTED)):
             if pattern.search(line):
@@ -39,10 +39,10 @@ def log(question: Any) -> Dict[str, Any]:
     }
 
 
-def log_lines() -> Optional[List[Tuple[float, str]]]:
+def log_lines() -> list[tuple[float, str]] | None:
     """The kernel log as (time, text); None where we may not read it."""
     for words in (
-        ["journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=short-unix", "--lines=%d" % LOG_LINES],
+        ["journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=short-unix", f"--lines={LOG_LINES}"],
         ["dmesg", "--raw"],
     ):
         try:
@@ -62,7 +62,7 @@ def log_lines() -> Optional[List[Tuple[float, str]]]:
     return None
 
 
-def timed_lines(text: str, booted: float) -> List[Tuple[float, str]]:
+def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
     """Lines of journalctl's short-unix ("1763672000.123456 host kernel: text") or of dmesg ("<6>[  12.345] text")."""
     found = []
     for line in text.splitlines():
@@ -75,7 +75,7 @@ def timed_lines(text: str, booted: float) -> List[Tuple[float, str]]:
     return found
 
 
-def stuck(question: Any) -> List[Dict[str, Any]]:
+def stuck(question: Any) -> list[dict[str, Any]]:
     """Processes in uninterruptible sleep that were not woken once in the meantime: pid, command, where they wait."""
     before = asleep()
     if not before:
@@ -89,14 +89,14 @@ def stuck(question: Any) -> List[Dict[str, Any]]:
     ]
 
 
-def asleep() -> Dict[Tuple[int, str], str]:
+def asleep() -> dict[tuple[int, str], str]:
     """(process, its context switches so far) → command, of all processes in uninterruptible sleep."""
     found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
-            with open("/proc/%s/status" % name, encoding="utf-8", errors="replace") as file:
+            with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as file:
                 fields = dict(line.rstrip("\n").partition(":")[::2] for line in file)
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -111,25 +111,25 @@ def asleep() -> Dict[Tuple[int, str], str]:
 def waits_in(pid: int) -> str:
     """The kernel function a process waits in, as far as we may know."""
     try:
-        with open("/proc/%d/wchan" % pid, encoding="ascii", errors="replace") as file:
+        with open(f"/proc/{pid}/wchan", encoding="ascii", errors="replace") as file:
             said = file.read().strip()
     except OSError:
         return ""
     return "" if said == "0" else said
 
 
-def cgroups(question: Any) -> Dict[str, Any]:
+def cgroups(question: Any) -> dict[str, Any]:
     """The tightest limits of our cgroup and all above it, versions 1 and 2; a limit that is not set is null."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         return tightest(file.read(), CGROUPS)
 
 
-def tightest(membership: str, root: str) -> Dict[str, Any]:
+def tightest(membership: str, root: str) -> dict[str, Any]:
     """The limits along the cgroups in `membership` (the text of /proc/self/cgroup), mounted under `root`.
 
     memory: bytes allowed and used; processors: how many at most; processes: how many allowed and there.
     """
-    found: Dict[str, Any] = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
+    found: dict[str, Any] = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",") if controllers else [""]
@@ -140,7 +140,7 @@ def tightest(membership: str, root: str) -> Dict[str, Any]:
     return found
 
 
-def limits_at(directory: str, controller: str, found: Dict[str, Any]) -> None:
+def limits_at(directory: str, controller: str, found: dict[str, Any]) -> None:
     """Take over what is tighter in one cgroup."""
     if controller in ("", "memory"):
         names = ("memory.max", "memory.current") if not controller else MEMORY_V1
@@ -162,7 +162,7 @@ def limits_at(directory: str, controller: str, found: Dict[str, Any]) -> None:
 MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 
 
-def note(found: Dict[str, Any], name: str, limit: Optional[float], used: Optional[float], directory: str) -> None:
+def note(found: dict[str, Any], name: str, limit: float | None, used: float | None, directory: str) -> None:
     """Keep a limit that leaves less than what was found so far."""
     if limit is None or limit > UNLIMITED_V1:
         return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import default_root, open_root
 
 
-def held(question: Mapping[str, Any]) -> Dict[str, Any]:
+def held(question: Mapping[str, Any]) -> dict[str, Any]:
     """Question: {"root", "devices": [indexes], "ports": […]}. Holders by index or port (as text); free ones absent."""
     root = open_root(question["root"], make=False).path
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
@@ -17,12 +17,12 @@ def held(question: Mapping[str, Any]) -> Dict[str, Any]:
     return {"devices": _told(names, found), "ports": _told(ports, found)}
 
 
-def _told(names: Mapping[int, str], found: Mapping[str, Optional[leases.Holder]]) -> Dict[str, Dict[str, Any]]:
+def _told(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, dict[str, Any]]:
     holders = {index: found[name] for index, name in names.items()}
     return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
 
 
-def _words(found: leases.Holder) -> Dict[str, Any]:
+def _words(found: leases.Holder) -> dict[str, Any]:
     return {"run": found.run, "user": found.user, "since": found.since, "pid": found.pid, "words": str(found)}
 
 

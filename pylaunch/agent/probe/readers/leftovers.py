@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import time
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Iterable, Iterator
 
 from pylaunch.agent.shared import clean, leases, processes, run_processes
 from pylaunch.agent.shared.layout import NodeRoot, default_root
@@ -24,7 +24,7 @@ YOUNG_S = 30.0
 MOST_COUNTED = 20000
 
 
-def stale(template: str) -> List[Dict[str, Any]]:
+def stale(template: str) -> list[dict[str, Any]]:
     """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
     found = []
     for process, run in clean.orphans(node_root(template)):
@@ -35,7 +35,7 @@ def stale(template: str) -> List[Dict[str, Any]]:
     return found
 
 
-def stopped(template: str) -> List[Dict[str, str]]:
+def stopped(template: str) -> list[dict[str, str]]:
     """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
     told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in told if words is not None]
@@ -47,7 +47,7 @@ def node_root(template: str) -> NodeRoot:
     return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
 
-def device_leases(question: Dict[str, Any]) -> List[Dict[str, Any]]:
+def device_leases(question: dict[str, Any]) -> list[dict[str, Any]]:
     """Who holds the leases of `devices` of the node root `root`."""
     root = node_root(question["root"])
     names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
@@ -60,7 +60,7 @@ def device_leases(question: Dict[str, Any]) -> List[Dict[str, Any]]:
     ]
 
 
-def shared_memory(question: Any) -> Dict[str, Any]:
+def shared_memory(question: Any) -> dict[str, Any]:
     """Files in /dev/shm that nobody has open or mapped any more, and their bytes together."""
     mine = os.getuid()
     candidates = {}
@@ -68,7 +68,7 @@ def shared_memory(question: Any) -> Dict[str, Any]:
         found = SHARED_NAMES.fullmatch(os.path.basename(path))
         young = time.time() - status.st_ctime < YOUNG_S
         maker = found and next((number for number in found.groupdict().values() if number), None)
-        alive = os.path.exists("/proc/%s" % maker) if maker else young
+        alive = os.path.exists(f"/proc/{maker}") if maker else young
         if found and not alive and mine in (0, status.st_uid):
             candidates[path] = status.st_blocks * 512
     used = in_use(SHARED_MEMORY + "/") if candidates else set()
@@ -76,7 +76,7 @@ def shared_memory(question: Any) -> Dict[str, Any]:
     return {"files": sorted(left), "bytes": sum(left.values())}
 
 
-def statuses(directory: str, names: Iterable[str]) -> Iterator[Tuple[str, os.stat_result]]:
+def statuses(directory: str, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Path and status of those of `names` that are still in `directory`: on a host at work files come and go."""
     for name in names:
         path = os.path.join(directory, name)
@@ -87,14 +87,14 @@ def statuses(directory: str, names: Iterable[str]) -> Iterator[Tuple[str, os.sta
         yield path, status
 
 
-def in_use(prefix: str) -> Set[str]:
+def in_use(prefix: str) -> set[str]:
     """Files below `prefix` that a process we may look at has mapped or open."""
-    found: Set[str] = set()
+    found: set[str] = set()
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
-            with open("/proc/%s/maps" % name, encoding="utf-8", errors="replace") as file:
+            with open(f"/proc/{name}/maps", encoding="utf-8", errors="replace") as file:
                 found.update(line.split(None, 5)[5].strip() for line in file if prefix in line)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
@@ -102,7 +102,7 @@ def in_use(prefix: str) -> Set[str]:
     return found
 
 
-def launchers(question: Any) -> List[Dict[str, Any]]:
+def launchers(question: Any) -> list[dict[str, Any]]:
     """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
     directory, mine = tempfile.gettempdir(), os.getuid()
     if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
@@ -115,7 +115,7 @@ def launchers(question: Any) -> List[Dict[str, Any]]:
     return sorted(found, key=lambda each: str(each["path"]))
 
 
-def kept(template: str) -> Optional[Dict[str, Any]]:
+def kept(template: str) -> dict[str, Any] | None:
     """Files of runs and agents that are kept here, and their bytes; null where there is nothing of ours."""
     root = node_root(template)
     if not os.path.isdir(root.path):

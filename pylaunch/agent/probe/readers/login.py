@@ -6,7 +6,7 @@ import grp
 import locale
 import os
 import pwd
-from typing import Any, Dict
+from typing import Any
 
 from pylaunch.agent.probe.readers.host import mount_of
 
@@ -18,12 +18,12 @@ COMMUNICATION = (
 """Begins of names of variables that change what a rank computes or with whom it can talk."""
 
 
-def variables(question: Any) -> Dict[str, str]:
+def variables(question: Any) -> dict[str, str]:
     """The variables of a login that matter to a rank, and the locale that they amount to."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
 
 
-def identity(question: Any) -> Dict[str, Any]:
+def identity(question: Any) -> dict[str, Any]:
     """Who we are, where our home is, and what language we speak."""
     uid = os.getuid()
     user = pwd.getpwuid(uid)
@@ -34,11 +34,11 @@ def identity(question: Any) -> Dict[str, Any]:
         "user": user.pw_name,
         "uid": uid,
         "gid": os.getgid(),
-        "groups": sorted("%s(%d)" % (group_name(number), number) for number in {os.getgid(), *os.getgroups()}),
+        "groups": sorted(f"{group_name(number)}({number})" for number in {os.getgid(), *os.getgroups()}),
         "home": user.pw_dir,
         "home_type": home["type"],
         "home_source": home["source"],
-        "umask": "%04o" % umask,
+        "umask": f"{umask:04o}",
         "locale": os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "",
         "locale_is_there": supported_locale(),
         "encoding": locale.getpreferredencoding(False),

@@ -24,7 +24,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any
 
 from pylaunch.agent.shared import leases, ports
 from pylaunch.agent.shared.untrusted_json import parse_object
@@ -52,20 +52,20 @@ class MeshNode:
     def __init__(self, name: str, conversation: str) -> None:
         self._introduction = json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
         self._conversation = conversation
-        self._kept: List[Any] = []
+        self._kept: list[Any] = []
         """Servers and the lease: closed when the process ends."""
 
-    async def listen(self, port: Optional[int]) -> Dict[str, Any]:
+    async def listen(self, port: int | None) -> dict[str, Any]:
         """Listen on `port`, unless somebody has it, and on ephemeral ones."""
-        listening: Dict[str, int] = {}
+        listening: dict[str, int] = {}
         for index in range(EPHEMERAL):
-            listening["ephemeral %d" % index] = await self._serve(0)
+            listening[f"ephemeral {index}"] = await self._serve(0)
         taken = await self._rendezvous(port) if port is not None else None
         if port is not None and taken is None:
             listening[RENDEZVOUS] = port
         return {"ports": listening, "taken": taken, "ephemeral_range": _port_range()}
 
-    async def _rendezvous(self, port: int) -> Optional[Dict[str, Any]]:
+    async def _rendezvous(self, port: int) -> dict[str, Any] | None:
         """Who has `port`; None once it is ours. A run that only bound it so far is known by its lease."""
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
@@ -98,7 +98,7 @@ class MeshNode:
         finally:
             writer.close()
 
-    async def row(self, peers: List[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
+    async def row(self, peers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """How every connection to `peers` went: peer → port's kind → end."""
         tries = {
             (peer["name"], kind): asyncio.ensure_future(self._try(peer["name"], peer["address"], port))
@@ -106,12 +106,12 @@ class MeshNode:
             for kind, port in peer["ports"].items()
         }
         await asyncio.gather(*tries.values())
-        row: Dict[str, Dict[str, Any]] = {peer["name"]: {} for peer in peers}
+        row: dict[str, dict[str, Any]] = {peer["name"]: {} for peer in peers}
         for (name, kind), tried in tries.items():
             row[name][kind] = tried.result()
         return row
 
-    async def _try(self, name: str, address: str, port: int) -> Dict[str, Any]:
+    async def _try(self, name: str, address: str, port: int) -> dict[str, Any]:
         begun = time.monotonic()
         try:
             reader, writer = await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_S)
@@ -131,7 +131,7 @@ class MeshNode:
         finally:
             writer.close()
 
-    async def _talk(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Dict[str, Any]:
+    async def _talk(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
         writer.write(self._introduction)
         try:
             line = await asyncio.wait_for(reader.readline(), ANSWER_S)
@@ -180,7 +180,7 @@ def _listener(port: int) -> socket.socket:
     raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
 
 
-def _port_range() -> Optional[Tuple[int, int]]:
+def _port_range() -> tuple[int, int] | None:
     try:
         with open(PORT_RANGE, encoding="ascii") as file:
             low, high = file.read().split()
@@ -196,11 +196,11 @@ def _shell_seconds(begun: float) -> float:
     return begun - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _say(what: Dict[str, Any]) -> None:
+def _say(what: dict[str, Any]) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _read_input(loop: asyncio.AbstractEventLoop, heard: "asyncio.Queue[bytes]") -> None:
+def _read_input(loop: asyncio.AbstractEventLoop, heard: asyncio.Queue[bytes]) -> None:
     line = b"."
     while line:
         line = sys.stdin.buffer.readline()
@@ -209,7 +209,7 @@ def _read_input(loop: asyncio.AbstractEventLoop, heard: "asyncio.Queue[bytes]") 
 
 async def _converse(begun: float) -> None:
     loop = asyncio.get_running_loop()
-    heard: "asyncio.Queue[bytes]" = asyncio.Queue()
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
     threading.Thread(target=_read_input, args=(loop, heard), daemon=True).start()
     question = json.loads(await heard.get())
     node = MeshNode(question["name"], question["conversation"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from pylaunch.agent.shared import interfaces
 
@@ -14,12 +14,12 @@ COUNTERS = ("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", 
 _IFF_LOOPBACK = 0x8
 
 
-def interface_list(question: Any) -> Dict[str, Dict[str, Any]]:
+def interface_list(question: Any) -> dict[str, dict[str, Any]]:
     """Every interface with its settings and counters; null for what its driver does not tell."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
 
 
-def _interface(path: str) -> Dict[str, Any]:
+def _interface(path: str) -> dict[str, Any]:
     numbers = {name: _number(os.path.join(path, name)) for name in ("mtu", "carrier", "speed")}
     counters = {name: _number(os.path.join(path, "statistics", name)) for name in COUNTERS}
     flags = int(_text(os.path.join(path, "flags")) or "0", 16)
@@ -32,12 +32,12 @@ def _interface(path: str) -> Dict[str, Any]:
     }
 
 
-def _number(path: str) -> Optional[int]:
+def _number(path: str) -> int | None:
     text = _text(path)
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
-def _text(path: str) -> Optional[str]:
+def _text(path: str) -> str | None:
     # A driver that has no answer, or an interface that is down, is EINVAL.
     try:
         with open(path, encoding="ascii", errors="replace") as file:
@@ -46,10 +46,10 @@ def _text(path: str) -> Optional[str]:
         return None
 
 
-def routes(question: List[str]) -> Dict[str, Dict[str, Any]]:
+def routes(question: list[str]) -> dict[str, dict[str, Any]]:
     """For each address: the interface that leads to it and the source address, or why none does."""
     owners = interfaces.address_owners()
-    found: Dict[str, Dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for address in question:
         try:
             source = interfaces.own_address(address)
@@ -63,7 +63,7 @@ def routes(question: List[str]) -> Dict[str, Dict[str, Any]]:
     return found
 
 
-def configured(question: Any) -> Optional[Dict[str, str]]:
+def configured(question: Any) -> dict[str, str] | None:
     """The variables that provisioning left for every run; null where it left none."""
     try:
         with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
@@ -71,7 +71,7 @@ def configured(question: Any) -> Optional[Dict[str, str]]:
     except FileNotFoundError:
         return None
     except (KeyError, TypeError) as error:
-        text = "%s is not what pylaunch provision writes: %r" % (interfaces.NODE_ENVIRONMENT, error)
+        text = f"{interfaces.NODE_ENVIRONMENT} is not what pylaunch provision writes: {error!r}"
         raise ValueError(text) from None
 
 

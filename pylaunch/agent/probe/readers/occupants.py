@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Dict, Iterable, Mapping, Optional, Set, Tuple
+from typing import Any, Iterable, Mapping
 
 from pylaunch.agent.shared import clean, leases, ports, processes
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
@@ -23,14 +23,14 @@ DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
 
 
-def occupants(question: Mapping[str, Any]) -> Dict[str, Any]:
+def occupants(question: Mapping[str, Any]) -> dict[str, Any]:
     """Question: {"ports": [TCP ports]}. The processes of interest with their families, in order of their ids."""
     table = {process.pid: process for process in _all()}
     owners = {pid: owner for pid, owner in ((pid, _owner(pid)) for pid in table) if owner is not None}
     listeners = {link: (port, uid) for port, uid, link in ports.listening() if port in question["ports"]}
-    held: Dict[int, Tuple[Set[str], Set[int]]] = {}
-    unseen: Set[str] = set()
-    marked: Set[int] = set()
+    held: dict[int, tuple[set[str], set[int]]] = {}
+    unseen: set[str] = set()
+    marked: set[int] = set()
     for pid, uid in owners.items():
         links = processes.open_files(pid)
         if links is None:
@@ -69,15 +69,15 @@ def _all() -> Iterable[Process]:
             yield process
 
 
-def _owner(pid: int) -> Optional[int]:
+def _owner(pid: int) -> int | None:
     try:
-        return os.stat("/proc/%d" % pid).st_uid
+        return os.stat(f"/proc/{pid}").st_uid
     except FileNotFoundError:
         return None
 
 
-def _ancestors(table: Mapping[int, Process], pids: Set[int]) -> Set[int]:
-    found: Set[int] = set()
+def _ancestors(table: Mapping[int, Process], pids: set[int]) -> set[int]:
+    found: set[int] = set()
     for pid in pids:
         while pid in table and table[pid].parent not in found:
             pid = table[pid].parent
@@ -85,7 +85,7 @@ def _ancestors(table: Mapping[int, Process], pids: Set[int]) -> Set[int]:
     return found & set(table)
 
 
-def _row(process: Process, uid: int, held: Tuple[Set[str], Set[int]], is_marked: bool) -> Dict[str, Any]:
+def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked: bool) -> dict[str, Any]:
     run, is_live = _run_of(process.pid)
     unit, is_main = _service(process)
     session, terminal = _session(process.pid)
@@ -109,7 +109,7 @@ def _row(process: Process, uid: int, held: Tuple[Set[str], Set[int]], is_marked:
     }
 
 
-def _run_of(pid: int) -> Tuple[Optional[str], bool]:
+def _run_of(pid: int) -> tuple[str | None, bool]:
     """The run of pylaunch whose mark `pid` carries, and whether that has a supervisor."""
     env = processes.environment(pid)
     run, root = env.get(processes.RUN_MARK), env.get(processes.ROOT_MARK)
@@ -123,29 +123,29 @@ def _run_of(pid: int) -> Tuple[Optional[str], bool]:
 
 def _cwd(pid: int) -> str:
     try:
-        return os.readlink("/proc/%d/cwd" % pid)
+        return os.readlink(f"/proc/{pid}/cwd")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return ""
 
 
-def _session(pid: int) -> Tuple[int, int]:
+def _session(pid: int) -> tuple[int, int]:
     """Session id and controlling terminal (0: none)."""
     try:
-        with open("/proc/%d/stat" % pid, "rb") as source:
+        with open(f"/proc/{pid}/stat", "rb") as source:
             fields = source.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return 0, 0
     return int(fields[3]), int(fields[4])
 
 
-def _service(process: Process) -> Tuple[str, bool]:
+def _service(process: Process) -> tuple[str, bool]:
     """The systemd unit of a process, and whether systemd takes it for the unit's main one.
 
     What a login left behind is in the cgroup of a session, or of the SSH service, and is not the main process of
     anything. Where that cannot be asked, as of a user's own systemd, what is in a service belongs to it.
     """
     try:
-        with open("/proc/%d/cgroup" % process.pid, encoding="utf-8", errors="replace") as source:
+        with open(f"/proc/{process.pid}/cgroup", encoding="utf-8", errors="replace") as source:
             paths = [line.rstrip("\n").split(":", 2)[2] for line in source if line[:2] in ("0:", "1:")]
     except (FileNotFoundError, ProcessLookupError, IndexError):
         return "", False
@@ -163,7 +163,7 @@ def _service(process: Process) -> Tuple[str, bool]:
     except subprocess.TimeoutExpired:
         return unit, True
     said = ended.stdout.decode("ascii", "replace").strip()
-    return unit, ended.returncode != 0 or said == "MainPID=%d" % process.pid
+    return unit, ended.returncode != 0 or said == f"MainPID={process.pid}"
 
 
 READERS = {"occupants.processes": occupants}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable
 
 from pylaunch.agent.probe import altered
 from pylaunch.agent.shared import essentials
@@ -13,7 +13,7 @@ from pylaunch.agent.shared.installed import MARKER, installed_digest
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
-def python(path: str) -> Optional[Dict[str, str]]:
+def python(path: str) -> dict[str, str] | None:
     """The interpreter at `path`: where it really is and what it says it is; null where there is none."""
     if not os.path.lexists(path):
         return None
@@ -26,11 +26,11 @@ def python(path: str) -> Optional[Dict[str, str]]:
     )
     said = ended.stdout.decode("utf-8", "replace").strip()
     if ended.returncode != 0:
-        raise ValueError("%s does not run: %s" % (path, said.splitlines()[-1] if said else ended.returncode))
+        raise ValueError(f"{path} does not run: {said.splitlines()[-1] if said else ended.returncode}")
     return {"real": os.path.realpath(path), "version": said}
 
 
-def libraries(path: str) -> Optional[Dict[str, Any]]:
+def libraries(path: str) -> dict[str, Any] | None:
     """The distributions beside the interpreter at `path`, and one digest of their records; nothing is imported."""
     try:
         digest = installed_digest(essentials.environment_of(path))
@@ -39,17 +39,17 @@ def libraries(path: str) -> Optional[Dict[str, Any]]:
         return None
 
 
-def files(path: str) -> Optional[List[List[str]]]:
+def files(path: str) -> list[list[str]] | None:
     """Files beside the interpreter at `path` that were written after their installation: distribution, file, how."""
     return _altered(path, altered.touched_files)
 
 
-def contents(path: str) -> Optional[List[List[str]]]:
+def contents(path: str) -> list[list[str]] | None:
     """The same, of every file, read to its end."""
     return _altered(path, altered.altered_files)
 
 
-def _altered(path: str, look: Callable[[str], List[List[str]]]) -> Optional[List[List[str]]]:
+def _altered(path: str, look: Callable[[str], list[list[str]]]) -> list[list[str]] | None:
     place = essentials.environment_of(path)
     if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
         return None

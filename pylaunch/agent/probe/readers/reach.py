@@ -7,7 +7,7 @@ import platform
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from pylaunch.agent.shared import interfaces
 
@@ -16,7 +16,7 @@ LOOKUPS = 16
 """Names asked for at once: a name server that is down costs seconds for each."""
 
 
-def identity(question: Any) -> Dict[str, Any]:
+def identity(question: Any) -> dict[str, Any]:
     """Names and numbers that tell this host from others. `network` is the same for hosts that share one network."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
@@ -25,11 +25,11 @@ def identity(question: Any) -> Dict[str, Any]:
         "python": platform.python_version(),
         "uid": os.getuid(),
         "addresses": sorted(interfaces.address_owners()),
-        "network": "%s %d" % (boot, os.stat("/proc/self/ns/net").st_ino),
+        "network": f"{boot} {os.stat('/proc/self/ns/net').st_ino}",
     }
 
 
-def names(question: List[str]) -> Dict[str, Any]:
+def names(question: list[str]) -> dict[str, Any]:
     """What this host's own name and each of `question` resolve to here, IPv4 first; null for what does not."""
     own = socket.gethostname()
     asked = list(dict.fromkeys([own, *question]))
@@ -38,7 +38,7 @@ def names(question: List[str]) -> Dict[str, Any]:
         return {"own": own, "addresses": {name: future.result() for name, future in found.items()}}
 
 
-def _addresses(name: str) -> Optional[List[str]]:
+def _addresses(name: str) -> list[str] | None:
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -46,7 +46,7 @@ def _addresses(name: str) -> Optional[List[str]]:
     return sorted({str(each[4][0]) for each in found}, key=lambda address: (":" in address, address))
 
 
-def sudo(question: Any) -> Optional[str]:
+def sudo(question: Any) -> str | None:
     """Why this user may not become root without a password; null when he may, or is."""
     if os.getuid() == 0:
         return None
@@ -58,7 +58,7 @@ def sudo(question: Any) -> Optional[str]:
     except FileNotFoundError:
         return "there is no sudo"
     said = ended.stdout.decode("utf-8", "replace").strip().splitlines()
-    return None if ended.returncode == 0 else (said[-1] if said else "exit code %d" % ended.returncode)
+    return None if ended.returncode == 0 else (said[-1] if said else f"exit code {ended.returncode}")
 
 
 READERS = {"reach.identity": identity, "reach.names": names, "reach.sudo": sudo}

@@ -62,7 +62,7 @@ def test_an_older_peer_may_say_less() -> None:
         (b'{"type": "Ping"}', "Ping without 'serial'"),
         (b'{"type": "Ping", "serial": "one"}', "Ping.serial: expected int"),
         (b'{"type": "Ping", "serial": true}', "Ping.serial: expected int"),
-        (b'{"type": "Follow", "offsets": 5, "streams": null}', "Follow.offsets: expected Dict"),
+        (b'{"type": "Follow", "offsets": 5, "streams": null}', "Follow.offsets: expected dict"),
         (b'{"type": "Follow", "offsets": {"0.out": "x"}, "streams": null}', "Follow.offsets: expected int"),
         (b'{"type": "Refused", "reasons": [{"code": "x"}]}', "Reason without 'message'"),
         (b'{"type": "Refused", "reasons": ["x"]}', "Refused.reasons: expected Reason"),
