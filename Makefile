@@ -21,7 +21,7 @@ demo: setup
 
 test:
 	@scripts/setup --for-tests
-	@.venv/bin/python -m pytest
+	@.venv/bin/python -m pytest -p tests.side_by_side -n 3
 
 test-pythons:
 	@scripts/test-pythons

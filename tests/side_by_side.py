@@ -1,0 +1,53 @@
+"""The suite in several processes: pytest -p tests.side_by_side -n 3, which is what `make test` runs.
+
+The unit of work is a group, usually one file. A process of pytest-xdist runs the tests of a group in order, so that the
+fixtures of the group are made once.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
+
+ONCE = {
+    "framework_lab": ("tests/lab/test_frameworks.py", "tests/lab/test_torchrun.py"),
+    "provisioned": ("tests/roles/",),
+    "torch_python": ("tests/contract/test_torchrun_",),
+}
+"""Session fixtures that take a minute or more to make → the beginnings of the paths of all tests that use them."""
+
+LONGEST = (
+    "provisioned",
+    "tests/lab/test_fault_matrix.py",
+    "framework_lab",
+)
+"""Groups that start first, so that no long one starts last."""
+
+
+def group(nodeid: str) -> str:
+    """Return the name of the group of a test: a fixture in ONCE, or the file."""
+    return next((name for name, paths in ONCE.items() if nodeid.startswith(paths)), nodeid.partition("::")[0])
+
+
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
+    """Give each process whole groups."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups:
+    """Keep the order of `pytest_collection_modifyitems`."""
+    config.option.loadscopereorder = False
+    return Groups(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by group, the longest groups first. Raise UsageError if a fixture would be made twice."""
+    for item in items:
+        for name in ONCE.keys() & set(getattr(item, "fixturenames", ())):
+            if group(item.nodeid) != name:
+                raise pytest.UsageError(f"{item.nodeid} uses {name}: add its file to ONCE in tests/side_by_side.py")
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(group(item.nodeid), len(order)))
