@@ -83,15 +83,14 @@ PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
 HEAD = """\
 # Fault matrix: faults and the checks that find them
 
-Each fault is injected on one node of a healthy three-node lab; then all checks run. The check in the table must find the
-fault on that node, and no other check may find anything on any node. Before the first fault and after the last, no check
-may find anything. Four notes are ignored: a container does not keep its own clock, Debian maps a host's own name to the
-loopback, a link that was cut earlier has lost packets, and the kernel may have killed a process for memory long ago.
-A lab has no GPUs and cannot cause kernel errors, so stand-ins for `nvidia-smi`, `dmesg` and
-`journalctl` report these faults.
-`make faults` runs the matrix and writes this page; the test suite runs the same matrix. Seconds are the duration of the
-whole check, from asking the hosts to judging the answers, on the machine described in [measurements](measurements.md), with
-other work on it.
+Each fault is injected on one node of a healthy three-node lab; then all checks run. The check in the table must find
+the fault on that node, and no other check may find anything on any node. Before the first fault and after the last, no
+check may find anything. Four notes are ignored: a container does not keep its own clock, Debian maps a host's own name
+to the loopback, a link that was cut earlier has lost packets, and the kernel may have killed a process for memory long
+ago. A lab has no GPUs and cannot cause kernel errors, so stand-ins for `nvidia-smi`, `dmesg` and `journalctl` report
+these faults. `make faults` runs the matrix and writes this page; the test suite runs the same matrix. Seconds are the
+duration of the whole check, from asking the hosts to judging the answers, on the machine described in
+[measurements](measurements.md), with other work on it.
 
 | fault | finding | host | severity | seconds |
 |---|---|---|---|---|
