@@ -12,8 +12,7 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, hints
-from pylaunch.cli.views.proving import is_in_doubt, prove_again
+from pylaunch.cli.views import document, hints, proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
@@ -24,7 +23,7 @@ from pylaunch.model.job import USUAL_PORT
 from pylaunch.occupancy.look import Swept, sweep
 from pylaunch.occupancy.processes import Occupant
 from pylaunch.probe.ask import Unreachable
-from pylaunch.store import runs
+from pylaunch.workflows.prove import prove_runs
 
 
 class Stale(Enum):
@@ -69,17 +68,11 @@ def command(
                 console.say(f"{name}: ended {phrase}")
     last = {**swept, **ended}
     if not dry_run:
-        _prove_runs(cluster)
+        for proven in prove_runs(cluster.names, console.say):
+            proving.show(proven.run, proven.proofs)
     if as_json:
         document.show(_as_data(cluster, swept, ended, unreachable))
     return _verdict(last, unreachable, dry_run=dry_run)
-
-
-def _prove_runs(cluster: Cluster) -> None:
-    """Ask hosts that were swept about runs recorded here that they have not been proven clean of."""
-    for record in filter(is_in_doubt, runs.readable(lambda _: None)):
-        if record.outcome is not None and {*record.outcome.unproven, *record.outcome.leftovers} & {*cluster.names}:
-            prove_again(record, record.outcome)
 
 
 def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: bool) -> bool:

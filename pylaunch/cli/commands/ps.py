@@ -1,21 +1,21 @@
-"""`pylaunch ps`: runs, live and past."""
+"""`pylaunch ps`: list runs."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.flags.resolve_run import adopt_all
+from pylaunch.cli.flags.resolve_run import discovered
 from pylaunch.cli.views import document, run_data
-from pylaunch.cli.views.listing import row, standings
-from pylaunch.cli.views.proving import is_in_doubt
+from pylaunch.cli.views.listing import row
 from pylaunch.errors import ExitCode
-from pylaunch.store import runs
+from pylaunch.inventory import load_cluster
+from pylaunch.workflows.runs import adopt_runs
+from pylaunch.workflows.status import list_runs
 
 
 @click.command()
@@ -26,25 +26,20 @@ def command(*, everything: bool, inventory: Path | None, as_json: bool) -> int:
     """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too."""
     content: dict[str, object] = {}
     if inventory is not None:
-        asked = adopt_all(inventory, past=everything)
-        content["hosts"] = document.hosts(asked.hosts, asked.found.silent, {})
+        cluster = load_cluster(inventory)
+        found = discovered(cluster)
+        adopt_runs(found, past=everything)
+        content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    records = [
-        record for record in runs.readable(console.say) if everything or record.outcome is None or is_in_doubt(record)
-    ]
-    shown = [
-        (record, answer)
-        for record, answer in zip(records, standings(records), strict=True)
-        if everything or answer.outcome is None or is_in_doubt(replace(record, outcome=answer.outcome))
-    ]
+    listed = list_runs(past=everything, on_note=console.say)
     if as_json:
-        document.show({**content, "runs": [run_data.summary(*each, now) for each in shown]})
+        document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
         return ExitCode.DONE
-    if not shown:
+    if not listed:
         console.say("no run is live" + ("" if everything else "; past ones: pylaunch ps --all"))
         return ExitCode.DONE
     columns = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
-    console.table(columns, [row(*each, now) for each in shown])
-    if any(answer.outcome is not None and answer.outcome.unproven for _, answer in shown):
+    console.table(columns, [row(each, now) for each in listed])
+    if any(each.status.outcome is not None and each.status.outcome.unproven for each in listed):
         console.say("\nhint: pylaunch stop RUN proves a run clean when its nodes can be reached again")
     return ExitCode.DONE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,16 +10,13 @@ import click
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.views import document, run_data
-from pylaunch.cli.views.listing import row, standings
+from pylaunch.cli.views import document, proving, run_data
+from pylaunch.cli.views.listing import row
 from pylaunch.cli.views.live import counted, show_outcome
-from pylaunch.cli.views.proving import is_in_doubt, prove_again
-from pylaunch.cli.views.watching import is_settled, watch_attempts
+from pylaunch.cli.views.watching import watch_attempts
 from pylaunch.errors import ExitCode
-from pylaunch.launch.existing.attach import Standing
 from pylaunch.launch.start.slowness import slow_nodes
-from pylaunch.model.run import RunRecord
-from pylaunch.store import runs
+from pylaunch.workflows.status import RunReport, node_start_seconds, report, start_seconds
 
 
 @click.command()
@@ -35,34 +31,33 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
     JSON, one object a line; at the end, how it ended.
     """
     record = find(run, inventory)
-    if watch and (record.outcome is None or not is_settled(record)):
+    if watch:
         last = watch_attempts(record, as_json=as_json)
         if last is None:
             console.say(f"run {record.plan.run} goes on")
             return ExitCode.DONE
         record = last
-    (answer,) = standings([record])
-    if answer.outcome is not None and is_in_doubt(replace(record, outcome=answer.outcome)):
-        answer = replace(answer, outcome=prove_again(record, answer.outcome))
+    known = report(record, console.say)
+    proving.show(record.plan.run, known.proofs)
     if as_json:
-        document.show(run_data.details(record, answer), is_stream=watch)
+        document.show(run_data.details(known), is_stream=watch)
     else:
-        _show(record, answer)
+        _show(known)
         if watch and inventory is not None and record.plan.job.max_restarts:
             console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
     return ExitCode.DONE
 
 
-def _show(record: RunRecord, answer: Standing) -> None:
-    run, status, _, hosts, created, lasted, words = row(record, answer, time.time())
-    controller = runs.controller(record.plan.run)
-    nodes = run_data.node_seconds(record)
+def _show(known: RunReport) -> None:
+    record, answer = known.record, known.status
+    run, status, _, hosts, created, lasted, words = row(known, time.time())
+    nodes = node_start_seconds(record)
     console.data(f"run {run}: {status}, {counted(record.plan.world_size, 'rank')} on {hosts}")
     console.data(f"  {words}")
     console.data(f"  started {created}, for {lasted}")
     if answer.outcome is None:
-        console.data(f"  controller: {f'process {controller} here' if controller else 'none here'}")
-    if seconds := run_data.start_seconds(record):
+        console.data(f"  controller: {f'process {known.controller} here' if known.controller else 'none here'}")
+    if seconds := start_seconds(record):
         console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
     for host, times in nodes.items():
         console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))

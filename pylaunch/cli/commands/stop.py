@@ -11,16 +11,18 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.flags.resolve_run import adopt_all, find
+from pylaunch.cli.flags.resolve_run import discovered, find
 from pylaunch.cli.views import document, proving, run_data
 from pylaunch.cli.views.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
+from pylaunch.inventory import load_cluster
 from pylaunch.launch.existing.attach import stop
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.transport.process import ends, interrupt
+from pylaunch.workflows.runs import adopt_runs
 
 GIVES_UP_S = 30.0
 """A start that is told to give up may just have begun, and then has to end its ranks."""
@@ -45,7 +47,7 @@ def command(run: str | None, *, inventory: Path | None, everything: bool, now: b
     if not everything:
         return _stop_run(find(run, inventory), now=now, one=run is not None and "." in run)
     if inventory is not None:
-        adopt_all(inventory, past=False)
+        adopt_runs(discovered(load_cluster(inventory)), past=False)
     records = [record for record in runs.readable(console.say) if _may_be_there(record)]
     if not records:
         console.say("no run is live")
@@ -113,7 +115,7 @@ def _stop(record: RunRecord, *, now: bool) -> Outcome:
     stopped = [host for host in record.plan.cluster.names if host not in {*outcome.unproven, *outcome.leftovers}]
     if stopped:
         console.say(f"run {record.plan.run} stopped on {fold(stopped)}")
-    proving.show(record, proofs)
+    proving.show(record.plan.run, proofs)
     show_proof(record.plan, outcome)
     return outcome
 

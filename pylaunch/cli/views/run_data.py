@@ -1,65 +1,66 @@
-"""A run as data, in the forms of `cli.document`, for every verb that shows runs."""
+"""Runs as JSON, for every verb that shows runs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
 
+from pylaunch.cli import console
 from pylaunch.cli.views import document
-from pylaunch.cli.views.listing import standings, word
-from pylaunch.launch.existing.attach import Standing
 from pylaunch.model.argv import quoted
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import EventKind, RunRecord
 from pylaunch.store import runs
+from pylaunch.workflows.status import RunReport, node_start_seconds, start_seconds, statuses
 
 UNREACHABLE = "unreachable"
 
 
-def summary(record: RunRecord, answer: Standing, now: float) -> dict[str, object]:
-    """One run, as `ps` lists it."""
-    ended = answer.outcome.ended_at if answer.outcome is not None else None
+def summary(report: RunReport, now: float) -> dict[str, object]:
+    """Return one run, as `ps` lists it."""
+    record, ended = report.record, report.status.outcome
+    ended_at = None if ended is None else ended.ended_at
     return {
         "run": record.plan.run,
-        "status": word(answer),
-        "unproven": [] if answer.outcome is None else list(answer.outcome.unproven),
+        "status": report.status.state,
+        "unproven": [] if ended is None else list(ended.unproven),
         "ranks": record.plan.world_size,
         "hosts": [node.host.name for node in record.plan.nodes],
         "created": document.moment(record.created_at),
-        "ended": None if ended is None else document.moment(ended),
-        "seconds": round((ended or now) - record.created_at, 1),
+        "ended": None if ended_at is None else document.moment(ended_at),
+        "seconds": round((ended_at or now) - record.created_at, 1),
         "command": quoted(record.plan.job.command),
         "inventory": list(record.plan.sources),
     }
 
 
-def details(record: RunRecord, answer: Standing) -> dict[str, object]:
-    """One run, node by node, and how it ended."""
+def details(report: RunReport) -> dict[str, object]:
+    """Return one run, node by node, with its outcome."""
+    ended = report.status.outcome
     return {
-        **summary(record, answer, time.time()),
-        "controller": runs.controller(record.plan.run),
-        "start_seconds": start_seconds(record),
-        "nodes": _nodes(record, answer),
-        "outcome": None if answer.outcome is None else outcome(record.plan, answer.outcome),
+        **summary(report, time.time()),
+        "controller": report.controller,
+        "start_seconds": start_seconds(report.record),
+        "nodes": _nodes(report),
+        "outcome": None if ended is None else outcome(report.record.plan, ended),
     }
 
 
 def latest(run: str) -> dict[str, object]:
-    """The newest attempt of `run`, which is recorded here, as it stands now."""
+    """Return the newest recorded attempt of `run`."""
     attempts = runs.attempts(run)
     if not attempts:
         return {"run": run}
     record = runs.read(attempts[-1])
-    (answer,) = standings([record])
-    return details(record, answer)
+    (status,) = statuses([record], console.say)
+    return details(RunReport(record, status, runs.controller(record.plan.run)))
 
 
-def _nodes(record: RunRecord, answer: Standing) -> list[dict[str, object]]:
-    seconds = node_seconds(record)
-    known = {node.host: node for node in answer.nodes}
+def _nodes(report: RunReport) -> list[dict[str, object]]:
+    seconds = node_start_seconds(report.record)
+    known = {node.host: node for node in report.status.nodes}
     entries: list[dict[str, object]] = []
-    for host in (node.host.name for node in record.plan.nodes):
+    for host in (node.host.name for node in report.record.plan.nodes):
         node = known.get(host)
         is_silent = node is not None and node.phase == UNREACHABLE
         entries.append(
@@ -75,23 +76,8 @@ def _nodes(record: RunRecord, answer: Standing) -> list[dict[str, object]]:
     return entries
 
 
-def start_seconds(record: RunRecord) -> dict[str, float]:
-    """What each phase of the start took."""
-    released = [event for event in record.events if event.kind is EventKind.RELEASED and event.host is None]
-    return dict(released[-1].seconds) if released else {}
-
-
-def node_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
-    """What each phase of the start took on each node; `exec` is from the common instant to its first rank's exec."""
-    seconds: dict[str, dict[str, float]] = {}
-    for event in record.events:
-        if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
-            seconds.setdefault(event.host, {}).update(event.seconds)
-    return seconds
-
-
 def outcome(plan: RunPlan, ended: Outcome) -> dict[str, object]:
-    """How a run ended, and what is proven of each of its hosts."""
+    """Return the outcome of a run, and whether each of its hosts is proven clean."""
     return {
         "status": ended.status.value,
         "reason": ended.reason,

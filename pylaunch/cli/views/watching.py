@@ -6,7 +6,6 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Protocol
 
 from pylaunch.cli import console
@@ -14,36 +13,19 @@ from pylaunch.cli.views import document
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.cli.views.terminal import REDRAW_S
-from pylaunch.launch.follow.watch import watch
-from pylaunch.model.plan import base_of
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
-from pylaunch.store import runs
+from pylaunch.workflows.status import watch_run
 
 USAGE_S = 2.0
 QUIET_S = 60.0
 """In plain lines, how long nothing is said while nothing but steps and readings change."""
 
 
-def is_settled(record: RunRecord) -> bool:
-    """No controller on this machine will start this run, finish its record, or start it again."""
-    run, base = record.plan.run, base_of(record.plan.run)
-    if runs.find(base) != run:
-        return True
-    if runs.controller(run) is None and runs.controller(base) is None:
-        return True
-    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
-
-
 def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
-    """Show `record`'s run until it is over, and the attempts after it; the last one, or None after Ctrl-C."""
+    """Show a run and the attempts after it until the last one is over; return its record, or None after Ctrl-C."""
     with _view(as_json=as_json) as view:
-        while True:
-            if not watch(record, Spectator(Board(record.plan), view), partial(is_settled, record)):
-                return None
-            watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
-            if record.plan.run == watched.plan.run:
-                return record
+        return watch_run(record, lambda plan: Spectator(Board(plan), view))
 
 
 class View(Protocol):

@@ -174,54 +174,65 @@ def _wanted(reading: LogQuery, link: AgentLink) -> wire.Follow:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How a run stands: node by node, and its outcome if every node says that it is over."""
+class RunStatus:
+    """State of a run on each of its nodes, and its outcome if every node reports that it is over."""
 
     nodes: tuple[NodeState, ...]
     outcome: Outcome | None
 
+    @property
+    def state(self) -> str:
+        """The state in one word: that of the outcome, else the liveliest phase of a node."""
+        if self.outcome is not None:
+            return self.outcome.status.value
+        phases = {node.phase for node in self.nodes}
+        return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
+
+
+_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering")
+
 
 @dataclass(frozen=True)
-class Question:
-    """Which run to ask for, and who hears what is learnt."""
+class StatusQuery:
+    """A run whose nodes are asked for its state, and the watcher that receives their events."""
 
     record: RunRecord
     watcher: Watcher
     is_led: bool
-    """A controller leads it: nodes that know nothing of it may not have heard of it yet."""
+    """A controller leads the run: nodes that do not know the run yet are starting it."""
 
 
-def ask(questions: Sequence[Question]) -> list[Standing]:
-    """How runs without an outcome stand, asked of their nodes now. One that is over gets its outcome this way."""
+def ask_status(queries: Sequence[StatusQuery]) -> list[RunStatus]:
+    """Ask the nodes of runs without an outcome for their state. A run that is over gets its outcome."""
 
-    async def ask_all() -> list[Standing]:
+    async def ask_all() -> list[RunStatus]:
         room = asyncio.Semaphore(ASKED_AT_ONCE)
 
-        async def in_turn(question: Question) -> Standing:
+        async def in_turn(query: StatusQuery) -> RunStatus:
             async with room:
-                return await _ask(question)
+                return await _ask(query)
 
-        return await asyncio.gather(*map(in_turn, questions))
+        return await asyncio.gather(*map(in_turn, queries))
 
     return asyncio.run(ask_all())
 
 
-async def _ask(question: Question) -> Standing:
-    record = question.record
-    absent = "starting" if question.is_led and not record.has_started else "finished"
+async def _ask(query: StatusQuery) -> RunStatus:
+    record = query.record
+    absent = "starting" if query.is_led and not record.has_started else "finished"
 
-    async def work(fleet: Fleet) -> Standing:
+    async def work(fleet: Fleet) -> RunStatus:
         names = [node.host.name for node in record.plan.nodes]
         failures = await fleet.connect(names, "attach")
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
-            return Standing(nodes, None)
-        follower = RunFollower(record.plan, fleet, question.watcher, streams=[])
+            return RunStatus(nodes, None)
+        follower = RunFollower(record.plan, fleet, query.watcher, streams=[])
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()
         ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
-        return Standing(nodes, replace(outcome, ended_at=ended_at))
+        return RunStatus(nodes, replace(outcome, ended_at=ended_at))
 
     return await with_fleet(record.plan, _agent(record), work)
 

@@ -1,0 +1,142 @@
+"""State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from pylaunch.launch.existing.attach import RunStatus, StatusQuery, ask_status
+from pylaunch.launch.existing.proof import NodeProof
+from pylaunch.launch.follow.watch import Onlooker, watch
+from pylaunch.model.plan import RunPlan, base_of
+from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.model.usage import NodeUsage
+from pylaunch.store import runs
+from pylaunch.workflows.notes import Notes, ignore
+from pylaunch.workflows.prove import is_in_doubt, prove_again
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run: its record, its state, and who controls it."""
+
+    record: RunRecord
+    status: RunStatus
+    controller: int | None = None
+    """Process on this machine that leads the run."""
+
+    proofs: Mapping[str, NodeProof] = field(default_factory=dict)
+    """Answers of nodes that were asked again whether they are clean, by host."""
+
+
+class RecordingWatcher:
+    """A `Watcher` that only appends events to the record; to none without a recorder."""
+
+    usage_every_s = 0.0
+
+    def __init__(self, recorder: runs.Recorder | None) -> None:
+        self._recorder = recorder
+
+    def event(self, event: Event) -> None:
+        """Append it."""
+        if self._recorder is not None:
+            self._recorder.append(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Ignore it."""
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Ignore it."""
+
+    def phase(self, text: str) -> None:
+        """Ignore it."""
+
+
+def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
+    """Return the state of one run. Nodes that have not proven that they are clean are asked again."""
+    (status,) = statuses([record], on_note)
+    proofs: Mapping[str, NodeProof] = {}
+    if status.outcome is not None and is_in_doubt(status.outcome):
+        proven = prove_again(record, status.outcome, on_note)
+        status, proofs = replace(status, outcome=proven.outcome), proven.proofs
+    return RunReport(record, status, runs.controller(record.plan.run), proofs)
+
+
+def list_runs(*, past: bool, on_note: Notes = ignore) -> list[RunReport]:
+    """Return the recorded runs that are live or not known to be clean, and with `past` all others; the newest first."""
+    records = [
+        record
+        for record in runs.readable(on_note)
+        if past or record.outcome is None or is_in_doubt(record.outcome)
+    ]  # fmt: skip
+    return [
+        RunReport(record, status, runs.controller(record.plan.run))
+        for record, status in zip(records, statuses(records, on_note), strict=True)
+        if past or status.outcome is None or is_in_doubt(status.outcome)
+    ]
+
+
+def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunStatus]:
+    """Return the state of each run. Asks the nodes of those whose end is not recorded, and records an end they report.
+
+    The record of a run that a controller leads is left to that controller.
+    """
+    unknown = [record for record in records if record.outcome is None]
+    recorders = [
+        None if runs.controller(record.plan.run) is not None else runs.Recorder(record.plan.run, on_note)
+        for record in unknown
+    ]
+    queries = [
+        StatusQuery(record, RecordingWatcher(recorder), is_led=recorder is None)
+        for record, recorder in zip(unknown, recorders, strict=True)
+    ]
+    answers = {}
+    for record, recorder, status in zip(unknown, recorders, ask_status(queries), strict=True):
+        answers[record.plan.run] = status
+        if status.outcome is not None and recorder is not None:
+            recorder.finish(status.outcome)
+    return [answers.get(record.plan.run) or RunStatus((), record.outcome) for record in records]
+
+
+def watch_run(record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker]) -> RunRecord | None:
+    """Watch a run and the attempts after it until the last one is over. Nothing is stopped or recorded.
+
+    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None after Ctrl-C.
+    """
+    if record.outcome is not None and is_settled(record):
+        return record
+    while True:
+        if not watch(record, onlooker_of(record.plan), partial(is_settled, record)):
+            return None
+        watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
+        if record.plan.run == watched.plan.run:
+            return record
+
+
+def is_settled(record: RunRecord) -> bool:
+    """Report whether no controller on this machine will start this run, finish its record, or start it again."""
+    run, base = record.plan.run, base_of(record.plan.run)
+    if runs.find(base) != run:
+        return True
+    if runs.controller(run) is None and runs.controller(base) is None:
+        return True
+    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
+
+
+def start_seconds(record: RunRecord) -> dict[str, float]:
+    """Return the duration of each phase of the start."""
+    released = [event for event in record.events if event.kind is EventKind.RELEASED and event.host is None]
+    return dict(released[-1].seconds) if released else {}
+
+
+def node_start_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return the duration of each phase of the start on each node.
+
+    `exec` lasts from the common instant of the release to the exec of the node's first rank.
+    """
+    seconds: dict[str, dict[str, float]] = {}
+    for event in record.events:
+        if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
+            seconds.setdefault(event.host, {}).update(event.seconds)
+    return seconds
