@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster, Host
@@ -95,7 +96,7 @@ class RankCommand:
 
     argv: Argv
     env: Mapping[str, str]
-    """On top of the node's."""
+    """Variables of the layer IDENTITY."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,18 @@ class NodeCommand:
     """The framework's own program that starts the ranks of the node; empty when pylaunch starts them itself.
     Its word "@rank" stands for pylaunch's entry point of one rank."""
 
-    env: Mapping[str, str]
+    layers: Mapping[Layer, Mapping[str, str]]
+    """Variables of all processes of the run on the node, except those that only the node knows and secrets."""
+
     ranks: tuple[RankCommand, ...]
     needs: tuple[RequiredPath, ...]
     gloo: str = ""
     """Whose gloo the ranks talk over: "torch", "jax", or "" for neither. It listens where the host's own name leads."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """Variables of `layers`, composed."""
+        return composed_values(self.layers)
 
 
 def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
-from pylaunch.render.environment import node_environment, rank_environment, script_needs
+from pylaunch.render.environment import node_layers, rank_environment, script_needs
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
@@ -11,7 +11,7 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     program = plan.job.command[0]
     return NodeCommand(
         launcher=(),
-        env=node_environment(plan, node),
+        layers=node_layers(plan, node),
         ranks=tuple(RankCommand(plan.job.command, rank_environment(plan, node, rank)) for rank in node.ranks),
         needs=script_needs(plan.job) if "/" in program else (),
     )

@@ -1,44 +1,48 @@
-"""The environment of ranks: what every framework here gives them."""
+"""Layers of the environment of ranks that the controller knows, and paths that every framework needs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from posixpath import dirname
 
+from pylaunch.agent.shared.rank_environment import Layer
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import NodePlan, RankPlan, RequiredPath, RunPlan
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def node_environment(plan: RunPlan, node: NodePlan) -> dict[str, str]:
-    """What all processes of the run on `node` share. Nothing comes from a login shell; what `--env` says wins.
+def node_layers(
+    plan: RunPlan, node: NodePlan, framework: Mapping[str, str] | None = None
+) -> Mapping[Layer, Mapping[str, str]]:
+    """Return the layers that all processes of the run on `node` share, with the variables of its `framework`.
 
-    The interpreter's directory leads PATH. An interface of the job or the inventory is given to NCCL with the prefix
-    `=`, which asks for exactly that name (NCCL user guide, NCCL_SOCKET_IFNAME), to gloo and to TensorPipe as it is.
-    Without one the node's agent sets these variables, by its route to the other nodes.
+    The interpreter's directory leads PATH.
     """
-    env = {
-        "PATH": f"{dirname(interpreter(plan, node))}:{SYSTEM_PATH}",
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
+    path = f"{dirname(interpreter(plan, node))}:{SYSTEM_PATH}"
+    devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if node.devices else {}
+    return {
+        Layer.DEFAULTS: {"PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
+        Layer.FRAMEWORK: framework or {},
+        Layer.INVENTORY: {**_interface(node.host.interface), **devices},
+        Layer.FLAGS: {**_interface(plan.job.interface), **plan.job.env},
     }
-    interface = plan.job.interface or node.host.interface
-    if interface is not None:
-        env["GLOO_SOCKET_IFNAME"] = interface
-        env["TP_SOCKET_IFNAME"] = interface
-        env["NCCL_SOCKET_IFNAME"] = f"={interface}"
-    if node.devices:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(str(device) for device in node.devices)
-    return {**env, **plan.job.env}
+
+
+def _interface(name: str | None) -> dict[str, str]:
+    """Return the variables that name an interface. To NCCL a leading `=` means exactly that name (NCCL user guide)."""
+    if name is None:
+        return {}
+    return {"GLOO_SOCKET_IFNAME": name, "TP_SOCKET_IFNAME": name, "NCCL_SOCKET_IFNAME": f"={name}"}
 
 
 def threads(node: NodePlan) -> dict[str, str]:
-    """What torchrun does of itself for several ranks on a node, with a banner that says so on every node."""
+    """Return the limit that torchrun sets for several ranks on a node, without the banner that it prints."""
     return {"OMP_NUM_THREADS": "1"} if len(node.ranks) > 1 else {}
 
 
 def rank_environment(plan: RunPlan, node: NodePlan, rank: RankPlan) -> dict[str, str]:
-    """The contract that torchrun made common: https://docs.pytorch.org/docs/stable/elastic/run.html."""
+    """Return the variables that torchrun defines: https://docs.pytorch.org/docs/stable/elastic/run.html."""
     return {
         "RANK": str(rank.rank),
         "LOCAL_RANK": str(rank.local_rank),
@@ -54,7 +58,7 @@ def rank_environment(plan: RunPlan, node: NodePlan, rank: RankPlan) -> dict[str,
 
 
 def interpreter(plan: RunPlan, node: NodePlan) -> str:
-    """The Python that runs the ranks of `node`: the job's, else the host's."""
+    """Return the Python that runs the ranks of `node`: the job's, else the host's."""
     return plan.job.python or node.host.rank_python
 
 
@@ -63,14 +67,14 @@ _OTHER = "--python names another interpreter"
 
 
 def interpreter_need(plan: RunPlan, node: NodePlan) -> RequiredPath:
-    """The interpreter, and where one comes from."""
+    """Return the path of the interpreter, with a hint how to install it."""
     provisioned = plan.job.python is None and node.host.python is None
     hint = f"{MAKES_ENVIRONMENT} installs it; --python uses another" if provisioned else _OTHER
     return RequiredPath(interpreter(plan, node), hint)
 
 
 def script_needs(job: JobSpec) -> tuple[RequiredPath, ...]:
-    """The script, and how nodes get one. Python itself looks for a module."""
+    """Return the path of the script, with a hint how to copy it to nodes; nothing for a module, which Python finds."""
     if job.script is None:
         return ()
     ship = "" if job.sync is not None else "take the code along with --sync ., or "

@@ -10,7 +10,7 @@ from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, Ru
 from pylaunch.render.environment import (
     interpreter,
     interpreter_need,
-    node_environment,
+    node_layers,
     rank_environment,
     script_needs,
     threads,
@@ -23,9 +23,11 @@ class Dialect:
 
     gloo: str
     env: Mapping[str, str]
-    """Of the node. What `--env` says wins."""
+    """Variables of the layer FRAMEWORK, the same for all ranks of a node."""
 
     rank_env: Callable[[RankPlan], Mapping[str, str]]
+    """Variables of the layer IDENTITY beside those that all frameworks have."""
+
     entry: Argv = ()
     """Words between the interpreter and the script."""
 
@@ -45,7 +47,7 @@ def render(plan: RunPlan, node: NodePlan, dialect: Dialect) -> NodeCommand:
 
     return NodeCommand(
         launcher=(),
-        env={**threads(node), **dialect.env, **node_environment(plan, node)},
+        layers=node_layers(plan, node, {**threads(node), **dialect.env}),
         ranks=tuple(map(command, node.ranks)),
         needs=(interpreter_need(plan, node), *script_needs(plan.job)),
         gloo=dialect.gloo,

@@ -6,7 +6,7 @@ from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.render.environment import (
     interpreter,
     interpreter_need,
-    node_environment,
+    node_layers,
     rank_environment,
     script_needs,
     threads,
@@ -40,7 +40,7 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     argv = (python, "-u", *plan.job.command)
     return NodeCommand(
         launcher=launcher,
-        env={**threads(node), **node_environment(plan, node)},
+        layers=node_layers(plan, node, threads(node)),
         ranks=tuple(RankCommand(argv, rank_environment(plan, node, rank)) for rank in node.ranks),
         needs=(interpreter_need(plan, node), *script_needs(plan.job)),
         gloo="torch",

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.run.worker_group import person
+from pylaunch.agent.run.node_environment import user
+from pylaunch.agent.shared import rank_environment
 from tests.agent.controller import Node, gone, is_alive, task, wait_until
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
@@ -71,7 +72,7 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     controller = node.started(asked)
     controller.until(wire.Finished)
     expected = {
-        **person(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",
+        **user(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",
         "PYLAUNCH_ROOT": str(node.root), "PYLAUNCH_RANK": "0", "PYLAUNCH_LOCAL_RANK": "0", "PYLAUNCH_NODE_RANK": "0",
         "PYTHONPATH": str(node.archive), "PYLAUNCH_HOSTFILE": str(node.root / "runs/r1/hostfile"),
         "PYLAUNCH_STEP_FILE": str(node.root / "runs/r1/ranks/0.step"),
@@ -79,6 +80,8 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     }  # fmt: skip
     env, directory = json.loads(controller.text("0.out"))
     assert env == expected
+    own = env.keys() - user().keys() - asked.env.keys() - asked.ranks[0].env.keys()
+    assert own == {*rank_environment.AGENT_VARIABLES, rank_environment.RUNTIME_PATH}
     assert env["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
     assert directory == str(tmp_path)
 

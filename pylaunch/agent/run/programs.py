@@ -8,7 +8,6 @@ import subprocess
 from typing import Iterator
 
 from pylaunch.agent import wire
-from pylaunch.agent.run.worker_group import person
 from pylaunch.agent.shared import rank_files
 
 FIRST_LINE = 512
@@ -71,9 +70,7 @@ def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
     python, package = task.launcher[0], task.launcher[2].partition(".")[0]
     words = [python, "-c", LOOK_FOR, package]
     try:
-        ended = subprocess.run(
-            words, env={**person(), **task.env}, cwd=task.workdir, timeout=LOOK_S, capture_output=True
-        )
+        ended = subprocess.run(words, env=task.env, cwd=task.workdir, timeout=LOOK_S, capture_output=True)
     except (OSError, subprocess.TimeoutExpired):
         return  # Whether it can start at all is judged elsewhere.
     if ended.returncode == ABSENT:

@@ -1,8 +1,7 @@
-"""The interface that a run uses on this node: the one that leads to its peers, where nobody has said another."""
+"""Network interface of the ranks on this node: the one by which it routes to its peers, unless a variable names one."""
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 from typing import Iterator
 
@@ -12,25 +11,24 @@ from pylaunch.agent.shared import interfaces
 INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
-def completed(task: wire.NodeTask) -> wire.NodeTask:
-    """`task` with the variables that name an interface, where they are missing and the kernel's routes give one answer.
+def by_route(task: wire.NodeTask, env: dict[str, str]) -> dict[str, str]:
+    """Return the variables that make NCCL, gloo and TensorPipe use the interface to the peers of `task`.
 
-    Several answers, or none, leave the choice to the frameworks.
+    Empty if `env` sets all of INTERFACES, if all nodes are on one machine, or if the routes to the peers do not
+    share one interface; then the frameworks choose.
     """
-    missing = [name for name in INTERFACES if name not in task.env]
     others = [address for host, address in task.peers.items() if host != task.host]
-    if task.machines < 2 or not others or not missing:
-        return task
+    if task.machines < 2 or not others or all(name in env for name in INTERFACES):
+        return {}
     try:
         interface, family = interfaces.interface_to(others)
     except interfaces.UndecidedError:
-        return task
-    found = interfaces.socket_variables(interface, family)
-    return dataclasses.replace(task, env={**{name: found[name] for name in found if name not in task.env}, **task.env})
+        return {}
+    return interfaces.socket_variables(interface, family)
 
 
 def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """A variable that names an interface which is not here: gloo and NCCL say so late, and in their own words."""
+    """Yield variables that name an interface this node lacks: gloo and NCCL report it late and without its name."""
     present = sorted(name for _, name in socket.if_nameindex())
     for variable in INTERFACES:
         value = task.env.get(variable, "")

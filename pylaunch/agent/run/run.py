@@ -13,7 +13,7 @@ from pylaunch.agent.evidence.out_of_memory import Memory
 from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
-from pylaunch.agent.run import lifecycle, node_environment, prepare, rank_interface, stop_request, trees
+from pylaunch.agent.run import lifecycle, node_environment, prepare, stop_request, trees
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import clean, local_socket, processes
@@ -51,7 +51,7 @@ def prepare_run(asked: wire.Prepare, root: NodeRoot, record: Record, loop: Loop)
         raise RefusedError([wire.Reason(stop_request.CODE, stopped)])
     cleaned = clean.clean(root)
     try:
-        task = trees.placed(rank_interface.completed(node_environment.completed(asked.task)), root)
+        task = trees.placed(node_environment.completed(asked.task), root)
     except node_environment.NodeEnvironmentError as error:
         raise RefusedError([error.reason]) from None
     reasons = [wire.Reason("leftovers-stay", f"{left} of a dead run survives SIGKILL") for left in cleaned.left]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import pwd
 import signal
 import sys
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from pylaunch.agent.run import spawn
 from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
+from pylaunch.agent.shared.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
 from pylaunch.agent.shared.untrusted_json import parse_object
 from pylaunch.agent.wire.lines import Lines
 
@@ -72,23 +72,9 @@ def signal_name(signum: int) -> str:
         return f"signal {signum}"
 
 
-def person() -> dict[str, str]:
-    """Who we are, as a login would tell a process; nothing when the user database does not know us."""
-    try:
-        entry = pwd.getpwuid(os.getuid())
-    except KeyError:
-        return {}
-    return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name, "SHELL": entry.pw_shell}
-
-
 def archive() -> str:
     """The file that this agent runs from."""
     return os.path.realpath(sys.argv[0])
-
-
-def runtime_path(env: dict[str, str]) -> str:
-    """PYTHONPATH of ranks: what `env` says, then the agent's archive, in which pylaunch.runtime is."""
-    return os.pathsep.join(filter(None, (env.get("PYTHONPATH"), archive())))
 
 
 def name_of(rank: int | None) -> str:
@@ -120,16 +106,17 @@ class WorkerGroup:
 
     def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
         self.task = task = asked.task
-        self._secrets = asked.secrets
+        self._layers = {JOB: task.env, Layer.SECRETS: asked.secrets}
+        path = composed_values(self._layers).get(RUNTIME_PATH)
         self.mask = Mask(asked.secrets.values())
         self.root = root
         self._directory = directory
-        self._marks = {
+        self._agent_variables = {
             processes.RUN_MARK: task.run,
             processes.ROOT_MARK: root.path,
             "PYLAUNCH_NODE_RANK": str(task.node_rank),
             "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
-            "PYTHONPATH": runtime_path(task.env),
+            RUNTIME_PATH: os.pathsep.join(filter(None, (path, archive()))),
         }
         self._ranks: dict[int, int | None] = {}
         """Process id → rank, or None for the launcher."""
@@ -153,14 +140,15 @@ class WorkerGroup:
         """Fork all that will be exec'd at the release, and wait until it stands; yields why something could not."""
         rank_report.make_room(self._directory)
         rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
-        programs: list[tuple[int | None, list[str], dict[str, str]]]
+        programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
         if self.task.launcher:
-            programs = [(None, self._launcher_words(), {SOCKET: self._directory.file("ranks.sock")})]
+            own = {**self._agent_variables, SOCKET: self._directory.file("ranks.sock")}
+            programs = [(None, self._launcher_words(), {Layer.AGENT: own})]
         else:
-            programs = [(rank.rank, rank.argv, self._rank_env(rank)) for rank in self.task.ranks]
-        for rank, argv, env in programs:
-            merged = {**person(), **self.task.env, **self._secrets, **self._marks, **env}
-            pid, started = spawn.spawn(argv, merged, self.task.workdir, self._outputs(rank), self._gate)
+            programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
+        for rank, argv, layers in programs:
+            env = composed_values({**self._layers, **layers})
+            pid, started = spawn.spawn(argv, env, self.task.workdir, self._outputs(rank), self._gate)
             self._ranks[pid] = rank
             self.standing[started] = (rank, pid)
         for started, (rank, _) in self.standing.items():
@@ -201,9 +189,11 @@ class WorkerGroup:
         """torchrun makes directories for every rank, and never removes them."""
         rank_files.remove(self._directory.file(LAUNCHER))
 
-    def _rank_env(self, rank: wire.RankTask) -> dict[str, str]:
-        marks = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
-        return {**rank.env, **marks, **rank_report.environment(self._directory, rank.rank)}
+    def _rank_layers(self, rank: wire.RankTask) -> dict[Layer, dict[str, str]]:
+        """Return the layers of `rank` alone."""
+        names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
+        files = rank_report.environment(self._directory, rank.rank)
+        return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
 
     def streams(self) -> dict[str, str]:
         """Stream name → log file."""
@@ -248,8 +238,8 @@ class WorkerGroup:
         if mine is None or refusal is not None:
             return {"refused": refusal or f"run {self.task.run} has no local rank {local_rank} on this node"}
         shim.rank = mine.rank
-        told = {name: spawn.with_number(value, self._port) for name, value in self._rank_env(mine).items()}
-        env = {**self._marks, **told}
+        variables = composed_values(self._rank_layers(mine))
+        env = {name: spawn.with_number(value, self._port) for name, value in variables.items()}
         return {"argv": mine.argv, "env": env, "outputs": list(self._outputs(mine.rank))}
 
     def reap(self, time: float) -> Iterator[Ended]:

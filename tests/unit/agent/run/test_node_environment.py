@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.run.node_environment import NodeEnvironmentError, completed
+from pylaunch.agent.run import rank_interface
+from pylaunch.agent.run.node_environment import NodeEnvironmentError, completed, user
+from pylaunch.agent.shared import interfaces
 from tests.unit.agent.wire.test_messages import TASK
 
 
@@ -13,12 +16,28 @@ def test_a_run_has_the_variables_of_its_node_below_its_own(tmp_path: Path) -> No
     file = tmp_path / "environment.json"
     file.write_text('{"variables": {"NCCL_DEBUG": "WARN", "GLOO_SOCKET_IFNAME": "eth7"}}')
     task = dataclasses.replace(TASK, env={"NCCL_DEBUG": "INFO"}, env_file=str(file))
-    assert completed(task).env == {"NCCL_DEBUG": "INFO", "GLOO_SOCKET_IFNAME": "eth7"}
+    assert completed(task).env == {**user(), "NCCL_DEBUG": "INFO", "GLOO_SOCKET_IFNAME": "eth7"}
 
 
-def test_a_node_that_was_not_provisioned_adds_nothing(tmp_path: Path) -> None:
-    task = dataclasses.replace(TASK, env_file=str(tmp_path / "none"))
-    assert completed(task) is task
+def test_a_node_that_was_not_provisioned_adds_only_its_user(tmp_path: Path) -> None:
+    task = dataclasses.replace(TASK, env={"HOME": "/scratch"}, env_file=str(tmp_path / "none"))
+    assert completed(task).env == {**user(), "HOME": "/scratch"}
+
+
+def test_the_interface_by_route_is_below_the_file_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interfaces, "interface_to", lambda others: ("eth0", int(socket.AF_INET)))
+    peers = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
+    file = tmp_path / "environment.json"
+    file.write_text('{"variables": {"GLOO_SOCKET_IFNAME": "eth7"}}')
+    task = dataclasses.replace(
+        TASK,
+        env={"TP_SOCKET_IFNAME": "ib0"},
+        env_file=str(file),
+        machines=2,
+        peers=peers,
+    )
+    env = completed(task).env
+    assert [env[name] for name in rank_interface.INTERFACES] == ["=eth0", "eth7", "ib0"]
 
 
 @pytest.mark.parametrize(

@@ -65,16 +65,16 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return found
 
 
-def test_the_interface_to_all_peers_is_told_to_every_library(routes: dict[str, str]) -> None:
-    env = rank_interface.completed(asked()).env
+def test_the_interface_to_all_peers_is_set_for_every_library(routes: dict[str, str]) -> None:
+    env = rank_interface.by_route(asked(), {})
     assert env == {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0", "TP_SOCKET_IFNAME": "eth0"}
 
 
-def test_what_somebody_has_said_stands(routes: dict[str, str]) -> None:
-    env = rank_interface.completed(asked(NCCL_SOCKET_IFNAME="ib0")).env
-    assert (env["NCCL_SOCKET_IFNAME"], env["GLOO_SOCKET_IFNAME"]) == ("ib0", "eth0")
+def test_no_route_is_read_where_every_library_has_its_interface(routes: dict[str, str]) -> None:
+    chosen = dict.fromkeys(rank_interface.INTERFACES, "ib0")
+    assert rank_interface.by_route(asked(), chosen) == {}
 
 
 def test_peers_over_several_interfaces_leave_the_choice_to_the_frameworks(routes: dict[str, str]) -> None:
     routes["10.0.0.3"] = "192.168.0.1"
-    assert rank_interface.completed(asked()).env == {}
+    assert rank_interface.by_route(asked(), {}) == {}
