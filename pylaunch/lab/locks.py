@@ -34,6 +34,14 @@ def building_image() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def installing_tools() -> Iterator[None]:
+    """Keep other processes from installing programs for labs; waits for one that does."""
+    with _open("tools") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def changing_lab(name: str) -> Iterator[None]:
     """Nobody else makes or removes lab `name` meanwhile. Raises LabError when somebody does already."""
     lock = f"lab-{name}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pylaunch.errors import LabError
-from pylaunch.lab import cgroup
+from pylaunch.lab import cgroup, locks
 from pylaunch.lab.spec import SYSTEM_LABS
 from pylaunch.transport import process
 
@@ -45,15 +45,21 @@ def missing() -> tuple[str, ...]:
 
 
 def ensure(report: Report) -> None:
-    """Install what is missing, saying so. Raises LabError when apt cannot."""
-    wanted = [PACKAGE_OF[program] for program in missing()]
-    if not wanted:
+    """Install what is missing and report it. Raises LabError when apt cannot."""
+    if not missing():
         return
-    report(f"installing with apt (they stay installed): {' '.join(wanted)}")
+    # apt-get does not wait for another one.
+    with locks.installing_tools():
+        if wanted := [PACKAGE_OF[program] for program in missing()]:
+            _install(wanted, report)
+
+
+def _install(packages: Sequence[str], report: Report) -> None:
+    report(f"installing with apt (they stay installed): {' '.join(packages)}")
     quietly = {"DEBIAN_FRONTEND": "noninteractive"}
     process.run(("apt-get", "update", "-q"), env=quietly).checked(error=LabError)
-    process.run(("apt-get", "install", "-y", "-q", "--no-install-recommends", *wanted), env=quietly).checked(
-        error=LabError, hint=f"apt-get install {' '.join(wanted)}"
+    process.run(("apt-get", "install", "-y", "-q", "--no-install-recommends", *packages), env=quietly).checked(
+        error=LabError, hint=f"apt-get install {' '.join(packages)}"
     )
 
 
