@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +15,11 @@ settings.register_profile("house", deadline=None, derandomize=True, database=Non
 settings.load_profile("house")
 
 UNIT = Path(__file__).parent / "unit"
+
+
+def pytest_configure() -> None:
+    """Accept SIGINT again: what a script starts in the background ignores it, and so do its child processes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class ProcessStartedError(BaseException):
