@@ -1,17 +1,17 @@
-# Each target does all its own set-up, and takes PYTHON=/path/to/python3, the interpreter that .venv is made with.
+# Each target installs what it needs. PYTHON=/path/to/python3 sets the interpreter of .venv.
 export PYTHON
 
 .PHONY: help setup demo test test-pythons test-releases check lab lab-down benchmarks faults clean
 
 help:
-	@echo "make demo   three nodes on this machine, provisioned, train a model together"
-	@echo "make test   every test this machine can run"
-	@echo "make test-pythons  what needs no lab, on the distribution's own Python and the newest one here"
-	@echo "make test-releases  one story on nodes of each release the roles are for (minutes)"
-	@echo "make check  linters, types, import floors"
-	@echo "make lab    three nodes to play with (make lab-down removes them)"
-	@echo "make benchmarks  the numbers of the documentation, measured here"
-	@echo "make faults every fault that the checks must find, made on lab nodes"
+	@echo "make demo           provision three nodes on this machine and train a model on them"
+	@echo "make test           run every test that this machine can run"
+	@echo "make test-pythons   run the tests without lab on the distribution's Python and on the newest Python"
+	@echo "make test-releases  run one scenario on nodes of each supported release (minutes)"
+	@echo "make check          run linters, type checks and import contracts"
+	@echo "make lab            start three lab nodes (make lab-down removes them)"
+	@echo "make benchmarks     measure the numbers of the documentation"
+	@echo "make faults         inject every fault of the fault matrix on lab nodes"
 
 setup:
 	@scripts/setup

@@ -1,4 +1,4 @@
-"""Train a small network on handwritten digits with Hugging Face Accelerate. Nothing here knows pylaunch.
+"""Train a small network on handwritten digits with Hugging Face Accelerate. The script does not depend on pylaunch.
 
 pylaunch start -i cluster.ini --framework accelerate -- examples/accelerate_train.py --epochs 10
 """
@@ -9,7 +9,7 @@ import argparse
 import platform
 
 import torch
-import torch.distributed.nn  # before there is a process group, which it would hold
+import torch.distributed.nn  # imported later, it would keep a reference to the process group
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from sklearn.datasets import load_digits
@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
-    parser.add_argument("--epochs", type=int, default=10, help="times to go through the data (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=10, help="passes over the data (default: %(default)s)")
     arguments = parser.parse_args()
 
     accelerator = Accelerator()
@@ -48,7 +48,7 @@ def main() -> None:
         accelerator.print(f"epoch {epoch + 1}/{arguments.epochs}  loss {mean:.4f}", flush=True)
     accelerator.print(f"trained on {accelerator.num_processes} ranks", flush=True)
     accelerator.wait_for_everyone()
-    # Nothing may hold the process group when it is destroyed, or its threads outlive Python: see train_ddp.py.
+    # Free every reference to the process group before it is destroyed, or its threads outlive Python: see train_ddp.py.
     model, optimizer, batches = accelerator.free_memory(model, optimizer, batches)
     accelerator.end_training()
 

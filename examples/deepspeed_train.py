@@ -1,4 +1,4 @@
-"""Train a small network on handwritten digits with DeepSpeed, ZeRO stage 1. Nothing here knows pylaunch.
+"""Train a small network on handwritten digits with DeepSpeed, ZeRO stage 1. The script does not depend on pylaunch.
 
     pylaunch start -i cluster.ini --framework deepspeed -- \\
         examples/deepspeed_train.py --deepspeed --deepspeed_config examples/deepspeed.json
@@ -12,7 +12,7 @@ import platform
 
 import deepspeed
 import torch
-import torch.distributed.nn  # before there is a process group, which it would hold
+import torch.distributed.nn  # imported later, it would keep a reference to the process group
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -20,8 +20,8 @@ from torch.utils.data import TensorDataset
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
-    parser.add_argument("--epochs", type=int, default=5, help="times to go through the data (default: %(default)s)")
-    parser.add_argument("--local_rank", type=int, default=-1, help="what DeepSpeed's launcher passes")
+    parser.add_argument("--epochs", type=int, default=5, help="passes over the data (default: %(default)s)")
+    parser.add_argument("--local_rank", type=int, default=-1, help="passed by DeepSpeed's launcher")
     deepspeed.add_config_arguments(parser)
     return parser.parse_args()
 
@@ -29,11 +29,11 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     arguments = parse_arguments()
     if deepspeed.accelerator.get_accelerator().device_name() == "cpu":
-        # On CPUs DeepSpeed compiles an op for ranks that share memory, on every host. gloo alone needs no compiler.
+        # On CPUs, DeepSpeed compiles an op for ranks that share memory, on every host. gloo needs no compiler.
         deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     deepspeed.init_distributed()
     train(arguments)
-    # Nothing may hold a process group when it is destroyed, or its threads outlive Python: see train_ddp.py.
+    # Free every reference to the process group before it is destroyed, or its threads outlive Python: see train_ddp.py.
     gc.collect()
     deepspeed.comm.destroy_process_group()
 

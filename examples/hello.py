@@ -1,4 +1,4 @@
-"""The smallest job: every rank says who and where it is. Needs nothing but Python."""
+"""The smallest job: every rank prints its number and its host. Needs only Python."""
 
 import os
 import platform

@@ -1,6 +1,6 @@
 """Fit a linear model with JAX on all processes of a run, on CPUs (gloo) or GPUs (NCCL).
 
-Nothing here knows pylaunch: `jax.distributed.initialize()` finds its place by itself.
+The script does not depend on pylaunch: `jax.distributed.initialize()` reads the environment that pylaunch sets.
 
     pylaunch start -i cluster.ini --framework jax -- examples/jax_train.py --steps 200
 """

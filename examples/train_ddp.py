@@ -1,6 +1,6 @@
 """Train a small network on handwritten digits with PyTorch DDP, on CPUs (gloo) or GPUs (NCCL).
 
-The data come with scikit-learn: 1797 images of 8 x 8 pixels. Nothing here knows pylaunch; these are the same run:
+The data is part of scikit-learn: 1797 images of 8 x 8 pixels. The script does not depend on pylaunch. Run it with either:
 
     pylaunch start -i cluster.ini -- examples/train_ddp.py --epochs 20
     torchrun --nproc-per-node 2 examples/train_ddp.py --epochs 20
@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # before the process group is made: see `main`
+import torch.distributed.nn  # must precede init_process_group: see `main`
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -28,25 +28,25 @@ from torch.utils.data.distributed import DistributedSampler
 
 SEED = 20
 HELD_OUT = 360
-"""Images kept for measuring, a fifth of all."""
+"""Number of images for measuring the accuracy, a fifth of all."""
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
-    parser.add_argument("--epochs", type=int, default=15, help="times to go through the data (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=15, help="passes over the data (default: %(default)s)")
     parser.add_argument("--batch-size", type=int, default=24, help="images per rank and step (default: %(default)s)")
     parser.add_argument("--learning-rate", type=float, default=2e-3, help="of AdamW (default: %(default)s)")
     parser.add_argument(
         "--checkpoint", type=Path, default=Path("digits.pt"), help="file that each node writes after each epoch"
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint; a run that was restarted does so by itself"
+        "--resume", action="store_true", help="resume from the checkpoint; a restarted run always does"
     )
     return parser.parse_args()
 
 
 def load_data() -> tuple[TensorDataset, TensorDataset]:
-    """Images for training and images held out, split in the same way on every rank."""
+    """Return the training images and the held-out images, with the same split on every rank."""
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
     labels = torch.tensor(digits.target)
@@ -66,7 +66,7 @@ def build_model() -> nn.Module:
 
 
 def save(checkpoint: Path, state: dict[str, object]) -> None:
-    """Write aside, then rename: whoever reads the checkpoint sees a whole one, whenever this process dies."""
+    """Write a temporary file, then rename it, so that the checkpoint is complete even if this process dies."""
     with tempfile.NamedTemporaryFile(dir=checkpoint.parent, prefix=f".{checkpoint.name}.", delete=False) as aside:
         torch.save(state, aside)
         aside.flush()
@@ -75,12 +75,12 @@ def save(checkpoint: Path, state: dict[str, object]) -> None:
 
 
 def is_restart() -> bool:
-    """An earlier attempt of this run has failed: torchrun's variable, which pylaunch sets too."""
+    """Return True if an earlier attempt of this run failed. torchrun and pylaunch set the variable."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
 def furthest(checkpoint: Path) -> dict[str, Any] | None:
-    """The checkpoint of the node that came furthest, on every rank; a node that is new to the run has none."""
+    """Return the newest checkpoint of all nodes, on every rank. A node that is new to the run has none."""
     own = torch.load(checkpoint, map_location="cpu", weights_only=True) if checkpoint.exists() else None
     epochs = [-1] * dist.get_world_size()
     dist.all_gather_object(epochs, -1 if own is None else own["epoch"])
@@ -150,16 +150,16 @@ def train(arguments: argparse.Namespace, device: torch.device) -> None:
             f"trained on {world_size} ranks: held-out accuracy {final:.1%}, checkpoint {arguments.checkpoint}",
             flush=True,
         )
-    dist.barrier()  # nobody leaves while another still works
+    dist.barrier()  # no rank exits while another still works
 
 
 def main() -> None:
-    """Train, and leave no thread of gloo behind.
+    """Train, and leave no gloo thread behind.
 
-    A thread that still lets go of a tensor while Python goes away is aborted, and the rank with it (PyTorch issue
-    190489). Destroying the process group ends the threads, if nothing else holds it: the model in its
-    DistributedDataParallel is gone by then, and `torch.distributed.nn`, whose functions keep the group that exists when
-    they are imported, was imported before there was one.
+    If a gloo thread still releases a tensor while Python exits, the thread aborts the rank (PyTorch issue 190489).
+    Destroying the process group ends these threads, but only if nothing else references the group. Two things do: the
+    model in its DistributedDataParallel, which is freed when `train` returns, and `torch.distributed.nn`, whose
+    functions reference the group that exists when they are imported, so it is imported before the group is created.
     """
     arguments = parse_arguments()
     local_rank = int(os.environ["LOCAL_RANK"])
