@@ -1,6 +1,6 @@
 """Train a small network on handwritten digits with PyTorch DDP, on CPUs (gloo) or GPUs (NCCL).
 
-The data is part of scikit-learn: 1797 images of 8 x 8 pixels. The script does not depend on pylaunch. Run it with either:
+The data is part of scikit-learn: 1797 images of 8 x 8 pixels. The script does not depend on pylaunch. Run it with:
 
     pylaunch start -i cluster.ini -- examples/train_ddp.py --epochs 20
     torchrun --nproc-per-node 2 examples/train_ddp.py --epochs 20
