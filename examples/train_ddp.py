@@ -39,9 +39,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--checkpoint", type=Path, default=Path("digits.pt"), help="file that each node writes after each epoch"
     )
-    parser.add_argument(
-        "--resume", action="store_true", help="resume from the checkpoint; a restarted run always does"
-    )
+    parser.add_argument("--resume", action="store_true", help="resume from the checkpoint; a restarted run always does")
     return parser.parse_args()
 
 
