@@ -1,4 +1,4 @@
-"""A run with restarts: attempt after attempt, as `explain.restart` decides, until one ends well or none is to come."""
+"""A run with restarts: attempt after attempt, as `explain.restart` decides."""
 
 from __future__ import annotations
 
@@ -10,43 +10,58 @@ from pylaunch.model.plan import RunPlan, replan
 
 
 @dataclass(frozen=True)
+class Restarting:
+    """Another attempt follows."""
+
+    plan: RunPlan
+    why: str
+    """Changes of the hosts, in one line; "" when there are none."""
+
+
+@dataclass(frozen=True)
+class NoRestart:
+    """No attempt follows one that failed."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class AttemptIO:
-    """What a campaign uses of the world."""
+    """Effects of `run_attempts`."""
 
     attempt: Callable[[RunPlan], Attempt]
     """Start a plan and follow it to its end."""
 
     is_asked_to_stop: Callable[[], bool]
-    """Somebody stopped the run where we could not see it, between two attempts."""
+    """Another controller stopped the run, perhaps between two attempts."""
 
-    tell: Callable[[str], None]
+    report: Callable[[Restarting | NoRestart], None]
     clock: Callable[[], float]
     """Seconds; only differences count."""
 
 
 def policy_of(plan: RunPlan) -> Policy:
-    """What the user allowed for `plan`, the first attempt."""
+    """Return the restarts that the user allows for `plan`, the first attempt."""
     nodes = len(plan.nodes)
     least = nodes if plan.job.min_nodes is None else plan.job.min_nodes
     return Policy(plan.job.max_restarts, nodes, least)
 
 
-def run_attempts(plan: RunPlan, means: AttemptIO) -> Attempt:
-    """Try until it works or `next_attempt` gives up; the last attempt."""
+def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
+    """Repeat until an attempt succeeds or `next_attempt` gives up; return the last attempt."""
     policy = policy_of(plan)
-    everybody = (*plan.cluster.names, *(host.name for host in plan.spares))
+    hosts = (*plan.cluster.names, *(host.name for host in plan.spares))
     attempts: list[tuple[float, Attempt]] = []
     while True:
-        last = means.attempt(plan)
-        attempts.append((means.clock(), last))
-        decision = next_attempt(policy, everybody, attempts, means.clock())
+        last = io.attempt(plan)
+        attempts.append((io.clock(), last))
+        decision = next_attempt(policy, hosts, attempts, io.clock())
         if isinstance(decision, Over):
             if decision.why:
-                means.tell(f"no restart: {decision.why}")
+                io.report(NoRestart(decision.why))
             return last
-        if means.is_asked_to_stop():
-            means.tell("no restart: the run was stopped")
+        if io.is_asked_to_stop():
+            io.report(NoRestart("the run was stopped"))
             return last
         plan = replan(plan, decision.hosts)
-        change = f" ({decision.why})" if decision.why else ""
-        means.tell(f"restart {plan.restart} of {policy.max_restarts}{change}: run {plan.run}")
+        io.report(Restarting(plan, decision.why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -64,6 +64,11 @@ class RunRecord:
 
     def ran_s(self, outcome: Outcome) -> float | None:
         """Seconds from the release of the ranks to the last end; None where this record does not know the release."""
-        released = [event.time for event in self.events if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED)]
-        last = max((end.time for end in outcome.ends), default=outcome.ended_at)
-        return max(0.0, last - min(released)) if released else None
+        return ran_s(self.events, outcome)
+
+
+def ran_s(events: Iterable[Event], outcome: Outcome) -> float | None:
+    """Return the seconds from the release of the ranks, one of `events`, to the last end; None without a release."""
+    released = [event.time for event in events if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED)]
+    last = max((end.time for end in outcome.ends), default=outcome.ended_at)
+    return max(0.0, last - min(released)) if released else None

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from pylaunch.cli import console
-from pylaunch.cli.flags import options, variables
+from pylaunch.cli.flags import options
 from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.live_area import working
@@ -35,6 +35,7 @@ from pylaunch.provision.workflow import Convergence, ProvisionRequest, Provision
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 from pylaunch.transport.runner import Progress
+from pylaunch.workflows.variables import refuse_errors
 
 EXAMPLES = """\b
 Examples:
@@ -84,7 +85,7 @@ def command(
     if asked["undo"]:
         _reset(request, found, environments=asked["undo_all"], sure=asked["yes"], check=plan_only)
         return ExitCode.DONE
-    variables.refuse_errors(lint_variables(found.desired.hosts))
+    refuse_errors(lint_variables(found.desired.hosts), console.say)
     _say_what_is_left_out(found, cluster)
     if asked["rollback"] and not plan_only:
         request = _rolled_back(request, found, _environment(cluster, asked))

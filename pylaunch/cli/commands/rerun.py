@@ -9,16 +9,14 @@ from pathlib import Path
 import click
 
 from pylaunch.cli import console
-from pylaunch.cli.at_start import at_start_checks
-from pylaunch.cli.flags import environment, options, sync, variables
+from pylaunch.cli.flags import environment, options, sync
 from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.running import StartOptions, run_with_document
+from pylaunch.cli.running import Presentation, run_planned
+from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
-from pylaunch.launch.start.payload import Payload
 from pylaunch.model.argv import quoted_with_env
-from pylaunch.model.plan import plan_run
-from pylaunch.render import render
-from pylaunch.store import runs
+from pylaunch.workflows.start import StartOptions, plan_start
+from pylaunch.workflows.start_checks import at_start_checks
 
 
 @click.command()
@@ -39,11 +37,8 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
-    cargo = Payload(environment.again(job.secrets, os.environ), tree)
-    everybody = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    plan = plan_run(everybody, job, runs.new_run_id())
-    commands = render(plan)
-    variables.check_plan(plan, commands)
+    secrets = environment.again(job.secrets, os.environ)
+    hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
+    planned = plan_start(hosts, job, StartView().show)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {job.workdir}")
-    manner = StartOptions(at_start_checks(), detach=detach, cargo=cargo)
-    return run_with_document(plan, manner, as_json=as_json)
+    return run_planned(planned, StartOptions(at_start_checks(), secrets, tree), Presentation(detach, as_json))

@@ -11,27 +11,25 @@ from pathlib import Path
 import click
 
 from pylaunch.cli import console
-from pylaunch.cli.at_start import at_start_checks
-from pylaunch.cli.flags import environment, options, program, sync, variables
+from pylaunch.cli.flags import environment, options, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.running import StartOptions, run_with_document
+from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views import document
 from pylaunch.cli.views.live import counted
-from pylaunch.cli.views.sweeping import end_stale
+from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.start.session import TakenError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import quoted, quoted_with_env
-from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, RankOrder
-from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan, plan_run
+from pylaunch.model.job import TREE, Framework, JobSpec, RankOrder
+from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import MASK
 from pylaunch.model.size import shown_size
 from pylaunch.model.topology import groups
-from pylaunch.render import remarks, render
-from pylaunch.store import runs
+from pylaunch.workflows.start import StartOptions, plan_start
+from pylaunch.workflows.start_checks import at_start_checks
 
 MIN_NODE_TIMEOUT_S = 3
 """Nodes are asked for a word every second."""
@@ -138,33 +136,27 @@ def command(
     job = _job(asked, chosen, env, tree)
     if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
         console.say("warning: {}; {} ships them".format(*sync.told_not_shipped(lacking)))
-    checks = at_start_checks(skip=options.words(asked["skip"]), none=bool(asked["no_check"]))
-    collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
-    manner = StartOptions(checks, detach, _turn(asked), Payload(env.secrets, tree), collect_to)
-    cluster = load_cluster(inventory, limit=limit)
-    plan = plan_run(cluster, job, runs.new_run_id())
-    commands = render(plan)
-    variables.check_plan(plan, commands)
-    for remark in remarks(plan):
-        console.say(remark)
-    program.report_ranks_alone(chosen, plan.world_size)
+    checks = at_start_checks(skip=options.words(asked["skip"]))
+    wanted = StartOptions(
+        () if asked["no_check"] else checks,
+        env.secrets,
+        tree,
+        _turn(asked),
+        ends_leftovers=asked["stale"] == "kill",
+    )
+    planned = plan_start(load_cluster(inventory, limit=limit), job, StartView().show)
+    program.report_ranks_alone(chosen, planned.plan.world_size)
     if dry_run:
-        _show_plan(plan, commands, as_json=as_json)
+        _show_plan(planned.plan, planned.commands, as_json=as_json)
         return ExitCode.DONE
-    if asked["stale"] == "kill":
-        end_stale(plan.cluster, job.rendezvous_port or USUAL_PORT)
-    while True:
-        try:
-            return run_with_document(plan, manner, as_json=as_json)
-        except TakenError as error:
-            if manner.turn is None:
-                hints = (error.hint, "to wait until they are free: the same command with --queue")
-                error.hint = "\n      ".join(filter(None, hints))
-                raise
-            if detach:
-                raise
-            console.say("another run, which did not wait, was faster: waiting again")
-            plan = plan_run(cluster, job, runs.new_run_id())
+    collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
+    try:
+        return run_planned(planned, wanted, Presentation(detach, as_json, collect_to))
+    except TakenError as error:
+        if wanted.turn is None:
+            hints = (error.hint, "to wait until they are free: the same command with --queue")
+            error.hint = "\n      ".join(filter(None, hints))
+        raise
 
 
 def _long_options() -> frozenset[str]:

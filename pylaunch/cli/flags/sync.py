@@ -128,12 +128,3 @@ def told_not_shipped(paths: Sequence[str]) -> tuple[str, str]:
 def described(sync: Sync) -> str:
     """A tree in one line."""
     return f"{sync.files} files, {shown_size(sync.size)}, tree {sync.tree[:12]} of {sync.directory}"
-
-
-def warn_of_changes(tree: Tree) -> None:
-    """Say which files are no longer what the nodes were given."""
-    changed = tree.changed()
-    if changed:
-        more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-        shown = ", ".join(changed[:SHOWN]) + more
-        console.say(f"warning: changed since the tree was read: {shown}; all nodes have what was there before")

@@ -1,4 +1,4 @@
-"""Findings about variables as a person reads them, and what verbs do with them before they act."""
+"""Findings about variables as a person reads them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.cli import console
-from pylaunch.errors import UsageError
-from pylaunch.model.job import USUAL_PORT
-from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.variables.files import read_environment_file, read_nccl_conf, settings_of
-from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, machines
+from pylaunch.model.variables.lint import LintFinding, LintLevel, Setting
 from pylaunch.model.variables.together import judge
 
 SYSTEM_CONF = Path("/etc/nccl.conf")
@@ -72,38 +69,3 @@ def report(findings: Sequence[LintFinding]) -> list[dict[str, str | None]]:
         }
         for finding in findings
     ]
-
-
-def check_plan(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> None:
-    """Say once what is doubtful in the environment of a run. Raises UsageError for what cannot be meant."""
-    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
-    findings: dict[LintFinding, None] = {}
-    for _, words in commands:
-        # A port that the first node will choose is judged as any port.
-        chosen = {
-            name: value.replace(PORT_ENTRY, str(USUAL_PORT))
-            for name, value in words.env.items()
-            if name not in plan.job.env
-        }
-        settings = [*settings_of(plan.job.env, "--env"), *settings_of(chosen, "inventory")]
-        findings |= dict.fromkeys(judge(settings, circumstances))
-    refuse_errors(tuple(findings))
-
-
-def refuse_errors(findings: Sequence[LintFinding]) -> None:
-    """Say the warnings. Raises UsageError when there are errors."""
-    for finding in findings:
-        if finding.severity is LintLevel.WARNING:
-            console.say(f"warning: {_with_instead(finding)}")
-    errors = [finding for finding in findings if finding.severity is LintLevel.ERROR]
-    if errors:
-        count = "a variable" if len(errors) == 1 else f"{len(errors)} variables"
-        raise UsageError(
-            f"{count} cannot be obeyed",
-            evidence=[_with_instead(finding) for finding in errors],
-            hint="every variable is described in pylaunch help environment-variables",
-        )
-
-
-def _with_instead(finding: LintFinding) -> str:
-    return f"{finding.line}; instead: {finding.instead}" if finding.instead else finding.line

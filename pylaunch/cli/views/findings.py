@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pylaunch.cli.views import document, hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
+from pylaunch.preflight import finding_lines
 from pylaunch.preflight.result import Result
-
-MARKS = {Severity.FAIL: "FAIL", Severity.WARN: "warn", Severity.UNKNOWN: "????", Severity.NOTE: "note"}
-INDENT = " " * 6
 
 
 def lines(finding: Finding) -> list[str]:
-    """A finding as lines: hosts and what was found, evidence, and what to type."""
-    return [
-        f"{MARKS[finding.severity]}  {fold(finding.hosts)}: {finding.text}  [{finding.check}]",
-        *(f"{INDENT}| {line}" for text in finding.evidence for line in text.split("\n")),
-        *([f"{INDENT}fix: {hints.completed(finding.fix)}"] if finding.fix else []),
-    ]
+    """Return a finding as lines, its fix as a command that works when it is pasted."""
+    return finding_lines.lines(replace(finding, fix=hints.completed(finding.fix)) if finding.fix else finding)
+
+
+def completed(line: str) -> str:
+    """Return a line of a finding, its fix as a command that works when it is pasted."""
+    return hints.completed(line) if line.startswith(finding_lines.FIX) else line
 
 
 def all_lines(findings: Sequence[Finding]) -> list[str]:
-    """Several findings, in the order given."""
+    """Return the lines of several findings, in the order given."""
     return [line for finding in findings for line in lines(finding)]
 
 

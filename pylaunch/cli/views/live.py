@@ -15,6 +15,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.usage import NodeUsage
+from pylaunch.preflight.finding_lines import FIX
 from pylaunch.store.runs import Recorder
 
 LAST_LINES = 20
@@ -33,14 +34,16 @@ def shown(line: str) -> str:
 class Live:
     """A `launch.Watcher`: ranks' stdout to stdout and their stderr to stderr, each line prefixed; events recorded.
 
-    Without a recorder it only shows: another controller is in charge of the record.
+    Without a recorder it only shows. A view that `leads` shows the run of this controller, which must not end with its
+    reader.
     """
 
     usage_every_s = 0.0
 
-    def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
+    def __init__(self, plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> None:
         self._run = plan.run
         self._recorder = recorder
+        self._leads = leads or recorder is not None
         self._pieces = Pieces()
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
 
@@ -68,7 +71,7 @@ class Live:
         try:
             console.rank_lines(sink, [(prefix, line) for line in lines])
         except OSError as error:
-            if self._recorder is None:
+            if not self._leads:
                 raise
             # Who is in charge of a run follows it to its end, whoever listens.
             console.silence(sink)
@@ -115,7 +118,8 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
     else:
         console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
         for line in outcome.evidence:
-            console.say(f"  {line}")
+            fix = line.startswith(FIX)
+            console.say(f"  {hints.completed(line, _as_started(plan)) if fix else line}")
         if outcome.hint:
             next_steps.append(hints.completed(outcome.hint, _as_started(plan)))
     show_proof(plan, outcome)

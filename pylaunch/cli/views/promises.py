@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pylaunch.cli.views.findings import INDENT
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
+from pylaunch.preflight.finding_lines import INDENT
 from pylaunch.provision.specifications import SpecificationResult
 
 MOST_LINES = 12

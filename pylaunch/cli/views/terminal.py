@@ -29,24 +29,32 @@ HOLD_S = 10.0
 REDRAW_S = 0.5
 """How often the board is drawn."""
 
+USAGE_S = 2.0
+"""How often nodes report their load to the board."""
+
 
 @contextlib.contextmanager
-def watching(plan: RunPlan, recorder: Recorder | None) -> Iterator[Live]:
+def watching(plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> Iterator[Live]:
     """Who shows a live run: with a board where a person looks at a terminal, in plain lines elsewhere."""
-    if not (console.is_terminal(sys.stdout) and console.is_drawable()):
-        yield Live(plan, recorder)
+    if not has_board():
+        yield Live(plan, recorder, leads=leads)
         return
-    with Terminal(plan, recorder) as terminal:
+    with Terminal(plan, recorder, leads=leads) as terminal:
         yield terminal
+
+
+def has_board() -> bool:
+    """Return True where a live run is drawn, because a person looks at a terminal."""
+    return console.is_terminal(sys.stdout) and console.is_drawable()
 
 
 class Terminal(Live):
     """Shows lines a moment after they came, from a thread of its own, so that what is older can still come first."""
 
-    usage_every_s = 2.0
+    usage_every_s = USAGE_S
 
-    def __init__(self, plan: RunPlan, recorder: Recorder | None) -> None:
-        super().__init__(plan, recorder)
+    def __init__(self, plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> None:
+        super().__init__(plan, recorder, leads=leads)
         self._board = Board(plan)
         self._merge = Merge()
         self._lock = threading.Lock()

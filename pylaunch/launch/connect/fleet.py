@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
@@ -26,7 +25,7 @@ from pylaunch.launch.connect.agent_link import (
 from pylaunch.launch.connect.confine import ForeignMessage, Scope
 from pylaunch.launch.connect.liveness import Liveness
 from pylaunch.model.plan import RunPlan
-from pylaunch.transport import interrupts, ssh
+from pylaunch.transport import ssh
 from pylaunch.transport.process import Child, spawn
 
 T = TypeVar("T")
@@ -76,12 +75,12 @@ class Lost:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """This process received a signal that asks it to end: Ctrl-C, or one of another program. Comes from no host."""
+    """A request to end the run: Ctrl-C, a signal of another program, or a call of `Interrupter`. Comes from no host."""
 
-    number: signal.Signals
+    reason: str
 
     def __str__(self) -> str:
-        return interrupts.described(self.number)
+        return self.reason
 
 
 class Fleet:
@@ -173,10 +172,10 @@ class Fleet:
         if link is not None:
             self._abandon(link)
 
-    def interrupt(self, number: signal.Signals) -> None:
-        """Let Interrupted be heard; from a signal handler."""
+    def interrupt(self, reason: str) -> None:
+        """Put Interrupted into the inbox; on the event loop of this fleet."""
         self._interrupts += 1
-        self._spawn(self._inbox.put(("", Interrupted(number))))
+        self._spawn(self._inbox.put(("", Interrupted(reason))))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
         """Do `work` while listening for Ctrl-C, which ends it: raises KeyboardInterrupt. What else arrives meanwhile

@@ -22,11 +22,11 @@ from pylaunch.launch.connect.agent_link import (
 )
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.connect.interruptible import on_fleet, with_fleet
 from pylaunch.launch.existing.proof import NodeProof, end
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.follow.skipped import LIVE_LAG, told
 from pylaunch.launch.follow.watcher import Watcher
-from pylaunch.launch.start.launch import on_fleet, with_fleet
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodePlan

@@ -16,10 +16,10 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentVersion, RunUnknownError
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.connect.interruptible import on_fleet
 from pylaunch.launch.follow.node_view import NodeView
 from pylaunch.launch.follow.reading import node_usage
 from pylaunch.launch.follow.watcher import Watcher
-from pylaunch.launch.start.launch import on_fleet
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event, EventKind, RunRecord
 

@@ -11,14 +11,13 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.fleet import Fleet, Interrupted
-from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
@@ -55,15 +54,20 @@ class Turn:
 
 
 @contextlib.asynccontextmanager
-async def in_turn(turn: Turn | None, plan: RunPlan, fleet: Fleet, watcher: Watcher) -> AsyncIterator[None]:
-    """Wait for the turn of `plan`, and keep it for the body. Without a `turn`, nobody waits.
+async def in_turn(
+    turn: Turn | None, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
+) -> AsyncIterator[None]:
+    """Wait for the turn of `plan`, and keep it for the body. Without a `turn`, return at once.
 
-    Raises ClusterNotReadyError when it does not come in time, when a node cannot be asked, and on Ctrl-C.
+    `report` receives what blocks the start, in words, when that changes.
+
+    Raises ClusterNotReadyError when it does not come in time or a node cannot be asked, and
+    InterruptedBeforeReleaseError on an interrupt.
     """
     if turn is None:
         yield
         return
-    queue = _Queue(turn, plan, watcher)
+    queue = _Queue(turn, plan, report)
     try:
         await queue.enter()
         await _unless_interrupted(queue, fleet)
@@ -92,10 +96,10 @@ async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
 class _Queue:
     """Our places on all nodes."""
 
-    def __init__(self, turn: Turn, plan: RunPlan, watcher: Watcher) -> None:
+    def __init__(self, turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> None:
         self._turn = turn
         self._plan = plan
-        self._watcher = watcher
+        self._report = report
         self._children: dict[str, Child] = {}
         self._blocked: dict[str, Blocked] = {}
         self._said: list[str] = []
@@ -165,7 +169,7 @@ class _Queue:
     def _tell(self) -> None:
         said = self._words()
         if said and said != self._said:
-            self._watcher.phase(f"waiting for {'; '.join(said)}")
+            self._report(tuple(said))
         self._said = said
 
 

@@ -7,16 +7,16 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pylaunch.agent import wire
-from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.barrier import Barrier, Decision
 from pylaunch.launch.start.node_tasks import node_task
-from pylaunch.launch.start.payload import Payload
 from pylaunch.launch.start.peer_connections import try_connections
 from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.launch.sync.ship import NotShippedError, ship, told
@@ -26,6 +26,7 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.secret import Secrets
 
 RELEASE_LEAD_S = 0.05
 """How far ahead the common instant is set, beyond what the slowest connection needs."""
@@ -74,10 +75,27 @@ class PreparedNodes:
     """How the connections to its peers ended; missing for a host that did not answer, or could not be tried."""
 
 
-class InterruptedBeforeReleaseError(ClusterNotReadyError):
-    """Ctrl-C, or a stop from elsewhere, while nodes were preparing: nothing was started."""
+class InterruptedBeforeReleaseError(PylaunchError):
+    """Ctrl-C, or a stop by another controller, before the release: no rank was started."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One attempt of a run, and what its nodes receive."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+    archive: AgentArchive
+    record: str
+    """The nodes keep it for controllers that have no record of the run; "" keeps none."""
+
+    secrets: Secrets = field(default_factory=Secrets)
+    """Values of the variables that the job names as secrets. They are in no record."""
+
+    tree: Tree | None = None
+    """The code, for a job that says `sync`."""
 
 
 @dataclass(frozen=True)
@@ -95,17 +113,10 @@ class Start:
 class Session:
     """Takes one planned run from nothing to released."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        commands: tuple[tuple[NodePlan, NodeCommand], ...],
-        cargo: Payload,
-        fleet: Fleet,
-        watcher: Watcher,
-    ) -> None:
-        self._plan = plan
-        self._tasks = {node.host.name: node_task(plan, node, command, cargo.record) for node, command in commands}
-        self._cargo = cargo
+    def __init__(self, launch: Launch, fleet: Fleet, watcher: Watcher) -> None:
+        plan = self._plan = launch.plan
+        self._tasks = {node.host.name: node_task(plan, node, words, launch.record) for node, words in launch.commands}
+        self._launch = launch
         self._fleet = fleet
         self._watcher = watcher
         self._reasons: dict[str, tuple[str, ...]] = {}
@@ -132,8 +143,8 @@ class Session:
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
-        if self._cargo.tree is not None and self._fleet.links:
-            await self.unless_interrupted(self._ship(self._cargo.tree))
+        if self._launch.tree is not None and self._fleet.links:
+            await self.unless_interrupted(self._ship(self._launch.tree))
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
@@ -202,8 +213,8 @@ class Session:
         """All nodes at once, also when some are known to be missing: every reason is told together."""
         if self._fleet.links:
             self._watcher.phase(f"preparing {fold(self._fleet.links)}")
-        secrets = dict(self._cargo.secrets)
-        await self._fleet.send({name: wire.Prepare(self._tasks[name], secrets) for name in self._fleet.links})
+        values = dict(self._launch.secrets)
+        await self._fleet.send({name: wire.Prepare(self._tasks[name], values) for name in self._fleet.links})
         now = time.monotonic()
         barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
         for name, reasons in self._reasons.items():

@@ -1,4 +1,6 @@
-"""Spares that stand ready while a run goes on: a process of the agent on each keeps its devices for the run.
+"""Spares: check them before a run starts, and hold their devices while it runs.
+
+A process of the agent on each spare keeps its devices for the run.
 
 It lives as long as its connection: a spare that is lost, or that somebody else took first, is told when that happens
 and not when it is needed, and is called again until it stands ready.
@@ -9,13 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import NoReturn
 
 import msgspec
 
 from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, AgentVersion, LinkError, enter, why_ended
+from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.start.install import installer
+from pylaunch.launch.start.session import Launch, NodesRefusedError, Session
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
 from pylaunch.transport import ssh
 from pylaunch.transport.answers import NotAnAnswerError, decoded
@@ -26,6 +32,19 @@ RETRY_S = 30.0
 
 LEAVE_S = 2.0
 """What a spare may take to give its devices back, before we hang up on it."""
+
+
+def vet(launch: Launch, watcher: Watcher, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
+    """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
+
+    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+        try:
+            await Session(launch, fleet, watcher).prepare(installer(launch.plan, launch.archive))
+        except NodesRefusedError as refused:
+            return refused.reasons
+        return {}
+
+    return on_fleet(launch.plan, AgentVersion(launch.archive.version), prepare, source=source)
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pylaunch.explain.restart import Attempt
-from pylaunch.launch.attempts import AttemptIO, run_attempts
+from pylaunch.launch.attempts import AttemptIO, NoRestart, Restarting, run_attempts
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -14,20 +14,20 @@ JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_resta
 
 
 class Story:
-    """Attempts that end as told, and what was said and started."""
+    """Attempts with given outcomes, and the reports about them."""
 
     def __init__(self, *ends: Outcome, stopped: bool = False) -> None:
-        self.said: list[str] = []
+        self.reports: list[Restarting | NoRestart] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
-        self.means = AttemptIO(self._attempt, lambda: stopped, self.said.append, lambda: float(len(self.started)))
+        self.io = AttemptIO(self._attempt, lambda: stopped, self.reports.append, lambda: float(len(self.started)))
 
     def _attempt(self, plan: RunPlan) -> Attempt:
         self.started.append((plan.run, plan.cluster.names))
         return Attempt(plan.cluster.names, next(self._ends), 1.0)
 
     def play(self) -> Attempt:
-        return run_attempts(plan_run(CLUSTER, JOB, "7f3a9c01"), self.means)
+        return run_attempts(plan_run(CLUSTER, JOB, "7f3a9c01"), self.io)
 
 
 def lost(host: str) -> Outcome:
@@ -41,17 +41,19 @@ def test_a_lost_node_is_replaced_and_the_run_goes_on() -> None:
     story = Story(lost("n1"), DONE)
     assert story.play().outcome is DONE
     assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
-    assert story.said == ["restart 1 of 3 (s1 in place of n1: lost): run 7f3a9c01.1"]
+    (restarting,) = story.reports
+    assert isinstance(restarting, Restarting)
+    assert (restarting.plan.run, restarting.why) == ("7f3a9c01.1", "s1 in place of n1: lost")
 
 
 def test_when_hosts_run_out_the_last_attempt_is_the_end() -> None:
     story = Story(lost("n1"), lost("n2"))
     assert story.play().outcome.unproven == ("n2",)
-    assert story.said[-1] == "no restart: 1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)"
+    assert story.reports[-1] == NoRestart("1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)")
 
 
 def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
     story = Story(lost("n1"), stopped=True)
     story.play()
     assert len(story.started) == 1
-    assert story.said == ["no restart: the run was stopped"]
+    assert story.reports == [NoRestart("the run was stopped")]

@@ -75,11 +75,3 @@ def test_what_gitignore_leaves_out_is_reported_with_the_flag_that_ships_the_larg
     assert shipped is not None
     assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
     assert capsys.readouterr().err == ""
-
-
-def test_what_changed_is_told_with_a_few_names(tree: Tree, capsys: pytest.CaptureFixture[str]) -> None:
-    sync.warn_of_changes(tree)
-    assert capsys.readouterr().err == ""
-    (tree.directory / "src/train.py").write_text("two")
-    sync.warn_of_changes(tree)
-    assert "changed since the tree was read: src/train.py; all nodes have what was there" in capsys.readouterr().err

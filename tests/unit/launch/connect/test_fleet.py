@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import INBOX, Fleet, Interrupted
@@ -15,7 +14,7 @@ PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework
 def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
     async def story() -> list[tuple[str, object]]:
         fleet = Fleet(PLAN, AgentVersion("0123"))
-        fleet.interrupt(signal.SIGINT)
+        fleet.interrupt("interrupted")
         early = [(f"n{number}", number) for number in range(2 * INBOX)]
         fleet.put_back(early[:1])
         fleet.put_back([await fleet.hear(), *early[1:]])
@@ -23,4 +22,4 @@ def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> No
 
     heard = asyncio.run(story())
     assert heard[:-1] == [(f"n{number}", number) for number in range(2 * INBOX)]
-    assert heard[-1] == ("", Interrupted(signal.SIGINT))
+    assert heard[-1] == ("", Interrupted("interrupted"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import cast
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.start.payload import Payload
-from pylaunch.launch.start.session import Session
+from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.launch.start.session import Launch, Session
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -42,7 +41,8 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
             fleet.links[host.name] = AgentLink(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
         fleet.put_back(said)
         async with asyncio.timeout(5):
-            start = await Session(PLAN, render(PLAN), Payload(), fleet, Listener()).release()
+            launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
+            start = await Session(launch, fleet, Listener()).release()
         left = []
         while fleet._put_back:
             left.append(await fleet.hear())
@@ -65,6 +65,6 @@ def test_a_node_that_ends_before_its_instant_is_not_waited_for(last: object) -> 
 
 
 def test_ctrl_c_while_nodes_are_let_go_is_heard_at_once() -> None:
-    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted(signal.SIGINT)))
+    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
-    assert left == [("", Interrupted(signal.SIGINT))]
+    assert left == [("", Interrupted("interrupted"))]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.cli.at_start import at_start_checks, with_reports
 from pylaunch.launch.start.session import PreparedNodes
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Agreement, Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import suite
 from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.workflows.start_checks import at_start_checks, with_reports
 
 NAMES = ("n1", "n2", "n3")
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(NAMES)))

@@ -1,4 +1,4 @@
-"""The checks that belong to a start: asked while the nodes are prepared, judged before any rank exists."""
+"""Checks beside a start: asked while the nodes are prepared, judged before any rank exists."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
-from pylaunch.cli import console
-from pylaunch.cli.views import findings
 from pylaunch.launch.start.session import NodesRefusedError, PreparedNodes
 from pylaunch.model.cluster import Agreement
-from pylaunch.model.finding import Severity
-from pylaunch.model.hostset import fold
+from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.plan import RunPlan
 from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.check import Check
+from pylaunch.preflight.finding_lines import all_lines
 from pylaunch.preflight.result import REACH, Result, result
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.start_table import AtStart, at_start, decides_before_queue
@@ -25,25 +23,42 @@ from pylaunch.preflight.survey import Look, Survey, Unmeasured
 from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.transport.process import Together
+from pylaunch.workflows.start_events import Emit, FindingReported
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
 """Check → names of the essentials that it judges at a start."""
 
 
-def at_start_checks(*, skip: Sequence[str] = (), none: bool = False) -> tuple[Check, ...]:
-    """The checks of a start without those of `skip`. Raises UsageError for names that there are not."""
-    chosen = tuple(
+class ChecksFailedError(NodesRefusedError):
+    """Checks found that the run cannot work."""
+
+    def __init__(self, findings: Sequence[Finding], of_hosts: int) -> None:
+        self.findings = tuple(findings)
+        reasons: dict[str, tuple[str, ...]] = {}
+        for finding in findings:
+            reasons |= {host: (*reasons.get(host, ()), finding.text) for host in finding.hosts}
+        super().__init__(
+            f"checks failed on {len(reasons)} of {of_hosts} hosts, so no rank was started",
+            reasons,
+            evidence=all_lines(findings),
+            hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in findings))}",
+        )
+
+
+def at_start_checks(*, skip: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return the checks of a start without those of `skip`. Raises UsageError for names that do not exist."""
+    return tuple(
         check for check in select(suite.CHECKS, skip=skip) if at_start(check) in (AtStart.ASKED, AtStart.REPORTED)
     )
-    return () if none else chosen
 
 
 class ChecksAtStart:
-    """One preflight beside a start: begun on entering; what it still asks on leaving is no longer wanted."""
+    """One preflight beside a start. Entering begins it; leaving abandons questions that are still open."""
 
-    def __init__(self, plan: RunPlan, checks: Sequence[Check]) -> None:
+    def __init__(self, plan: RunPlan, checks: Sequence[Check], emit: Emit) -> None:
         self._plan = plan
         self._checks = tuple(checks)
+        self._emit = emit
         self._wanted = wanted_by(plan)
         self._asked: Future[Survey] | None = None
         self._begun = 0.0
@@ -62,7 +77,7 @@ class ChecksAtStart:
         return asked
 
     def __exit__(self, *_: object) -> None:
-        # This program does not end before the thread does, and that may wait for a host that never answers.
+        # The program cannot end before this thread, which may wait for a host that never answers.
         self._together.end()
 
     @property
@@ -73,53 +88,43 @@ class ChecksAtStart:
         return [name for check in self._checks for name in JUDGED.get(check.id, ())]
 
     async def conclude_before_queue(self) -> None:
-        """Raises NodesRefusedError for what no wait mends: a wrong working directory, a script that is not there.
+        """Raise ChecksFailedError for faults that no wait mends: a wrong working directory, a missing script.
 
-        What may change while the start waits is asked again by `conclude`.
+        `conclude` asks again for facts that may change while the start waits.
         """
         if self._asked is None:
             return
         survey = await asyncio.wrap_future(self._asked)
         self._asked = None
         lasting = [check for check in self._checks if decides_before_queue(check)]
-        found = result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun)
-        _refuse(found)
+        _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
 
     async def conclude(self, prepared: PreparedNodes) -> None:
-        """Wait for the answers and print what was found. Raises NodesRefusedError when a run would not work."""
+        """Wait for the answers and report the findings. Raises ChecksFailedError when a run would not work."""
         if not self._checks:
             return
         survey = with_reports(await asyncio.wrap_future(self._asked or self._begin()), prepared)
         found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
         for finding in found.findings:
             if finding.check == REACH:
-                # The agent there is ready, so that only the second question did not get through.
-                console.say(f"{findings.MARKS[Severity.UNKNOWN]}  {fold(finding.hosts)}: {finding.text}")
+                # The agent there is ready; only the connection of the probe failed.
+                self._emit(FindingReported(replace(finding, severity=Severity.UNKNOWN)))
             elif finding.severity in (Severity.WARN, Severity.UNKNOWN):
-                for line in findings.lines(finding):
-                    console.say(line)
+                self._emit(FindingReported(finding))
         _refuse(found)
 
     def _ask(self) -> Survey:
-        # A host that does not answer must not keep a start waiting longer than it would wait for the agent.
+        # A silent host may delay a start by the probe no longer than by its agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
         asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
         return suite.take(self._plan.cluster, self._wanted, asked, timeout_s=timeout_s, together=self._together)
 
 
 def _refuse(found: Result) -> None:
-    """Raises NodesRefusedError for what failed; a host that the probe alone did not reach is not refused."""
+    """Raise ChecksFailedError for failures, except that of a host which only the probe did not reach."""
     failed = [each for each in found.findings if each.severity is Severity.FAIL and each.check != REACH]
     if failed:
-        reasons: dict[str, tuple[str, ...]] = {}
-        for finding in failed:
-            reasons |= {host: (*reasons.get(host, ()), finding.text) for host in finding.hosts}
-        raise NodesRefusedError(
-            f"checks failed on {len(reasons)} of {len(found.hosts)} hosts, so no rank was started",
-            reasons,
-            evidence=findings.all_lines(failed),
-            hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in failed))}",
-        )
+        raise ChecksFailedError(failed, len(found.hosts))
 
 
 def with_reports(survey: Survey, prepared: PreparedNodes) -> Survey:

@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.cli.flags import variables
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.render import render
+from pylaunch.workflows.variables import plan_findings, refuse_errors
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 
 
 def check(**env: str) -> None:
     plan = plan_run(CLUSTER, JobSpec(("train.py",), Framework.JAX, "/home/ml", env=env), "7f3a9c01")
-    variables.check_plan(plan, render(plan))
+    refuse_errors(plan_findings(plan, render(plan)), pytest.fail)
 
 
 def test_a_port_that_is_still_to_be_chosen_is_as_good_as_any() -> None:

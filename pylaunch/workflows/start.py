@@ -1,0 +1,354 @@
+"""Start a run: plan it, begin its record, run its attempts to the end.
+
+    planned  = plan_start(cluster, job, emit)      no host is contacted
+    recorded = begin(planned, emit)                the run has an id, and a record that other verbs find
+    outcome  = run(recorded, options, emit)        attempts: connect, prepare, release, follow
+
+`start` does the last two, and queues again when another run took its turn. All of them report with `emit`, in the
+calling thread. They install no signal handlers: `interrupts` says what may interrupt a run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from pylaunch import __version__
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
+from pylaunch.explain.restart import Attempt
+from pylaunch.launch.attempts import AttemptIO, run_attempts
+from pylaunch.launch.connect.agent_link import AgentVersion
+from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
+from pylaunch.launch.start.agreement import judge
+from pylaunch.launch.start.archive import AgentArchive, build
+from pylaunch.launch.start.install import installer
+from pylaunch.launch.start.queue import Turn, in_turn
+from pylaunch.launch.start.session import Launch, NodesRefusedError, PreparedNodes, Session, TakenError
+from pylaunch.launch.start.spares import standing_by, vet
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model.attestation import Attestation, HostRecord
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, plan_run, standby
+from pylaunch.model.run import Event, EventKind, ran_s
+from pylaunch.model.secret import Secrets
+from pylaunch.model.usage import NodeUsage
+from pylaunch.occupancy.look import look, sweep
+from pylaunch.preflight.check import Check
+from pylaunch.render import remarks, render
+from pylaunch.store import runs
+from pylaunch.store.node_record import pack
+from pylaunch.workflows.start_checks import ChecksAtStart
+from pylaunch.workflows.start_events import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    Emit,
+    Ended,
+    LeftoverEnded,
+    NodesDiffer,
+    Notice,
+    Output,
+    RanksReleased,
+    RunBegun,
+    SpareRefused,
+    TreeChanged,
+    TurnLost,
+    UsageReported,
+    Waiting,
+)
+from pylaunch.workflows.variables import plan_findings, refuse_errors
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """Options of a start that are no part of the job."""
+
+    checks: Sequence[Check] = ()
+    """Run beside the start; see `at_start_checks`."""
+
+    secrets: Secrets = field(default_factory=Secrets)
+    """Values of the variables that the job names as secrets. They are recorded nowhere."""
+
+    tree: Tree | None = None
+    """The working tree, for a job that says `sync`."""
+
+    turn: Turn | None = None
+    """Wait in the queue while other runs hold devices or ports; None is refused instead."""
+
+    ends_leftovers: bool = False
+    """First end processes on the hosts that no live run owns."""
+
+    relays_output: bool = True
+    """Emit `Output`. Without, output stays on the nodes, for `pylaunch logs`."""
+
+    usage_every_s: float = 0.0
+    """Interval of `UsageReported`; 0 is never."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """An attempt that was decided: every node with the commands that it will execute."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """An attempt that has a record on this machine."""
+
+    planned: PlannedRun
+    archive: AgentArchive
+    created_at: float
+    recorder: runs.Recorder
+
+    @property
+    def plan(self) -> RunPlan:
+        """The plan in the record."""
+        return self.planned.plan
+
+
+def plan_start(cluster: Cluster, job: JobSpec, emit: Emit) -> PlannedRun:
+    """Plan a run of `job` on `cluster` under a new id. No host is contacted.
+
+    Raises UsageError for a job that does not fit the cluster, and for variables that cannot work.
+    """
+    planned = _planned(plan_run(cluster, job, runs.new_run_id()))
+    refuse_errors(plan_findings(planned.plan, planned.commands), lambda text: emit(Notice(text)))
+    for remark in remarks(planned.plan):
+        emit(Notice(remark))
+    return planned
+
+
+def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
+    """Run `planned` to its end and return the outcome of its last attempt.
+
+    Raises ClusterNotReadyError when no rank can be started (NodesRefusedError has the reasons by host),
+    InterruptedBeforeReleaseError when the start is interrupted or stopped before that, and UsageError when the record
+    cannot be written.
+    """
+    if options.ends_leftovers:
+        end_leftovers(planned.plan, emit)
+    while True:
+        try:
+            return run(begin(planned, emit), options, emit, interrupts)
+        except TakenError:
+            if options.turn is None:
+                raise
+            emit(TurnLost())
+            planned = _planned(replace(planned.plan, run=runs.new_run_id()))
+
+
+def begin(planned: PlannedRun, emit: Emit) -> RecordedRun:
+    """Begin the record of a run. Raises UsageError where it cannot be written."""
+    recorded = _recorded(planned, build(), emit)
+    emit(RunBegun(planned.plan))
+    return recorded
+
+
+def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
+    """Be the controller of a run: attempt it as often as its job allows, and return how the last attempt ended.
+
+    Raises the errors of `start`; they are recorded as the outcome, too.
+    """
+    source = Interrupter() if interrupts is None else interrupts
+    recorded.recorder.take_charge()
+    runs.prune()
+    first = _with_fit_spares(recorded, options, emit, source)
+
+    def attempt(plan: RunPlan) -> Attempt:
+        this = first if plan is first.plan else _recorded(_planned(plan), first.archive, emit)
+        return _Attempt(this, options, emit, source).to_its_end()
+
+    io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic)
+    ended = run_attempts(first.plan, io).outcome
+    emit(Ended(first.plan, ended))
+    return ended
+
+
+class _Attempt:
+    """One attempt: connect, prepare, judge, release, follow. A `launch.Watcher` of its own, that records and emits."""
+
+    def __init__(self, recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> None:
+        self._recorded = recorded
+        self._plan = recorded.plan
+        self._options = options
+        self._emit = emit
+        self._source = source
+        self._watcher = _Watcher(recorded.recorder, emit, options.usage_every_s)
+        self._released_at: float | None = None
+        """On the monotonic clock; None before the release."""
+
+    def to_its_end(self) -> Attempt:
+        """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
+        plan, recorder = self._plan, self._recorded.recorder
+        recorder.take_charge()
+        self._emit(AttemptStarted(plan))
+        try:
+            with (
+                _refusal_recorded(recorder, lambda: self._released_at is not None),
+                ChecksAtStart(plan, self._options.checks, self._emit) as checks,
+            ):
+                agent = AgentVersion(self._recorded.archive.version)
+                ended = on_fleet(plan, agent, partial(self._on_fleet, checks), source=self._source, last_s=LAST_S)
+        except ClusterNotReadyError as error:
+            if plan.restart == 0 and not _may_be_mended(plan, error):
+                raise
+            self._emit(AttemptRefused(plan, error))
+            refused = error.reasons if isinstance(error, NodesRefusedError) else {}
+            return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
+        recorder.finish(ended)
+        self._emit(AttemptEnded(plan, ended, ran_s(self._watcher.releases, ended)))
+        seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
+        return Attempt(plan.cluster.names, ended, seconds, progress=ended.furthest_step)
+
+    async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
+        plan, options = self._plan, self._options
+        turn = options.turn if plan.restart == 0 else None
+        launch = _launch(self._recorded, options)
+        session = Session(launch, fleet, self._watcher)
+
+        if turn is not None:
+            await session.unless_interrupted(checks.conclude_before_queue())
+        async with in_turn(turn, plan, fleet, lambda blocked: self._emit(Waiting(blocked))):
+            prepared = await session.prepare(installer(plan, launch.archive))
+
+        await session.unless_interrupted(self._judge(prepared, checks))
+
+        async with standing_by(plan, AgentVersion(launch.archive.version), self._watcher):
+            started = await session.release()
+            self._released_at = time.monotonic()
+            self._emit(RanksReleased(plan, started))
+            streams = rank_streams(plan) if options.relays_output else []
+            return await RunFollower(plan, fleet, self._watcher, streams=streams).follow()
+
+    async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
+        """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
+        self._recorded.recorder.attest(Attestation(now, __version__, found))
+        differences = judge(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
+        if differences:
+            self._emit(NodesDiffer(differences))
+        await checks.conclude(prepared)
+        changed = [] if self._options.tree is None else self._options.tree.changed()
+        if changed:
+            self._emit(TreeChanged(tuple(changed)))
+
+
+class _Watcher:
+    """A `launch.Watcher` that records events and emits everything."""
+
+    def __init__(self, recorder: runs.Recorder, emit: Emit, usage_every_s: float) -> None:
+        self.usage_every_s = usage_every_s
+        self.releases: list[Event] = []
+        self._recorder = recorder
+        self._emit = emit
+
+    def event(self, event: Event) -> None:
+        """Record `event`, then emit it."""
+        self._recorder.append(event)
+        if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED):
+            self.releases.append(event)
+        self._emit(event)
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """Emit lines of a rank."""
+        self._emit(Output(host, stream, text, time))
+
+    def usage(self, host: str, reading: NodeUsage) -> None:
+        """Emit the load of a node."""
+        self._emit(UsageReported(host, reading))
+
+    def phase(self, text: str) -> None:
+        """Emit a line of progress."""
+        self._emit(Notice(text))
+
+
+def end_leftovers(plan: RunPlan, emit: Emit) -> None:
+    """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
+
+    Hosts that cannot be asked are skipped: the start reports them.
+    """
+    port = plan.job.rendezvous_port or USUAL_PORT
+    views, _ = look(plan.cluster, port)
+    found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
+    if not found:
+        return
+    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    for name, each in swept.items():
+        for process in each.ended:
+            emit(LeftoverEnded(name, process))
+    stays = {name: each.stays for name, each in swept.items() if each.stays}
+    if stays:
+        raise ClusterNotReadyError(
+            f"processes on {fold(stays)} survive SIGKILL",
+            evidence=[f"{name}: {process}" for name, processes in stays.items() for process in processes],
+            hint="a process in state D waits in the kernel: see dmesg there, then reboot the host",
+        )
+
+
+def _planned(plan: RunPlan) -> PlannedRun:
+    return PlannedRun(plan, render(plan))
+
+
+def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
+    now = time.time()
+    runs.begin(planned.plan, archive.version, now)
+    return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(Notice(text))))
+
+
+def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
+    archive, planned = recorded.archive, recorded.planned
+    record = pack(planned.plan, archive.version, recorded.created_at)
+    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
+
+
+def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
+    """Drop spares that fail preparation and report each one."""
+    plan = recorded.plan
+    if not plan.spares:
+        return recorded
+    asked = _planned(standby(plan))
+    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
+    with _refusal_recorded(recorded.recorder, lambda: False):
+        reasons = vet(launch, _Watcher(recorded.recorder, emit, 0.0), source)
+    for host, why in reasons.items():
+        emit(SpareRefused(host, why))
+    fit = tuple(host for host in plan.spares if host.name not in reasons)
+    return replace(recorded, planned=replace(recorded.planned, plan=replace(plan, spares=fit)))
+
+
+def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:
+    """Return True if another attempt may use other hosts. Resources of other runs are waited for with --queue."""
+    return plan.job.max_restarts > 0 and isinstance(error, NodesRefusedError) and not isinstance(error, TakenError)
+
+
+def _refusal(error: BaseException) -> Outcome:
+    reason = error.message if isinstance(error, PylaunchError) else f"{type(error).__name__}: {error}".rstrip(": ")
+    return Outcome(
+        Status.REFUSED, reason, time.time(), ends=(), leftovers={},
+        refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
+        evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
+        hint=(error.hint or "") if isinstance(error, PylaunchError) else "",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _refusal_recorded(recorder: runs.Recorder, have_started: Callable[[], bool]) -> Iterator[None]:
+    """Record an error before the release as the outcome; after it, only the nodes know how the run ends."""
+    try:
+        yield
+    except BaseException as error:
+        if not have_started():
+            recorder.finish(_refusal(error))
+        raise

@@ -1,0 +1,47 @@
+"""Judge the variables of a plan or an inventory before a verb acts on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pylaunch.errors import UsageError
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
+from pylaunch.model.variables.files import settings_of
+from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, machines
+from pylaunch.model.variables.together import judge
+
+
+def plan_findings(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> tuple[LintFinding, ...]:
+    """Return the findings about the environment of a run, each once."""
+    circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
+    findings: dict[LintFinding, None] = {}
+    for _, words in commands:
+        # A port that the first node will choose is judged as any port.
+        chosen = {
+            name: value.replace(PORT_ENTRY, str(USUAL_PORT))
+            for name, value in words.env.items()
+            if name not in plan.job.env
+        }
+        settings = [*settings_of(plan.job.env, "--env"), *settings_of(chosen, "inventory")]
+        findings |= dict.fromkeys(judge(settings, circumstances))
+    return tuple(findings)
+
+
+def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) -> None:
+    """Pass the warnings to `warn`. Raises UsageError when there are errors."""
+    for finding in findings:
+        if finding.severity is LintLevel.WARNING:
+            warn(f"warning: {_with_instead(finding)}")
+    errors = [finding for finding in findings if finding.severity is LintLevel.ERROR]
+    if errors:
+        count = "a variable" if len(errors) == 1 else f"{len(errors)} variables"
+        raise UsageError(
+            f"{count} cannot be obeyed",
+            evidence=[_with_instead(finding) for finding in errors],
+            hint="every variable is described in pylaunch help environment-variables",
+        )
+
+
+def _with_instead(finding: LintFinding) -> str:
+    return f"{finding.line}; instead: {finding.instead}" if finding.instead else finding.line

@@ -1,0 +1,111 @@
+"""The workflow of a start without a command line: in a thread, reporting events, ended by a call."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pylaunch.inventory import load_cluster
+from pylaunch.launch.attempts import Restarting
+from pylaunch.launch.connect.interruptible import Interrupter
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import Event, EventKind
+from pylaunch.store import runs
+from pylaunch.workflows.start import StartOptions, plan_start, start
+from pylaunch.workflows.start_checks import ChecksFailedError, at_start_checks
+from pylaunch.workflows.start_events import AttemptEnded, Ended, Output, RanksReleased, RunBegun, StartEvent
+from tests.starts.cluster import DirectoryCluster
+
+WITHIN_S = 30.0
+
+
+class Events:
+    """The events of a start, which runs in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.seen: list[StartEvent] = []
+        self._news = threading.Condition()
+
+    def add(self, event: StartEvent) -> None:
+        with self._news:
+            self.seen.append(event)
+            self._news.notify_all()
+
+    def wait_for(self, kind: type[StartEvent]) -> None:
+        with self._news:
+            assert self._news.wait_for(lambda: any(isinstance(each, kind) for each in self.seen), WITHIN_S), self.seen
+
+    def kinds(self) -> list[type]:
+        return [type(each) for each in self.seen]
+
+
+def started(
+    cluster: DirectoryCluster, events: Events, interrupter: Interrupter, *words: str, restarts: int = 0
+) -> Callable[[], Outcome]:
+    """Start `words` in a thread; the function that is returned waits for the outcome."""
+    job = JobSpec(words, Framework.COMMAND, "/", max_restarts=restarts)
+    planned = plan_start(load_cluster(cluster.inventory), job, events.add)
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(start, planned, StartOptions(at_start_checks()), events.add, interrupter)
+    pool.shutdown(wait=False)
+    return lambda: future.result(WITHIN_S)
+
+
+def test_a_start_in_a_thread_reports_its_events_in_order_and_prints_nothing(
+    directories: Callable[..., DirectoryCluster], capfd: pytest.CaptureFixture[str]
+) -> None:
+    events, before = Events(), signal.getsignal(signal.SIGINT)
+    outcome = started(directories("n1", "n2"), events, Interrupter(), "echo", "hello")()
+    assert outcome.status is Status.DONE
+    order = [kind for kind in events.kinds() if kind in (RunBegun, RanksReleased, AttemptEnded, Ended)]
+    assert order == [RunBegun, RanksReleased, AttemptEnded, Ended]
+    output = {(each.host, each.stream): each.text for each in events.seen if isinstance(each, Output)}
+    assert output == {("n1", "0.out"): "hello\n", ("n2", "1.out"): "hello\n"}
+    ranks = [each.rank for each in events.seen if isinstance(each, Event) and each.kind is EventKind.RANK_ENDED]
+    assert sorted(map(str, ranks)) == ["0", "1"]
+    assert capfd.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupter_stops_the_ranks_and_a_run_that_it_ends_is_not_restarted(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    events, interrupter = Events(), Interrupter()
+    outcome = started(directories("n1"), events, interrupter, "sleep", "600", restarts=3)
+    events.wait_for(RanksReleased)
+    interrupter.interrupt("stopped by a notebook")
+    assert (outcome().status, outcome().reason) == (Status.STOPPED, "stopped by a notebook")
+    assert Restarting not in events.kinds()
+    (record,) = [runs.read(run) for run in runs.ids()]
+    assert record.outcome is not None
+    assert record.outcome.status is Status.STOPPED
+
+
+def test_an_interrupt_before_the_start_has_begun_ends_it_before_any_rank(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    events, interrupter = Events(), Interrupter()
+    interrupter.interrupt("changed my mind")
+    with pytest.raises(InterruptedBeforeReleaseError, match="changed my mind before any rank was started"):
+        started(directories("n1"), events, interrupter, "sleep", "600")()
+    assert RanksReleased not in events.kinds()
+
+
+def test_a_failed_check_is_an_error_with_its_findings_and_its_reasons_by_host(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n2"].has_few_files().touch()
+    events = Events()
+    with pytest.raises(ChecksFailedError) as refused:
+        started(cluster, events, Interrupter(), "true")()
+    assert list(refused.value.reasons) == ["n2"]
+    assert [finding.hosts for finding in refused.value.findings] == [("n2",)]
+    assert Ended not in events.kinds()
