@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import time
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,23 @@ from pylaunch.cli.views import document, findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.sync.tree import Tree
-from pylaunch.model.cluster import Cluster
-from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.job import USUAL_PORT, Framework, JobSpec, RankOrder
+from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
-from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.model.plan import RunPlan
 from pylaunch.preflight import suite
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.result import Result, junit, result
+from pylaunch.preflight.result import Result, junit
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.start_table import START_TABLE
-from pylaunch.preflight.survey import Wanted
-from pylaunch.preflight.wanted import wanted_by
+from pylaunch.workflows.check import (
+    NO_SCRIPT,
+    SHIPPED_CODE,
+    CheckRequest,
+    Needs,
+    check,
+    plan_check,
+    with_warning,
+)
 
 EXAMPLES = """\b
 Examples:
@@ -39,6 +43,32 @@ Examples:
   pylaunch check -i cluster.ini --fix
   pylaunch check --list storage.room
 """
+
+
+@dataclass(frozen=True)
+class CheckFlags:
+    """Flags of `check` as they are parsed."""
+
+    only: str | None
+    skip: str | None
+    deep: bool
+    nodes: int | None
+    rank_order: str
+    nproc_per_node: int | None
+    framework: str
+    workdir: str | None
+    sync: str | None
+    sync_exclude: tuple[str, ...]
+    sync_include: tuple[str, ...]
+    sync_limit: str
+    python: str | None
+    port: int | None
+    files: tuple[str, ...]
+    checkpoint_dir: str
+    infiniband: bool
+    junit_file: Path | None
+    fix: bool
+    yes: bool
 
 
 @click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
@@ -74,35 +104,35 @@ Examples:
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT [ARGS]...]")
-def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], as_json: bool, **asked: Any) -> int:
+def command(
+    inventory: Path | None, limit: str | None, words: tuple[str, ...], listing: bool, as_json: bool, **asked: Any
+) -> int:
     """Ask every host whether a run would work, and if not, why and what to type.
 
     With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
     Changes nothing but what --fix shows first. Exit code 3 when something fails.
     """
-    if asked["listing"]:
-        _show_list(words, asked["only"])
+    flags = CheckFlags(**asked)
+    if listing:
+        _show_list(words, flags.only)
         return ExitCode.DONE
-    if asked["yes"] and not asked["fix"]:
+    if flags.yes and not flags.fix:
         raise UsageError("--yes is for --fix")
-    checks = select(
-        suite.CHECKS, only=options.words(asked["only"]), skip=options.words(asked["skip"]), deep=asked["deep"]
-    )
+    checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
     pasted = taken_apart(words)
     words = words if pasted is None else pasted.words
     cluster = load_cluster(inventory, limit=limit)
     tree = sync.given(asked)
-    plan = plan_run(cluster, _job(words, asked, tree), "check")
-    wanted = _wanted(plan, words, asked)
-    cluster = replace(cluster, hosts=tuple(node.host for node in plan.nodes))
-    found = run_checks(cluster, wanted, checks)
-    if asked["fix"]:
-        found = _fixed(cluster, wanted, checks, found, sure=asked["yes"])
-    if tree is not None and any(check.id == "code.files" for check in checks):
-        found = _with_shipped(found, tree, plan)
-    if asked["junit_file"] is not None:
-        with options.writing("--junit", asked["junit_file"]):
-            asked["junit_file"].write_text(junit(found))
+    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
+    request = plan_check(cluster, _job(words, flags, tree), needs, checks)
+    found = check(request)
+    if flags.fix:
+        found = _fixed(request, found, sure=flags.yes)
+    if tree is not None and any(each.id == SHIPPED_CODE for each in checks):
+        found = _with_shipped(found, tree, request.plan)
+    if flags.junit_file is not None:
+        with options.writing("--junit", flags.junit_file):
+            flags.junit_file.write_text(junit(found))
     if as_json:
         document.show(findings.as_json(found))
     else:
@@ -110,81 +140,43 @@ def command(inventory: Path | None, limit: str | None, words: tuple[str, ...], a
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
 
 
-def run_checks(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...]) -> Result:
-    """Ask and judge."""
-    begun = time.monotonic()
-    survey = suite.take(cluster, wanted, checks)
-    return result(survey, checks, suite.judge(survey, checks), time.monotonic() - begun)
-
-
 def _with_shipped(found: Result, tree: Tree, plan: RunPlan) -> Result:
-    """`found`, and what is wrong with the code that would be shipped: it is the same on all hosts."""
+    """Add a warning for modules that the shipped code lacks; it is the same code on all hosts."""
     console.say(f"the code is that of {tree.directory}: {sync.described(plan.job.sync)}" if plan.job.sync else "")
     lacking = modules_not_shipped(tree, plan.job.workdir, plan.job.command[0])
-    if not lacking:
-        return found
-    warning = Finding("code.files", Severity.WARN, found.hosts, *sync.told_not_shipped(lacking))
-    order = list(Severity)
-    ordered = sorted((*found.findings, warning), key=lambda finding: order.index(finding.severity))
-    return replace(found, findings=tuple(ordered), checks=tuple(dict.fromkeys((*found.checks, "code.files"))))
+    return with_warning(found, SHIPPED_CODE, *sync.told_not_shipped(lacking)) if lacking else found
 
 
-def _job(words: tuple[str, ...], asked: dict[str, Any], tree: Tree | None) -> JobSpec:
-    framework = Framework(asked["framework"])
-    workdir = asked["workdir"] or str(Path.cwd())
+def _job(words: tuple[str, ...], flags: CheckFlags, tree: Tree | None) -> JobSpec:
+    framework = Framework(flags.framework)
+    workdir = flags.workdir or str(Path.cwd())
     shipped = None
     if tree is not None:
-        workdir = sync.workdir(asked["workdir"], tree)
-        shipped = sync.as_asked(tree, tuple(asked["sync_exclude"]), tuple(asked["sync_include"]))
+        workdir = sync.workdir(flags.workdir, tree)
+        shipped = sync.as_asked(tree, flags.sync_exclude, flags.sync_include)
         if words and (framework is not Framework.COMMAND or "/" in words[0]):
             sync.check_script(tree, workdir, words[0])
     job = JobSpec(
-        command=words or ("",),
+        command=words or NO_SCRIPT,
         framework=framework,
         workdir=workdir,
         sync=shipped,
-        ranks_per_node=asked["nproc_per_node"],
-        nodes=asked["nodes"],
-        rank_order=RankOrder(asked["rank_order"]),
-        python=asked["python"],
-        rendezvous_port=asked["port"],
+        ranks_per_node=flags.nproc_per_node,
+        nodes=flags.nodes,
+        rank_order=RankOrder(flags.rank_order),
+        python=flags.python,
+        rendezvous_port=flags.port,
     )
     if tree is None and not job.workdir.startswith("/"):
         raise UsageError(f"--workdir {job.workdir}: expected an absolute path")
-    relative = [each for each in asked["files"] if not each.startswith("/")]
+    relative = [each for each in flags.files if not each.startswith("/")]
     if relative and tree is not None:
         raise UsageError(
             f"--file {relative[0]}: with --sync, files of the tree are the same everywhere; expected an absolute path"
         )
-    if relative and not words and not asked["workdir"]:
+    if relative and not words and not flags.workdir:
         raise UsageError(f"--file {relative[0]}: relative paths start at the working directory", hint="--workdir DIR")
     return job
-
-
-def _wanted(plan: RunPlan, words: tuple[str, ...], asked: dict[str, Any]) -> Wanted:
-    """What the run would need; without a script, only what was named."""
-    wanted = wanted_by(
-        plan,
-        files=asked["files"],
-        checkpoint_dir=asked["checkpoint_dir"],
-        infiniband=asked["infiniband"],
-    )
-    port: dict[str, Any] = {"port": asked["port"] or USUAL_PORT, "any_port": asked["port"] is None}
-    if words:
-        # What is shipped needs no comparison; files of the hosts do, and start at "/".
-        start = "/" if plan.job.sync is not None and asked["files"] else wanted.workdir
-        return replace(wanted, workdir=start, **port)
-    return Wanted(
-        workdir=(asked["workdir"] if plan.job.sync is None else "") or ("/" if asked["files"] else ""),
-        **port,
-        devices=wanted.devices,
-        pythons=wanted.pythons if asked["python"] else {},
-        files=wanted.files,
-        checkpoint_dir=wanted.checkpoint_dir,
-        infiniband=wanted.infiniband,
-        connected=wanted.connected,
-        listen_by_name=wanted.listen_by_name,
-    )
 
 
 def _show(found: Result) -> None:
@@ -193,47 +185,45 @@ def _show(found: Result) -> None:
     console.say(findings.summary(found), style="red" if found.failed else "green")
 
 
-def _fixed(cluster: Cluster, wanted: Wanted, checks: tuple[Check, ...], found: Result, *, sure: bool) -> Result:
-    """`found` again after what can be mended was, or as it was when there is nothing to mend or nobody wants it."""
-    from pylaunch.cli.views import fixing  # noqa: PLC0415 -- it brings all of Ansible, which takes as long as asking three hosts
+def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
+    """Run the roles that findings name and check again. Returns `found` when no finding names one."""
+    # Loads Ansible, which takes as long as asking three hosts.
+    from pylaunch.cli.views import repairing  # noqa: PLC0415
+    from pylaunch.workflows.repair import repair_hosts, repairs  # noqa: PLC0415
 
-    plan = fixing.repairs(cluster, found.findings)
+    plan = repairs(request.cluster, found.findings)
     if not plan:
         console.say("no finding names a role that would mend it")
         return found
-    for line in findings.all_lines(_with_role(found)):
+    for line in findings.all_lines([finding for finding in found.findings if finding.role]):
         console.say(line)
-    fixing.show(plan)
+    repairing.show_plan(plan)
     if not sure and not console.confirm("run these roles there?"):
         raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
-    fixing.mend(cluster, plan)
-    return run_checks(cluster, wanted, checks)
-
-
-def _with_role(found: Result) -> list[Finding]:
-    return [finding for finding in found.findings if finding.role]
+    repair_hosts(request.cluster, plan, repairing.RepairView().show)
+    return check(request)
 
 
 def _show_list(words: tuple[str, ...], only: str | None) -> None:
     named = (*words, *options.words(only))
     chosen = select(suite.CHECKS, only=named, deep=True)
     if named:
-        console.data("\n\n".join(explained(check) for check in chosen))
+        console.data("\n\n".join(explained(each) for each in chosen))
         return
-    rows = [(check.id, check.severity.value, check.title, check.compares) for check in chosen]
+    rows = [(each.id, each.severity.value, each.title, each.compares) for each in chosen]
     console.table(("id", "severity", "title", "compares"), rows)
 
 
-def explained(check: Check) -> str:
-    """All that is known of a check."""
-    when = "only with --deep" if check.deep else "by pylaunch check"
-    row = START_TABLE[check.id]
+def explained(each: Check) -> str:
+    """Return the description of a check."""
+    when = "only with --deep" if each.deep else "by pylaunch check"
+    row = START_TABLE[each.id]
     return inspect.cleandoc(
         f"""
-        {check.id}: {check.title}
-          why       {check.why}
-          compares  {check.compares}
-          severity  at worst {check.severity.value}
+        {each.id}: {each.title}
+          why       {each.why}
+          compares  {each.compares}
+          severity  at worst {each.severity.value}
           asked     {when}
           at start  {row.at_start.value}: {row.why}
         """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.commands import check
+from pylaunch.cli.commands import check as check_command
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
@@ -19,8 +19,8 @@ CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "load_cluster", lambda inventory, limit: CLUSTER)
-    monkeypatch.setattr(check, "run_checks", lambda cluster, wanted, checks: Result(("n1",), (), (), 0.1))
+    monkeypatch.setattr(check_command, "load_cluster", lambda inventory, limit: CLUSTER)
+    monkeypatch.setattr(check_command, "check", lambda request: Result(("n1",), (), (), 0.1))
 
 
 def test_a_report_that_cannot_be_written_is_no_bug(
@@ -38,7 +38,7 @@ def test_a_full_disk_here_is_told_with_its_file_and_is_no_bug(
     def full(inventory: Path | None, limit: str | None) -> Cluster:
         raise OSError(number, os.strerror(number), "/tmp/pylaunch-x")
 
-    monkeypatch.setattr(check, "load_cluster", full)
+    monkeypatch.setattr(check_command, "load_cluster", full)
     assert run(["check"]) == ExitCode.USAGE
     said = capsys.readouterr().err
     assert said.startswith(f"error: /tmp/pylaunch-x: {os.strerror(number)}")

@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.main import run
-from pylaunch.cli.views import findings, fixing
+from pylaunch.cli.views import findings
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.result import Result
+from pylaunch.workflows.repair import repairs
 
 FULL = Finding("storage.room", Severity.FAIL, ("gpu01", "gpu02", "gpu04"), "/ is full", "df -h /", "", ("a line",))
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 4)))
@@ -38,7 +39,7 @@ def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() ->
     def found(role: str, *hosts: str, severity: Severity = Severity.FAIL) -> Finding:
         return Finding(f"for.{role}", severity, hosts, "x", role=role)
 
-    plan = fixing.repairs(
+    plan = repairs(
         CLUSTER,
         [
             found("host_baseline", "n1", "n3"),

@@ -1,18 +1,14 @@
-"""`check --fix`: the roles that findings name, run on the hosts where they were found."""
+"""Repair hosts: run the roles that findings name, on the hosts where they were found."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pylaunch.cli import console
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.hostset import fold
 from pylaunch.provision.errors import failure_error, remaining_error, unreachable_error
-from pylaunch.provision.progress import TaskFollower
 from pylaunch.provision.workflow import converge, site_request, survey
 from pylaunch.transport.runner import Progress
 
@@ -24,11 +20,28 @@ class Repair:
     roles: tuple[str, ...]
     hosts: tuple[str, ...]
     checks: tuple[str, ...]
-    """What asked for it."""
+    """Checks whose findings name the roles."""
+
+
+@dataclass(frozen=True)
+class RepairUnneeded:
+    """The roles of a repair have nothing to change on its hosts."""
+
+    repair: Repair
+
+
+@dataclass(frozen=True)
+class RepairEnded:
+    """Ansible ran the roles of a repair; its tasks are over."""
+
+    repair: Repair
+
+
+RepairEvent = Progress | RepairUnneeded | RepairEnded
 
 
 def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]:
-    """What to run for `findings`: the roles that the same hosts need, together. Notes ask for nothing. Pure."""
+    """Return the roles that `findings` name, hosts that need the same roles together. Notes name none. Pure."""
     needs: dict[str, dict[str, set[str]]] = {}
     for finding in findings:
         if finding.role and finding.severity is not Severity.NOTE:
@@ -46,14 +59,8 @@ def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]
     )
 
 
-def show(plan: Sequence[Repair]) -> None:
-    """What would be run where, and what for."""
-    for repair in plan:
-        console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} (for {', '.join(repair.checks)})")
-
-
-def mend(cluster: Cluster, plan: Sequence[Repair]) -> None:
-    """Run the plan through the workflow of `provision`. Raises its errors."""
+def repair_hosts(cluster: Cluster, plan: Sequence[Repair], emit: Callable[[RepairEvent], None]) -> None:
+    """Run the roles of `plan`. Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks."""
     if not cluster.sources:
         raise UsageError("--fix provisions hosts, so it wants an inventory that names them", hint="pylaunch check -i …")
     for repair in plan:
@@ -62,22 +69,11 @@ def mend(cluster: Cluster, plan: Sequence[Repair]) -> None:
         if found.unreachable:
             raise unreachable_error(found.unreachable, len(found.answers))
         if not found.to_change:
-            console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} has nothing to change: see the finding's fix")
+            emit(RepairUnneeded(repair))
             continue
-        follower = TaskFollower()
-        done = converge(request, found, on_progress=_shown(follower))
-        if (last := follower.end()) is not None and last.report:
-            console.say(f"  {last.report}")
+        done = converge(request, found, on_progress=emit)
+        emit(RepairEnded(repair))
         if done.result.failures:
             raise failure_error(done.result.failures, len(repair.hosts))
         if any(done.after.changes.values()):
             raise remaining_error(done.after.changes)
-
-
-def _shown(follower: TaskFollower) -> Callable[[Progress], None]:
-    def show_progress(event: Progress) -> None:
-        ended = follower.add(event, time.monotonic())
-        if ended is not None and ended.report:
-            console.say(f"  {ended.report}")
-
-    return show_progress
