@@ -1,4 +1,4 @@
-"""From what hosts answered to records of them."""
+"""Records for attestations, made from the facts of hosts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pylaunch.provision.workflow import ProvisionSurvey
 
 
 def attestation(found: ProvisionSurvey, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Attestation:
-    """The record of every host that answered a survey with portraits."""
+    """Return the record of every host that answered a survey with host facts."""
     made_at = now().strftime("%Y-%m-%dT%H:%M:%SZ")
     return Attestation(made_at, __version__, records(found))
 
 
 def records(found: ProvisionSurvey) -> dict[str, HostRecord]:
-    """One record per host that answered a survey with portraits."""
+    """Return one record per host that answered a survey with host facts."""
     return {
         host: record(found.desired.hosts[host], answer)
         for host, answer in found.answers.items()
@@ -30,7 +30,7 @@ def records(found: ProvisionSurvey) -> dict[str, HostRecord]:
 
 
 def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
-    """What `facts` say, less the questions: the portrait, and what the roles' files and settings are here."""
+    """Return the facts of one host as groups: its host facts, and the files and settings of the roles."""
     portrait = facts.portraits.only
     groups = dict(portrait) if isinstance(portrait, Mapping) else {}
     own = groups.pop("own", {})
@@ -42,7 +42,7 @@ def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
 
 
 def expectations(found: ProvisionSurvey) -> dict[str, dict[str, str]]:
-    """Host → subject → how it differs from what a role wants."""
+    """Return host → subject → how it differs from the desired state."""
     return {host: {change.subject: change.difference for change in changes} for host, changes in found.changes.items()}
 
 

@@ -1,4 +1,4 @@
-"""A canary: which hosts are changed together, and who has to wait for whom. Pure."""
+"""Batches of hosts for a canary rollout: each batch waits for the one before it. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pylaunch.errors import UsageError
 
 
 def batches(hosts: Sequence[str], serial: str) -> tuple[tuple[str, ...], ...]:
-    """`hosts` cut as `serial` says ("1,10%,100%"), each size of all of them; the last size repeats, as with Ansible.
+    """Cut `hosts` into the batches of `serial` ("1,10%,100%"): percentages are of all hosts, the last size repeats.
 
     Raises UsageError for a size that is neither a number nor a percentage above zero.
     """

@@ -1,4 +1,4 @@
-"""What every host should be: the roles' data, rendered on the controller by Ansible's own machinery.
+"""Desired state of every host: the roles' data, rendered on the controller by Ansible's own machinery.
 
 Variable precedence, vault, templates and conditions mean what an administrator expects, because it is Ansible that
 interprets them: inventory and playbook group_vars and host_vars over role defaults, role vars over those, extra vars
@@ -34,16 +34,16 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.provision.state import RoleState, parse_state
 
 USUAL_FAMILY = "Debian"
-"""Of hosts that nobody has asked yet."""
+"""The os_family of hosts that have not been probed yet."""
 
 
 @dataclass(frozen=True)
 class Desired:
-    """What every host should be: host → the state of each role that applies to it, in the order in which roles run."""
+    """Desired state: host → the state of each role that applies to it, in the order in which roles run."""
 
     hosts: Mapping[str, tuple[RoleState, ...]]
     roles: tuple[str, ...]
-    """All roles of the playbook that were asked for, also those that want nothing of these hosts."""
+    """All requested roles of the playbook, also those that do not apply to these hosts."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def render(
     extra_vars: Mapping[str, object] | None = None,
     family: str = USUAL_FAMILY,
 ) -> Desired:
-    """The desired state of every host of `cluster`, of all roles or `only` some, for hosts of one os_family.
+    """Render the desired state of every host of `cluster`, for all roles or those in `only`, for one os_family.
 
     Raises UsageError for a role the playbook does not have, ProvisionError where Ansible cannot render a variable.
     """
@@ -87,7 +87,7 @@ def render(
 
 @cache
 def _start_ansible() -> list[tuple[str, Any]]:
-    """What Ansible's command line does before it works, which may be done once in a process; the vault passwords."""
+    """Initialize Ansible as its command line does, once per process; return the vault passwords."""
     secrets = _vault_secrets(DataLoader())
     VaultSecretsContext.initialize(VaultSecretsContext(secrets))
     context.CLIARGS = ImmutableDict(tags=(), skip_tags=())
@@ -96,7 +96,7 @@ def _start_ansible() -> list[tuple[str, Any]]:
 
 
 def _vault_secrets(loader: DataLoader) -> list[tuple[str, Any]]:
-    """The vault passwords that the user's settings name, as for any playbook; not those that would be typed."""
+    """Return the vault passwords that the user's settings name, as for any playbook; prompts are not supported."""
     sources = [*constants.DEFAULT_VAULT_IDENTITY_LIST, constants.DEFAULT_VAULT_PASSWORD_FILE]
     secrets = []
     for source in filter(None, sources):
@@ -128,7 +128,7 @@ def _listed_roles(loader: DataLoader, playbook: Path) -> list[_ListedRole]:
 
 
 class _KeptHostVars(HostVars):  # type: ignore[misc]
-    """What hosts say of each other. Ansible works it out at every look, and every host looks at all the others."""
+    """Host variables, computed once per host. Ansible computes them at each access, and each host accesses all."""
 
     def __init__(self, **sources: Any) -> None:
         super().__init__(**sources)
@@ -142,7 +142,7 @@ class _KeptHostVars(HostVars):  # type: ignore[misc]
 
 @contextmanager
 def _without_waste() -> Iterator[None]:
-    """Have Ansible do once what it would do for every host, or every file, and which is most of what rendering costs.
+    """Make Ansible do once what it does for every host or file; this is most of the cost of rendering.
 
     It compiles each template once: a compiled template depends on its text, on the options, and on where its includes
     would be looked for. And a file's template sees the host's variables themselves, to which its own are added, and
@@ -168,7 +168,7 @@ def _without_waste() -> Iterator[None]:
 
 
 class _Renderer:
-    """Renders one host after another from one reading of the inventory and the roles."""
+    """Renders hosts one after another; reads the inventory and the roles once."""
 
     def __init__(
         self, loader: DataLoader, content: Content, cluster: Cluster, extra_vars: Mapping[str, object]
@@ -183,7 +183,7 @@ class _Renderer:
         self._hostvars = _KeptHostVars(inventory=self._inventory, variable_manager=self._variables, loader=loader)
 
     def states(self, host: str, roles: Sequence[_ListedRole]) -> tuple[RoleState, ...]:
-        """What each of `roles` wants of `host`; those whose condition is not met want nothing."""
+        """Return the state that each of `roles` wants of `host`; roles whose condition is not met are omitted."""
         inventory_vars = self._variables.get_vars(host=self._inventory.get_host(host))
         states = []
         for role in roles:

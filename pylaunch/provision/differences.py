@@ -1,4 +1,4 @@
-"""The lines of files that differ, as diffs. Contents are asked for only where they are wanted and differ."""
+"""Diffs of files. The contents are requested only for files that differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylaunch.provision.workflow import ProvisionSurvey
 
 @dataclass(frozen=True)
 class FileDifference:
-    """What would change in a file, in the lines of a unified diff."""
+    """A change of one file, as the lines of a unified diff."""
 
     role: str
     path: str
@@ -24,14 +24,14 @@ class FileDifference:
 
     @property
     def count(self) -> str:
-        """Lines that come and lines that go: "+1 -2"."""
+        """Added and removed lines: "+1 -2"."""
         bodies = self.lines[2:]
         added, removed = (sum(line.startswith(sign) for line in bodies) for sign in "+-")
         return f"+{added} -{removed}"
 
 
 def file_differences(cluster: Cluster, found: ProvisionSurvey) -> dict[str, tuple[FileDifference, ...]]:
-    """What would change in files and blocks, per host where something would."""
+    """Return the changes of files and blocks, by host; hosts without changes are omitted."""
     differs = {(host, change.subject) for host, changes in found.changes.items() for change in changes}
     wanted = {
         host: [
@@ -79,7 +79,7 @@ def _blocks(host: str, facts: Facts, found: ProvisionSurvey) -> list[FileDiffere
 
 
 def line_difference(role: str, path: str, there: str | None, wanted: str) -> FileDifference | None:
-    """How `there` becomes `wanted`. None where the content is as wanted, and only mode or owner are not."""
+    """Return the diff from `there` to `wanted`; None where only mode or owner differ."""
     names = ("/dev/null" if there is None else path, path)
     lines = difflib.unified_diff((there or "").splitlines(), wanted.splitlines(), *names, n=1, lineterm="")
     difference = FileDifference(role, path, tuple(lines))

@@ -1,4 +1,4 @@
-"""Desired state against facts: what has to change on a host, and what cannot be had there. Pure."""
+"""Drift: changes that bring a host from its facts to the desired state, and notes on what it cannot have. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylaunch.provision.state import DesiredFile, RoleState
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """Something on a host that is not as a role wants it."""
+    """One difference between a host and the desired state of a role."""
 
     role: str
     subject: str
@@ -24,19 +24,19 @@ class Change:
 
 @dataclass(frozen=True, order=True)
 class Note:
-    """Something a role wants that this host cannot have. It stays as it is."""
+    """A setting of a role that this host cannot have; it stays as it is."""
 
     role: str
     text: str
 
 
 def drift(states: Sequence[RoleState], facts: Facts) -> tuple[Change, ...]:
-    """Everything that differs, in the order in which roles run. Empty: the host is as it should be."""
+    """Return all differences, in the order in which roles run; empty if the host is in its desired state."""
     return tuple(Change(state.role, subject, how) for state in states for subject, how in _differences(state, facts))
 
 
 def notes(states: Sequence[RoleState], facts: Facts) -> tuple[Note, ...]:
-    """What stays undone on this host, because it has no such thing or may not change it."""
+    """Return the settings that this host cannot have: it lacks them, or may not change them."""
     found = []
     for state in states:
         for file in state.files:
@@ -65,7 +65,7 @@ def notes(states: Sequence[RoleState], facts: Facts) -> tuple[Note, ...]:
 
 
 Difference = tuple[str, str]
-"""What differs, and how."""
+"""Subject, and how it differs."""
 
 
 def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
@@ -90,14 +90,14 @@ def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
 
 
 def is_wanted(file: DesiredFile, facts: Facts) -> bool:
-    """The host is of the kind this file is for."""
+    """Return whether the file is meant for this kind of host."""
     if file.only_where is not None and facts.exists[file.only_where] is False:
         return False
     return file.only_without_capability is None or not facts.may(file.only_without_capability)
 
 
 def package_subject(name: str) -> str:
-    """What a change of the package `name` is called."""
+    """Describe the change of package `name`."""
     return f"package {name}"
 
 
@@ -173,7 +173,7 @@ def _limits(state: RoleState, facts: Facts) -> Iterator[Difference]:
 
 
 def _is_capped(limit: LimitFact, wanted: str, facts: Facts) -> bool:
-    """Not even root on this host may raise the limit that far (it lacks CAP_SYS_RESOURCE)."""
+    """Return whether not even root may raise the limit that far on this host (it lacks CAP_SYS_RESOURCE)."""
     if facts.may("CAP_SYS_RESOURCE") or limit.hard == "unlimited":
         return False
     return wanted == "unlimited" or int(limit.hard) < int(wanted)

@@ -41,13 +41,13 @@ CONTROLLER_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 @dataclass(frozen=True)
 class EnvironmentManifest:
-    """What an environment is. Field for field the content of manifest.json."""
+    """One locked environment: the content of manifest.json, field for field."""
 
     id: str
     python: str
     machine: str
     inputs: str
-    """Hash of the requirements it was made from, to see whether they changed."""
+    """Hash of the requirements, to detect that they changed."""
 
     packages: Mapping[str, str]
     """Distribution → version."""
@@ -56,7 +56,7 @@ class EnvironmentManifest:
     """The wheel in the archive that installs the others."""
 
     files: Mapping[str, str]
-    """Member of the archive → sha256."""
+    """Member of the archive → SHA-256."""
 
     archive_bytes: int
     unpacked_bytes: int
@@ -64,7 +64,7 @@ class EnvironmentManifest:
 
 @dataclass(frozen=True)
 class LockRequest:
-    """What to lock, for which Python, and where to put it."""
+    """A request to lock requirements for one Python version into a directory."""
 
     requirements: tuple[Path, ...]
     directory: Path
@@ -74,19 +74,19 @@ class LockRequest:
 
 @dataclass(frozen=True)
 class Locked:
-    """The environment there is now, and the one there was."""
+    """The new environment, and the one before it."""
 
     manifest: EnvironmentManifest
     previous: EnvironmentManifest | None
 
     @property
     def is_new(self) -> bool:
-        """It is not the one there was."""
+        """Return whether the environment changed."""
         return self.previous is None or self.previous.id != self.manifest.id
 
 
 def read_manifest(directory: Path) -> EnvironmentManifest | None:
-    """The environment in `directory`, None when there is none. Raises UsageError for one that is damaged."""
+    """Return the environment in `directory`, or None. Raises UsageError for a damaged one."""
     path = directory / MANIFEST
     try:
         return EnvironmentManifest(**json.loads(path.read_text(encoding="utf-8")))
@@ -98,13 +98,13 @@ def read_manifest(directory: Path) -> EnvironmentManifest | None:
 
 @dataclass(frozen=True)
 class LockProgress:
-    """How a lock that takes long is shown."""
+    """Callbacks that show the progress of a lock."""
 
     say: Callable[[str], None] = lambda text: None
     """A line for a person."""
 
     show: Callable[[Callable[[], str]], None] = lambda text: None
-    """What is being done from now on: called again and again for as long as it is."""
+    """The current activity; called repeatedly while it lasts."""
 
 
 def lock(request: LockRequest, progress: LockProgress = LockProgress()) -> Locked:
@@ -138,7 +138,7 @@ def lock(request: LockRequest, progress: LockProgress = LockProgress()) -> Locke
 
 
 def previous_environment(directory: Path) -> Path:
-    """The directory of the environment to roll back to. Raises UsageError when there is none."""
+    """Return the directory of the environment to roll back to. Raises UsageError if there is none."""
     previous = _previous(directory)
     if not previous.is_dir():
         raise UsageError(
@@ -149,7 +149,7 @@ def previous_environment(directory: Path) -> Path:
 
 
 def swap_with_previous(directory: Path) -> None:
-    """Make the environment before this one the one to have; doing it again comes back."""
+    """Swap the current environment with the one before it; a second call swaps back."""
     previous = previous_environment(directory)
     aside = directory.with_name(f".{directory.name}.aside")
     directory.rename(aside)
@@ -210,7 +210,7 @@ def _download(request: LockRequest, directory: Path, progress: LockProgress) -> 
 
 
 def _announce(request: LockRequest, directory: Path, words: Sequence[str], progress: LockProgress) -> int:
-    """Say what pip is going to download, and what it cannot; the bytes, as far as they are known."""
+    """Announce pip's downloads and missing wheels; return the known bytes."""
     report = directory / "report.json"
     dry_run = ["install", "--dry-run", "--ignore-installed", "--target", str(directory / "nothing")]
     _pip(request, [*dry_run, "--report", str(report), *words])
@@ -248,7 +248,7 @@ def _download_uv(request: LockRequest, directory: Path) -> Path:
 
 
 def _for_python(request: LockRequest) -> list[str]:
-    # Given a version, pip still judges markers by its own: the version that it has is not given.
+    # With --python-version, pip still evaluates markers for its own version: the flag is omitted where they are equal.
     return ["--python-version", request.python] if request.python != CONTROLLER_PYTHON else []
 
 
@@ -266,14 +266,14 @@ def _run_pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] 
 def _pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | None = None) -> None:
     ended = _run_pip(request, words, env)
     if not ended.ok:
-        said = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
+        lines = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
         missing = resolution.blocker(ended.stderr)
         hint = "only wheels can be locked: a package without one for this Python and machine needs another version"
         if missing is not None:
             hint = f"only wheels can be locked; {resolution.how_to_build(missing)}"
         raise UsageError(
             f"pip cannot lock {' '.join(str(path) for path in request.requirements)} for Python {request.python}",
-            evidence=said[-8:],
+            evidence=lines[-8:],
             hint=hint,
         )
 
@@ -331,7 +331,7 @@ def lock_text(wheels: Sequence[Wheel], python: str, machine: str) -> str:
 
 
 def _described(path: Path) -> Wheel:
-    """A wheel as it describes itself; its file name writes the version in another way ("+" and "_")."""
+    """Read a wheel's own metadata; its file name spells the version differently ("+" and "_")."""
     with zipfile.ZipFile(path) as archive:
         name = next(
             name for name in archive.namelist() if name.endswith(".dist-info/METADATA") and name.count("/") == 1
@@ -347,7 +347,7 @@ def _sha256(path: Path) -> str:
 
 
 def _archive(archive: Path, members: Mapping[str, Path]) -> None:
-    """An archive whose bytes depend on its members alone."""
+    """Write an archive whose bytes depend on its members alone."""
     with tarfile.open(archive, "w:", format=tarfile.PAX_FORMAT) as tar:
         for name, path in members.items():
             entry = tarfile.TarInfo(name)

@@ -1,4 +1,4 @@
-"""From what provisioning met to the error the user reads. Pure."""
+"""Errors of provisioning, as the user reads them. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LIMITS_OVERRIDDEN = (
 
 
 def refuse_unknown(desired: Mapping[str, Sequence[RoleState]], distributions: Mapping[str, Distribution]) -> None:
-    """Raises ProvisionError for hosts of which something is wanted that depends on a distribution we do not know."""
+    """Raise ProvisionError for hosts whose roles depend on a distribution that is not supported."""
     unknown = {
         host: (distribution.name,)
         for host, distribution in distributions.items()
@@ -60,13 +60,13 @@ def refuse_unknown(desired: Mapping[str, Sequence[RoleState]], distributions: Ma
 
 
 def failure_error(failures: Sequence[Failure], total: int) -> ProvisionError:
-    """The error for tasks that failed: in their own words, told once for all hosts that say the same."""
-    told: dict[tuple[str, str], list[str]] = {}
+    """Return the error for failed tasks; equal messages of several hosts are reported once."""
+    reported: dict[tuple[str, str], list[str]] = {}
     for failure in failures:
         title = f"{failure.role}: {failure.task}" if failure.role else failure.task
-        told.setdefault((title, failure.message), []).append(failure.host)
+        reported.setdefault((title, failure.message), []).append(failure.host)
     evidence = []
-    for (title, message), names in told.items():
+    for (title, message), names in reported.items():
         first, *more = message.splitlines()
         evidence += [f"{fold(names)}  {title}: {first}", *(f"    {line}" for line in more)]
     hosts = {failure.host for failure in failures}
@@ -86,7 +86,7 @@ def _hint(failures: Sequence[Failure]) -> str:
 
 
 def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> PylaunchError:
-    """The error for hosts that could not be asked."""
+    """Return the error for hosts that could not be reached."""
     hints = host_hints.folded({host: (each.hint,) for host, each in unreachable.items() if each.hint is not None})
     reasons = {host: (each.reason,) for host, each in unreachable.items()}
     return ClusterNotReadyError(
@@ -97,7 +97,7 @@ def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> Pyl
 
 
 def no_python_error(missing: Mapping[str, NoPython], total: int) -> ProvisionError:
-    """The error for hosts on which the playbook went well and the agent's interpreter is still not there."""
+    """Return the error for hosts that still lack the agent's interpreter after a successful playbook."""
     reasons = {host: (each.path,) for host, each in missing.items()}
     return ProvisionError(
         f"{len(missing)} of {total} hosts have no interpreter for the agent: {fold(missing)}",
@@ -107,7 +107,7 @@ def no_python_error(missing: Mapping[str, NoPython], total: int) -> ProvisionErr
 
 
 def remaining_error(changes: Mapping[str, Sequence[Change]]) -> ProvisionError:
-    """The error for hosts that still differ though every task went well."""
+    """Return the error for hosts that still differ after all tasks succeeded."""
     different = {host: each for host, each in changes.items() if each}
     remaining = [change for each in different.values() for change in each]
     hint = _UNDONE

@@ -11,7 +11,7 @@ import msgspec
 T = TypeVar("T")
 
 CAPABILITIES = {"CAP_SYS_RESOURCE": 24, "CAP_SYS_TIME": 25}
-"""Bits of the capabilities that roles ask about."""
+"""Bits of the capabilities that roles require."""
 
 FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "rhel": "RedHat", "fedora": "RedHat", "centos": "RedHat"}
 """Distributions that others say they are like, or are: what Ansible calls their os_family."""
@@ -19,7 +19,7 @@ FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "rhel": "RedHat", "fedora": 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The host was asked and could not look."""
+    """A question that the host could not answer."""
 
     reason: str
 
@@ -105,17 +105,17 @@ Portrait = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class WantedFile:
-    """A file whose content the host itself has worked out."""
+    """A file whose content the host computes."""
 
     path: str
     sha256: str
     is_foreign: bool
-    """It is there, and somebody else wrote it."""
+    """The file exists and has another author."""
 
 
 @dataclass(frozen=True)
 class CommunicationFact:
-    """How a host would talk to its peers."""
+    """Network settings of a host: interface and adapters that lead to its peers."""
 
     profile: str
     interface: str
@@ -129,7 +129,7 @@ class CommunicationFact:
 
 @dataclass(frozen=True)
 class Distribution:
-    """What a host runs."""
+    """Distribution of a host."""
 
     name: str
     ids: Sequence[str]
@@ -166,7 +166,7 @@ def _not_asked() -> Answers[Any]:
 
 @dataclass(frozen=True)
 class Facts:
-    """What one host answered."""
+    """Facts of one host."""
 
     hostname: str
     capabilities: int
@@ -201,7 +201,7 @@ class Facts:
 
 
 def key(question: Any) -> str:
-    """What an answer is filed under."""
+    """Return the key of an answer."""
     if isinstance(question, str):
         return question
     return "\n".join((question["path"], question.get("begin") or question.get("regexp", "")))

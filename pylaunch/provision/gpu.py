@@ -1,6 +1,6 @@
-"""Whether the software around NVIDIA's devices agrees with itself and with what is wanted. Pure.
+"""Drift of the software around NVIDIA's devices: against the desired state, and among its parts. Pure.
 
-Nothing is changed for it: which driver a cluster runs is a decision, and a wrong move there costs the whole node.
+Provisioning verifies it and changes nothing: the driver version is the administrator's decision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pylaunch.provision.state import DesiredGpu, RoleState
 
 
 def differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
-    """What is not as wanted on this host: (what, how)."""
+    """Return the differences on this host: (subject, difference)."""
     for wanted in state.gpus:
         fact = facts.gpus["all"]
         if isinstance(fact, Unreadable):
@@ -26,7 +26,7 @@ def differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def remarks(state: RoleState, facts: Facts) -> Iterator[str]:
-    """What could not be looked at, or need not be."""
+    """Return notes on what could not be, or need not be, verified."""
     for wanted in state.gpus:
         fact = facts.gpus["all"]
         if fact is None:

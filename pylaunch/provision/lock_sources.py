@@ -1,4 +1,4 @@
-"""What users lock from, in the words that pip reads: `uv.lock` and `pylock.toml` become requirements pinned by hash."""
+"""Sources of a lock as pip requirements: `uv.lock` and `pylock.toml` become requirements pinned by hash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pylaunch.transport import process
 
 
 def as_requirements(source: Path, directory: Path) -> Path:
-    """`source` as a requirements file, made in `directory` where it is not one already."""
+    """Return `source` as a requirements file; other formats are converted into `directory`."""
     if source.name == "uv.lock":
         return _exported(source, directory / "uv.requirements.txt")
     if source.suffix == ".toml" and source.name.startswith("pylock."):
@@ -34,9 +34,9 @@ def _exported(source: Path, made: Path) -> Path:
 
 
 def pylock_requirements(text: str, name: str) -> str:
-    """The packages of a `pylock.toml` as requirements, each with its marker and the hashes of its wheels.
+    """Return the packages of a `pylock.toml` as requirements, each with its marker and the hashes of its wheels.
 
-    Raises UsageError for a file that is none, and for a package without wheels.
+    Raises UsageError for a file of another format, and for a package without wheels.
     """
     try:
         lines = [_requirement(package) for package in tomllib.loads(text)["packages"]]

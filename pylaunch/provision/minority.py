@@ -1,7 +1,7 @@
-"""The minority report: every fact that is not the same everywhere, or not as attested, and what explains it. Pure.
+"""The minority report: facts that differ between hosts or from the attestation, each with its cause. Pure.
 
-configuration   a role wants it otherwise: `pylaunch provision` puts it right
-time            it was otherwise when the hosts were last attested
+configuration   it differs from a role's desired state: `pylaunch provision` corrects it
+time            it was different at the last attestation
 cluster         neither: only the comparison with the other hosts shows it
 """
 
@@ -21,7 +21,7 @@ CONFIGURATION_GROUP = "configuration"
 
 
 class Cause(Enum):
-    """What explains that a fact is not as expected."""
+    """The cause of a deviation."""
 
     CONFIGURATION = "configuration"
     TIME = "time"
@@ -41,12 +41,12 @@ class Why:
 
 @dataclass(frozen=True)
 class Oddity:
-    """A fact that is not as expected on some hosts."""
+    """A fact that deviates on some hosts."""
 
     group: str
     fact: str
     usual: str | None
-    """What most hosts say; None where no answer leads."""
+    """Value on most hosts; None without a majority."""
 
     usual_count: int
     hosts: tuple[str, ...]
@@ -56,11 +56,11 @@ class Oddity:
 
 @dataclass(frozen=True)
 class Report:
-    """What the comparison of all hosts shows."""
+    """Result of the comparison of all hosts."""
 
     oddities: tuple[Oddity, ...]
     unread: Mapping[str, tuple[str, ...]]
-    """Host → groups that could not be read there, with the reason. Nothing is claimed about them."""
+    """Host → groups of facts that could not be read, with the reason. They are not judged."""
 
 
 def compare(
@@ -68,15 +68,15 @@ def compare(
     expected: Mapping[str, Mapping[str, str]],
     attested: Mapping[str, HostRecord],
 ) -> Report:
-    """Compare hosts with each other, with what roles want of them, and with what they were.
+    """Compare hosts with each other, with the desired state, and with the attestation.
 
-    `expected`: host → subject → how it differs from what a role wants.
+    `expected`: host → subject → how it differs from the desired state.
     """
     comparison = _Comparison(found, expected, attested)
     groups = dict.fromkeys(group for record in found.values() for group in record.facts)
     oddities = [oddity for group in groups for oddity in comparison.group(group)]
-    told = {(host, oddity.fact) for oddity in oddities for host in oddity.hosts}
-    oddities += comparison.only_configured(told)
+    reported = {(host, oddity.fact) for oddity in oddities for host in oddity.hosts}
+    oddities += comparison.only_configured(reported)
     oddities += comparison.restarted()
     unread = {
         host: tuple(f"{group}: {reason}" for group, body in record.facts.items() if (reason := _reason(body)))
@@ -119,23 +119,23 @@ class _Comparison:
             yield Why(Cause.TIME, f"was {_text(before.get(fact))}")
 
     def _attested(self, host: str, group: str) -> Mapping[str, Any] | None:
-        """What the group was; None where that is not known."""
+        """Return the attested group; None if there is none."""
         record = self.attested.get(host)
         body = record.facts.get(group) if record is not None else None
         return body if _is_readable(body) else None
 
     def _shown(self, group: str, host: str, fact: str, value: Any) -> str:
-        # Files may be meant to differ from host to host: what they are compared with is what is wanted there.
+        # Files may differ between hosts on purpose: each is compared with its own desired state.
         if group == CONFIGURATION_GROUP and fact not in self.expected.get(host, {}):
             return CONFIGURED
         return _text(value)
 
-    def only_configured(self, told: set[tuple[str, str]]) -> Iterator[Oddity]:
-        """What a role wants otherwise and no group is about: units, blocks in files."""
+    def only_configured(self, reported: set[tuple[str, str]]) -> Iterator[Oddity]:
+        """Yield differences from the desired state that no group of facts covers: units, blocks in files."""
         alike: dict[tuple[str, str], list[str]] = {}
         for host, subjects in self.expected.items():
             for subject, difference in subjects.items():
-                if (host, subject) not in told:
+                if (host, subject) not in reported:
                     alike.setdefault((subject, difference), []).append(host)
         for (subject, difference), hosts in alike.items():
             right = len(self.found) - len([host for host in self.found if subject in self.expected.get(host, {})])
@@ -144,7 +144,7 @@ class _Comparison:
             )
 
     def restarted(self) -> Iterator[Oddity]:
-        """Hosts that are not in the boot in which they were attested."""
+        """Return hosts that rebooted since they were attested."""
         for host, record in self.found.items():
             before = self.attested.get(host)
             if before is not None and before.own.get("boot id") != record.own.get("boot id"):
@@ -153,7 +153,7 @@ class _Comparison:
 
 
 def _usual(values: Mapping[str, str], reasons: Mapping[str, tuple[Why, ...]]) -> tuple[str | None, int]:
-    """What most hosts have, and how many; in a tie, what those have that nothing else speaks against."""
+    """Return the majority value and its count; in a tie, the value of the hosts without other deviations."""
     division = majority(values)
     if division.usual_hosts:
         return division.usual, len(division.usual_hosts)

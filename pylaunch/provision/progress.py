@@ -1,4 +1,4 @@
-"""What a playbook is doing, task by task over all hosts, as values to show."""
+"""Progress of a playbook, task by task over all hosts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.transport.runner import Progress, TaskStatus
 
 LONG_S = 5.0
-"""Seconds from which the duration of a task is shown."""
+"""Shortest duration that is shown, in seconds."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class TaskProgress:
     ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
 
     def add(self, event: Progress, now: float) -> None:
-        """Take one more step into account."""
+        """Return the task with one more step."""
         self.ended_at = now
         if event.status is TaskStatus.STARTED:
             self.started.add(event.host)
@@ -46,9 +46,9 @@ class TaskProgress:
 
     @property
     def report(self) -> str | None:
-        """What it did, once it is over; None when it changed nothing and failed nowhere."""
-        told = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
-        parts = [f"{status.value} on {fold(self.ended[status])}" for status in told if status in self.ended]
+        """Describe a finished task; None if it changed nothing and failed nowhere."""
+        shown = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
+        parts = [f"{status.value} on {fold(self.ended[status])}" for status in shown if status in self.ended]
         seconds = self.ended_at - self.began_at
         took = f" in {seconds:.0f} s" if seconds >= LONG_S else ""
         return f"{self.title}: {', '.join(parts)}{took}" if parts else None
@@ -61,7 +61,7 @@ class TaskFollower:
         self.current: TaskProgress | None = None
 
     def add(self, event: Progress, now: float) -> TaskProgress | None:
-        """Take one step into account, at `now` of a monotonic clock; the task that it shows to be over, if any."""
+        """Add one step at `now` (monotonic seconds); return the task that it shows to be over, if any."""
         ended = None
         if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
             ended, self.current = self.current, TaskProgress(event.role, event.task, now)
@@ -69,6 +69,6 @@ class TaskFollower:
         return ended
 
     def end(self) -> TaskProgress | None:
-        """No more steps come; the last task, if any."""
+        """Return the last task, if any, after the last step."""
         ended, self.current = self.current, None
         return ended

@@ -1,4 +1,4 @@
-"""Taking back what provisioning made."""
+"""Reset: undo provisioning."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run
 
 @dataclass(frozen=True)
 class Reset:
-    """What to take back."""
+    """Parts to reset."""
 
     request: ProvisionRequest
     playbook: Path
     environments: bool
-    """The Python environments too."""
+    """Also the Python environments."""
 
     check: bool
-    """Say what would change, change nothing."""
+    """Report changes without making them."""
 
 
 def reset(wanted: Reset, *, on_progress: Callable[[Progress], None] | None = None) -> PlaybookResult:
-    """Undo on every host what the roles own. What others own stays."""
+    """Remove from every host what the roles own, and nothing else."""
     request = wanted.request
     run = PlaybookRun(
         playbook=wanted.playbook,
@@ -36,6 +36,6 @@ def reset(wanted: Reset, *, on_progress: Callable[[Progress], None] | None = Non
         become_password=request.become_password,
     )
     result = run_playbook(run, on_event=on_progress)
-    # Limits are those of the moment of login.
+    # Limits apply from the next login.
     disconnect(request.cluster)
     return result

@@ -1,7 +1,7 @@
-"""What pip decided for some requirements before anything is downloaded: versions, sizes, and what held a version back.
+"""Resolution of requirements by pip, before any download: versions, sizes, and missing wheels that held one back.
 
 Only wheels can be locked, so pip falls back to an old version where the newest has none, or needs something that has
-none. That is silent in pip; here it is a warning that names the distribution without a wheel and how to build one.
+none. pip does so silently; here it is a warning that names the distribution without a wheel and how to build one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.size import shown_size
 
 ASKING = 8
-"""Sizes asked for at the same time."""
+"""Concurrent size requests."""
 
 ANSWER_S = 5.0
 LARGE = 1 << 29
@@ -37,7 +37,7 @@ class Chosen:
     version: str
     url: str
     is_requested: bool
-    """It is named in the requirements, not only needed by one that is."""
+    """Listed in the requirements itself, not only a dependency."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class HeldBack:
 
 
 def how_to_build(requirement: str) -> str:
-    """Return what to type to lock a requirement that has only a source distribution."""
+    """Return the command that locks a requirement with only a source distribution."""
     build = quoted(("pip", "wheel", "--no-deps", "--wheel-dir", "wheels", requirement))
     return f"build one: {build}, then put the line --find-links wheels into the requirements"
 
@@ -85,9 +85,9 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def blocker(said: str) -> str | None:
+def blocker(output: str) -> str | None:
     """Return the requirement for which pip found no wheel, in what it wrote to stderr; None for another failure."""
-    found = _BLOCKER.search(said)
+    found = _BLOCKER.search(output)
     return found["requirement"] if found is not None else None
 
 
@@ -111,7 +111,7 @@ def _size(url: str) -> int | None:
 
 
 def announcement(chosen: Sequence[Chosen], size_of: dict[str, int | None]) -> str | None:
-    """Return what to say before a large download; None for a small one."""
+    """Return the announcement of a large download; None for a small one."""
     total = sum(size or 0 for size in size_of.values())
     cuda = [each for each in chosen if each.url in size_of and each.name.lower().startswith(("nvidia-", "triton"))]
     if total < LARGE and not cuda:

@@ -1,4 +1,4 @@
-"""What the specifications of `pylaunch verify` came to, read from the JUnit report that pytest writes. Pure."""
+"""Results of the specifications of `pylaunch verify`, from the JUnit report of pytest. Pure."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class SpecificationResult:
     """passed, failed, skipped, or error: it could not be judged."""
 
     message: str
-    """Why it did not pass; the first line of what pytest says."""
+    """Why it did not pass: the first line of pytest's report."""
 
     evidence: tuple[str, ...] = ()
-    """The lines after it, all of them."""
+    """The lines after the reason."""
 
 
 def results(junit: str) -> Iterator[SpecificationResult]:
-    """Every result in a report, in the order in which the specifications ran."""
+    """Return every result in a report, in the order in which the specifications ran."""
     for case in ElementTree.fromstring(junit).iter("testcase"):
         own = {each.get("name", ""): each.get("value", "") for each in case.iter("property")}
-        told = next((each for each in case if each.tag in _OUTCOMES), None)
-        message = (told.get("message") or told.text or "").strip().splitlines() if told is not None else []
+        verdict = next((each for each in case if each.tag in _OUTCOMES), None)
+        message = (verdict.get("message") or verdict.text or "").strip().splitlines() if verdict is not None else []
         yield SpecificationResult(
             own.get("host"),
             own.get("role"),
             f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').partition('[')[0]}",
-            "passed" if told is None else _OUTCOMES[told.tag],
+            "passed" if verdict is None else _OUTCOMES[verdict.tag],
             message[0] if message else "",
-            () if told is None else _evidence(told.text or ""),
+            () if verdict is None else _evidence(verdict.text or ""),
         )
 
 
 def _evidence(text: str) -> tuple[str, ...]:
-    """What pytest says below the first line, without the source of the specification and what it says of operands."""
+    """Return pytest's report below the first line, without source lines and details of operands."""
     lines = text.strip().splitlines()
-    told = [line[1:].strip() for line in lines if line.startswith("E ")] or lines
-    return tuple(line for line in told[1:] if line.strip() and not line.startswith(("assert ", "+ ", " + ")))
+    report = [line[1:].strip() for line in lines if line.startswith("E ")] or lines
+    return tuple(line for line in report[1:] if line.strip() and not line.startswith(("assert ", "+ ", " + ")))

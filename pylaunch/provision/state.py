@@ -1,4 +1,4 @@
-"""What a role wants of a host, as values: the `<role>_desired` variable of each role, parsed once."""
+"""Desired state of one role on one host: its `<role>_desired` variable, parsed once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DesiredFile:
 
 @dataclass(frozen=True)
 class DesiredBlock:
-    """Marked lines inside a file that others own too. `@hostname@` is what the host calls itself."""
+    """Marked lines inside a file that others own too. `@hostname@` stands for the host's own name."""
 
     path: str
     marker: str
@@ -68,7 +68,7 @@ class DesiredLink:
 
 @dataclass(frozen=True)
 class DesiredEnvironment:
-    """A Python environment that is installed and as it was installed."""
+    """An installed and unmodified Python environment."""
 
     path: str
     id: str
@@ -76,7 +76,7 @@ class DesiredEnvironment:
 
 @dataclass(frozen=True)
 class DesiredGpu:
-    """Software around NVIDIA's devices, where there are any. Empty texts ask nothing."""
+    """Required software around NVIDIA's devices, where there are any. Empty strings require nothing."""
 
     driver: str = ""
     """The version wanted everywhere."""
@@ -91,7 +91,7 @@ class DesiredGpu:
 
 @dataclass(frozen=True)
 class DesiredCommunication:
-    """How a host talks to its peers, in files whose content it works out itself (see `agent/shared/interfaces.py`)."""
+    """Network settings of a host, in files whose content the host computes (see `agent/shared/interfaces.py`)."""
 
     paths: tuple[str, ...]
     peers: tuple[str, ...]
@@ -103,7 +103,7 @@ class DesiredCommunication:
 
     @property
     def question(self) -> dict[str, Any]:
-        """What to ask the host."""
+        """Question for the host."""
         return {
             "path": self.paths[0],
             "peers": list(self.peers),
@@ -116,7 +116,7 @@ class DesiredCommunication:
 
 @dataclass(frozen=True)
 class RoleState:
-    """Everything one role wants of one host."""
+    """Desired state of one role on one host."""
 
     role: str
     packages: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class RoleState:
     absent_lines: tuple[AbsentLine, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     limits: Mapping[str, str] = field(default_factory=dict)
-    """What a rank gets, in the units of limits.conf."""
+    """Limits of a rank, in the units of limits.conf."""
 
     filesystems: tuple[DesiredFilesystem, ...] = ()
     services: tuple[str, ...] = ()
@@ -140,24 +140,24 @@ class RoleState:
     """Options of sshd, in lower case, as its whole configuration must come to."""
 
     holds: tuple[str, ...] = ()
-    """Packages that are never upgraded by the way, where they are installed."""
+    """Packages held at their version, where they are installed."""
 
     gpus: tuple[DesiredGpu, ...] = ()
-    """What the software around NVIDIA's devices must be; one entry or none. Verified, never changed."""
+    """Required software around NVIDIA's devices; at most one entry. Verified, never changed."""
 
     remarks: tuple[str, ...] = ()
-    """What the role could not even ask for; told as notes."""
+    """Settings that the role cannot express on this host; reported as notes."""
 
     communications: tuple[DesiredCommunication, ...] = ()
     absent_paths: tuple[str, ...] = ()
     """Files and directories that must not be there."""
 
     reports: tuple[str, ...] = ()
-    """Programs of ours on the host that know by themselves what differs: Python code that obeys `show`."""
+    """Programs on the host that report their own differences: Python code that obeys `show`."""
 
     @property
     def depends_on_distribution(self) -> bool:
-        """It wants what distributions name and keep in different ways."""
+        """Return whether names or paths in the state depend on the distribution."""
         return bool(self.packages or self.services or self.holds)
 
 
@@ -173,7 +173,7 @@ _ENTRIES = {
 
 
 def parse_state(role: str, desired: Mapping[str, Any]) -> RoleState:
-    """The state in a rendered `<role>_desired`. Raises ProvisionError for a key that is not part of the schema."""
+    """Parse a rendered `<role>_desired`. Raises ProvisionError for a key that is not part of the schema."""
     known = {item.name for item in fields(RoleState)} - {"role"}
     values: dict[str, Any] = {}
     for key, value in desired.items():
@@ -213,13 +213,13 @@ def _entry(role: str, key: str, body: Mapping[str, Any]) -> object:
 
 
 PACKAGE_LOCK = "/var/lib/dpkg/lock-frontend"
-"""What apt and dpkg wait for. Hosts of other families have no such file."""
+"""Locks of apt and dpkg. Hosts of other families do not have these files."""
 
 
 def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, list[Any]]:
-    """What to ask a host so that `states` can be judged; the answers come in the same order.
+    """Return the questions whose answers judge `states`; the answers have the same order.
 
-    `deep` asks about every file of the Python environments too, which takes as long as reading them.
+    `deep` also verifies every file of the Python environments, which takes as long as reading them.
     """
     files = [file for state in states for file in state.files]
     communications = [each for state in states for each in state.communications]

@@ -1,4 +1,4 @@
-"""Judges the variables that the inventory wants on every host, before any host is changed. Pure."""
+"""Lint of the variables that the inventory sets on every host, before any host is changed. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pylaunch.provision.state import RoleState
 
 
 def lint_variables(hosts: Mapping[str, Sequence[RoleState]]) -> tuple[LintFinding, ...]:
-    """What there is to say about the variables of each host; alike ones are said once, for all hosts that have them."""
+    """Return findings about the variables of all hosts; equal findings are merged."""
     alike: dict[tuple[tuple[tuple[str, str], ...], bool, int], list[str]] = {}
     for host, states in hosts.items():
         for state in states:

@@ -59,12 +59,12 @@ def converged(
 
 
 def each_communication(states: Sequence[RoleState]) -> list[DesiredCommunication]:
-    """What all of `states` want of the communication of a host."""
+    """Network settings that all of `states` want of a host."""
     return [each for state in states for each in state.communications]
 
 
 def as_decided(paths: Sequence[str], *, foreign: bool = False) -> dict[str, Any]:
-    """What a host answers whose files are to be empty."""
+    """Answer of a host whose files must be empty."""
     files = [{"path": path, "sha256": hashlib.sha256(b"").hexdigest(), "is_foreign": foreign} for path in paths]
     return {"profile": "ethernet", "interface": "eth0", "files": files}
 

@@ -11,7 +11,7 @@ def failure(host: str, message: str) -> Failure:
     return Failure(host, "time_sync", "Install packages", message, is_unreachable=False)
 
 
-def test_hosts_that_say_the_same_are_told_once_in_the_tasks_own_words() -> None:
+def test_equal_messages_of_hosts_are_reported_once_in_the_tasks_own_words() -> None:
     error = failure_error([failure("n1", "No package\nE: chrony"), failure("n2", "No package\nE: chrony")], total=3)
     assert error.exit_code is ExitCode.PROVISION_FAILED
     assert error.message == "2 of 3 hosts could not be provisioned: n[1-2]"
@@ -30,9 +30,9 @@ def test_a_host_without_sudo_is_named_in_the_hint() -> None:
     assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
 
 
-def test_an_interpreter_that_was_moved_away_is_told_with_the_reinstallation() -> None:
-    said = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
-    hint = failure_error([failure("n1", f"non-zero return code\n{said}")], total=2).hint
+def test_an_interpreter_that_was_moved_away_is_reported_with_the_reinstallation() -> None:
+    output = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
+    hint = failure_error([failure("n1", f"non-zero return code\n{output}")], total=2).hint
     assert hint is not None
     assert hint.startswith("on n1: apt-get install --reinstall python3-minimal")
     error = no_python_error({"n1": NoPython("/opt/bin/python3"), "n3": NoPython("/opt/bin/python3")}, total=3)
@@ -40,7 +40,7 @@ def test_an_interpreter_that_was_moved_away_is_told_with_the_reinstallation() ->
     assert error.evidence == ("n[1,3]  no interpreter at /opt/bin/python3",)
 
 
-def test_unreachable_hosts_are_all_named_with_their_reasons_each_told_once() -> None:
+def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once() -> None:
     silent = Unreachable("no end after 60 s")
     error = unreachable_error({"n1": silent, "n2": Unreachable("refused", "start sshd"), "n3": silent}, total=5)
     assert error.exit_code is ExitCode.CLUSTER_NOT_READY
@@ -56,7 +56,7 @@ def test_what_still_differs_after_a_good_run_is_an_error() -> None:
     assert error.evidence == ("n[1-2]  time_sync: chrony.service is enabled and failed",)
 
 
-def test_a_limit_that_resists_is_told_with_what_may_override_it() -> None:
+def test_a_limit_that_does_not_change_is_reported_with_what_may_override_it() -> None:
     limit = Change("host_baseline", "limit stack", "a rank gets 4096, not 8192")
     hint = remaining_error({"n1": [limit]}).hint
     assert hint is not None

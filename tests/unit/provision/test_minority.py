@@ -20,7 +20,7 @@ def test_what_only_the_comparison_shows_is_the_cluster() -> None:
     assert report.oddities == (Oddity("packages", "package apt", "2.6", 2, ("n2",), "2.7", (Why(Cause.CLUSTER),)),)
 
 
-def test_what_a_host_lacks_is_said_as_absent() -> None:
+def test_a_missing_fact_is_reported_as_absent() -> None:
     (oddity,) = compare(hosts({}, n1={"package a": "1"}, n2={"package a": "1"}), {}, {}).oddities
     assert (oddity.hosts, oddity.value) == (("n3",), "absent")
 
@@ -55,13 +55,13 @@ def test_a_file_edited_after_attestation_has_both_explanations() -> None:
     assert [why.cause for why in oddity.why] == [Cause.CONFIGURATION, Cause.TIME]
 
 
-def test_a_tie_has_no_majority_and_both_sides_are_told() -> None:
+def test_a_tie_has_no_majority_and_both_sides_are_reported() -> None:
     found = {"n1": HostRecord({"system": {"kernel": "6.1"}}), "n2": HostRecord({"system": {"kernel": "6.8"}})}
     first, second = compare(found, {}, {}).oddities
     assert (first.usual, first.value, second.value) == (None, "6.1", "6.8")
 
 
-def test_a_group_that_could_not_be_read_is_told_and_never_taken_for_absent() -> None:
+def test_a_group_that_could_not_be_read_is_reported_and_never_taken_for_absent() -> None:
     found = hosts({"package apt": "2.6"})
     found["n2"] = HostRecord({"packages": {"unreadable": "no dpkg"}})
     report = compare(found, {}, hosts({"package apt": "2.5"}))
@@ -74,12 +74,12 @@ def test_a_group_that_the_attestation_does_not_know_did_not_change() -> None:
     assert compare(hosts({"package apt": "2.6"}), {}, attested).oddities == ()
 
 
-def test_units_and_blocks_that_a_role_wants_otherwise_are_told_though_no_group_is_about_them() -> None:
+def test_differing_units_and_blocks_are_reported_though_no_group_covers_them() -> None:
     (oddity,) = compare(hosts({}), {"n2": {"chrony.service": "is enabled and failed"}}, {}).oddities
     assert (oddity.fact, oddity.usual_count, oddity.hosts) == ("chrony.service", 2, ("n2",))
 
 
-def test_a_reboot_since_the_attestation_is_told() -> None:
+def test_a_reboot_since_the_attestation_is_reported() -> None:
     attested = {"n1": HostRecord({}, {"boot id": "a", "booted": "monday"})}
     (oddity,) = compare({"n1": HostRecord({}, {"boot id": "b", "booted": "friday"})}, {}, attested).oddities
     assert (oddity.fact, oddity.value, oddity.why) == ("booted", "friday", (Why(Cause.TIME, "was monday"),))

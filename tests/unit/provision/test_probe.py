@@ -1,4 +1,4 @@
-"""What travels to hosts that are asked about provisioning."""
+"""The modules that the probe of provisioning sends to hosts."""
 
 from __future__ import annotations
 

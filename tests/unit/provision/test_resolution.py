@@ -20,7 +20,7 @@ ERROR: Could not find a version that satisfies the requirement antlr4-python3-ru
 versions: 4.11.0, 4.11.1, 4.12.0, 4.13.0, 4.13.1, 4.13.2)
 ERROR: No matching distribution found for antlr4-python3-runtime==4.9.* (from hydra-core)
 """
-"""What pip 25 writes for hydra-core==1.3.2 with --only-binary :all:."""
+"""Output of pip 25 for hydra-core==1.3.2 with --only-binary :all:."""
 
 
 def chosen(name: str, version: str = "1.0", url: str = "", *, is_requested: bool = True) -> Chosen:

@@ -10,7 +10,7 @@ def wanting(variables: dict[str, str], *, allow_debug: bool = False) -> tuple[Ro
     return (RoleState("nccl_env", communications=(wanted,)),)
 
 
-def test_what_several_hosts_have_alike_is_said_once_for_all_of_them() -> None:
+def test_equal_findings_of_several_hosts_are_reported_once() -> None:
     states = wanting({"NCCL_IB_TIMEOUT": "99"})
     (finding,) = lint_variables({"n1": states, "n2": states})
     assert finding.severity is LintLevel.ERROR
