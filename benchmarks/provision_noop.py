@@ -30,7 +30,8 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.provision.desired import Content, render
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -52,7 +53,8 @@ def one_liner(cluster: Cluster) -> Callable[[], None]:
 
     def run() -> None:
         with ThreadPoolExecutor(max_workers=len(cluster.hosts)) as pool:
-            argvs = [ssh.command(host, cluster.known_hosts, (host.agent_python, "-I", "-")) for host in cluster.hosts]
+            connectors = [connector_of(host, cluster.known_hosts) for host in cluster.hosts]
+            argvs = [connector.argv((connector.host.agent_python, "-I", "-")) for connector in connectors]
             for ended in pool.map(lambda argv: process.run(argv, stdin=b"print(1)\n"), argvs):
                 ended.checked()
 

@@ -5,21 +5,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-import testinfra
+from testinfra.backend.base import BaseBackend, CommandResult
 from testinfra.host import Host
 
 from pylaunch.inventory import load_cluster
-from pylaunch.model.argv import quoted
-from pylaunch.model.cluster import Cluster, Connection
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Host as ClusterHost
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.state import RoleState
 from pylaunch.provision.workflow import ProvisionSurvey, site_request, survey
-from pylaunch.transport import ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import Connector
 
 CLUSTER = pytest.StashKey[Cluster]()
 
@@ -133,13 +137,36 @@ def as_root(host: Host) -> Iterator[Host]:
 @pytest.fixture
 def fresh_login(reachable: str, surveyed: Surveyed) -> Host:
     """The host in a login made for this test: what was set at an older one does not count."""
-    return connected(surveyed.cluster, reachable, "-o", "ControlPath=none")
+    return connected(surveyed.cluster, reachable, shared=False)
 
 
-def connected(cluster: Cluster, name: str, *options: str) -> Host:
-    """testinfra's view of a host."""
-    host = cluster[name]
-    if host.connection is Connection.LOCAL:
-        return testinfra.get_host("local://")
-    words = (*options, *ssh.options(cluster.known_hosts), *ssh.destination(host)[:-2])
-    return testinfra.get_host(f"ssh://{host.address}", ssh_extra_args=quoted(words))
+def connected(cluster: Cluster, name: str, *, shared: bool = True) -> Host:
+    """Return testinfra's view of a host."""
+    return _host(cluster[name], cluster.known_hosts, shared=shared)
+
+
+@functools.cache
+def _host(member: ClusterHost, known_hosts: str | None, *, shared: bool) -> Host:
+    backend = ConnectorBackend(connector_of(member, known_hosts), shared=shared)
+    host = Host(backend)
+    backend.set_host(host)
+    return host
+
+
+class ConnectorBackend(BaseBackend):  # type: ignore[misc]  # testinfra has no types
+    """Runs testinfra's commands over pylaunch's connection to a host."""
+
+    NAME = "pylaunch"
+
+    def __init__(self, connector: Connector, *, shared: bool) -> None:
+        super().__init__(connector.host.name)
+        self._connector = connector
+        self._shared = shared
+
+    def run(self, command: str, *args: str, **_: Any) -> CommandResult:
+        """Run a shell command. Raises RuntimeError when the host cannot be reached."""
+        words = ("/bin/sh", "-c", self.get_command(command, *args))
+        ended = process.run(self._connector.argv(words, shared=self._shared))
+        if (failure := self._connector.failure(ended)) is not None:
+            raise RuntimeError(failure.reason)
+        return self.result(ended.returncode, words[-1].encode(), ended.stdout.encode(), ended.stderr.encode())

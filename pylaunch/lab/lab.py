@@ -16,7 +16,8 @@ from pylaunch.lab.node import LabNode
 from pylaunch.lab.spec import LabSpec, Machines
 from pylaunch.lab.tools import Report
 from pylaunch.model.argv import Argv
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import close_all
 from pylaunch.transport.process import Completed
 
 
@@ -241,8 +242,7 @@ def _remove(name: str) -> None:
 
 
 def _close_connections(lab: Lab) -> None:
-    """End the SSH connections that pylaunch keeps open; each is a process of this machine."""
+    """Close the SSH connections that pylaunch keeps open to the nodes: each is a process of this machine."""
     for node in lab.nodes:
         for user in ("root", recipe.USER):
-            for path in ssh.open_connections(node.address, user):
-                process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", node.address))
+            close_all(node.address, user)

@@ -20,8 +20,8 @@ from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.preflight.survey import Unmeasured
 from pylaunch.probe.ask import program
-from pylaunch.transport import ssh
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
+from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, describe_exit, spawn
 
 MATRIX, OFFSET, SHELL = "mesh.matrix", "mesh.offset", "mesh.shell"
@@ -130,7 +130,7 @@ async def _conversation(cluster: Cluster, port: int | None) -> dict[str, dict[st
     async def listen(host: Host) -> None:
         async with opening:
             words = (host.agent_python, "-I", "-S", "-c", _BOOTSTRAP)
-            partner = _Partner(host, await spawn(ssh.command(host, cluster.known_hosts, words)))
+            partner = _Partner(host, await spawn(connector_of(host, cluster.known_hosts).argv(words)))
             partners.append(partner)
             await _listen(partner, script, questions[host.name])
 

@@ -36,6 +36,7 @@ from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
 from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, program, understood_all
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
+from pylaunch.transport.connections import diagnose
 from pylaunch.transport.process import Together
 
 CHECKS: tuple[Check, ...] = (
@@ -141,13 +142,9 @@ def _with_conversation(survey: Survey) -> dict[str, Look]:
 
 
 def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
-    """Why hosts could not be asked, with evidence where it was OpenSSH that failed."""
-    silent = [name for name, why in survey.unreachable.items() if why.reason.startswith("ssh ")]
-    if not silent:
-        return dict(survey.unreachable)
-    from pylaunch.transport import ssh_diagnosis  # noqa: PLC0415 - paramiko takes 0.15 s, and is for this alone
-
-    evidence = ssh_diagnosis.diagnose(survey.cluster.only(silent))
+    """Return the unreachable hosts, with evidence for each whose connection failed."""
+    failed = [name for name, why in survey.unreachable.items() if why.connection_failed]
+    evidence = diagnose(survey.cluster.only(failed)) if failed else {}
     return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
 
 

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from pylaunch.agent.shared import untrusted_json
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
-from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.transport import forced_command, process, ssh
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
-from pylaunch.transport.process import Together
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
+from pylaunch.transport.process import Completed, ProgramNotFoundError, Together, describe_exit, last_line
 
 T = TypeVar("T")
 
@@ -44,7 +45,10 @@ class Unreachable:
     reason: str
     hint: str | None = None
     evidence: tuple[str, ...] = ()
-    """What was found out on the way to it."""
+    """One line for each step to the host that was checked after the failure."""
+
+    connection_failed: bool = False
+    """The connection itself failed, so `transport.connections.diagnose` can find out more."""
 
 
 @dataclass(frozen=True)
@@ -144,43 +148,46 @@ def ask(
 def _ask(
     asking: Together, host: Host, known_hosts: str | None, script: bytes, timeout_s: float
 ) -> Answered | Unreachable | NoPython:
-    argv = ssh.command(host, known_hosts, (host.agent_python, "-I", "-S", "-"))
+    connector = connector_of(host, known_hosts)
     try:
-        ended = asking.run(argv, stdin=script, timeout_s=timeout_s)
+        ended = asking.run(connector.argv((host.agent_python, "-I", "-S", "-")), stdin=script, timeout_s=timeout_s)
+    except ProgramNotFoundError as error:
+        return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
     except PylaunchError as error:
-        if host.connection is Connection.LOCAL and error.message.startswith("program not found"):
-            return NoPython(host.agent_python)
         return Unreachable(error.message, error.hint)
+    if (failure := connector.failure(ended)) is not None:
+        return _unreachable(failure, connection_failed=True)
     answer = interpret(host, ended)
-    if isinstance(answer, Unreachable | NoPython) and ssh.failure_of(host, ended.returncode, ended.stderr) is None:
-        return _not_obeyed(asking, host, known_hosts) or answer
+    if isinstance(answer, Unreachable | NoPython):
+        return _not_obeyed(asking, connector) or answer
     return answer
 
 
-def _not_obeyed(asking: Together, host: Host, known_hosts: str | None) -> Unreachable | None:
-    """Why `host` does not run our commands, where that is why the probe gave no answer."""
-    proof = forced_command.proof(host, known_hosts)
-    if proof is None:
+def _not_obeyed(asking: Together, connector: Connector) -> Unreachable | None:
+    """Return why the host does not run commands, where that explains the missing answer."""
+    test = connector.login_test()
+    if test is None:
         return None
     try:
-        ended = asking.run(proof.argv, stdin=b"", timeout_s=forced_command.TIMEOUT_S)
+        ended = asking.run(test.argv, stdin=b"", timeout_s=LOGIN_TEST_TIMEOUT_S)
     except PylaunchError:
         return None
-    failure = forced_command.explain(host, proof, ended)
-    return None if failure is None else Unreachable(failure.reason, failure.hint)
+    failure = test.failure(ended)
+    return None if failure is None else _unreachable(failure)
 
 
-def interpret(host: Host, ended: process.Completed) -> Answered | Unreachable | NoPython:
-    """What a probe that ended says about its host."""
-    if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
-        return Unreachable(failure.reason, failure.hint)
+def _unreachable(failure: ConnectionFailure, *, connection_failed: bool = False) -> Unreachable:
+    return Unreachable(failure.reason, failure.hint, connection_failed=connection_failed)
+
+
+def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython:
+    """Return what a probe that ran on `host` and ended reports."""
     if ended.returncode in (126, 127):
         return NoPython(host.agent_python)
     last = next((line for line in reversed(ended.stdout.splitlines()) if line.startswith("{")), None)
     if not ended.ok or last is None:
-        said = [line for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
         return Unreachable(
-            f"the probe failed ({process.describe_exit(ended.returncode)}): {said[-1] if said else 'no output'}",
+            f"the probe failed ({describe_exit(ended.returncode)}): {last_line(ended.stderr or ended.stdout)}",
             f"{host.agent_python} must be Python 3.8 or newer",
         )
     try:
@@ -215,11 +222,3 @@ def understood_all(
         else:
             readings[name] = reading
     return readings, failed
-
-
-def disconnect(cluster: Cluster) -> None:
-    """Let go of the shared connections to these hosts: what comes next logs in anew, what runs over them goes on."""
-    for host in cluster.hosts:
-        if host.connection is Connection.SSH:
-            program_, *words = ssh.command(host, cluster.known_hosts, ("true",))
-            process.run((program_, "-O", "stop", *words), timeout_s=TIMEOUT_S)

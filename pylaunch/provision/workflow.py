@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pylaunch.model.cluster import Cluster, Connection
-from pylaunch.probe.ask import NoPython, Unreachable, disconnect
+from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
 from pylaunch.provision.drift import Change, Note, drift, notes, package_subject
 from pylaunch.provision.errors import refuse_unknown
@@ -20,6 +20,7 @@ from pylaunch.provision.probe import Answer, probe
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
+from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 
 

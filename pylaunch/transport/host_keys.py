@@ -21,8 +21,10 @@ import paramiko
 from pylaunch.errors import PylaunchError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
-from pylaunch.transport import known_hosts, process, ssh
+from pylaunch.transport import known_hosts, process
 from pylaunch.transport.known_hosts import HostKey
+from pylaunch.transport.openssh.failures import explain_failure
+from pylaunch.transport.openssh.options import config_word, destination
 
 ANSWER_TIMEOUT_S = 10
 AT_ONCE = 32
@@ -82,9 +84,9 @@ def scan(hosts: Sequence[Host], known: Known) -> list[Answered | Silent]:
 
 def _ask(host: Host, known: Known) -> Answered | Silent:
     try:
-        asked = process.run(("ssh", "-G", *ssh.destination(host)), timeout_s=ANSWER_TIMEOUT_S)
+        asked = process.run(("ssh", "-G", *destination(host)), timeout_s=ANSWER_TIMEOUT_S)
         if not asked.ok:
-            return Silent(host.name, ssh.explain_failure(host, asked.stderr).reason)
+            return Silent(host.name, explain_failure(host, asked.stderr).reason)
         route = Route.parse(asked.stdout)
         kinds = tuple(key.kind for key in known(route.place))
         key = _through_openssh(host, route, kinds) if route.proxied else _directly(route, kinds)
@@ -116,7 +118,7 @@ def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
         asked = process.run(_question(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
         keys = known_hosts.keys_for(known_hosts.read_known_hosts(note), route.place)
     if not keys:
-        raise paramiko.SSHException(ssh.explain_failure(host, asked.stderr).reason)
+        raise paramiko.SSHException(explain_failure(host, asked.stderr).reason)
     return keys[0]
 
 
@@ -128,14 +130,14 @@ def _question(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
         "-o", "BatchMode=yes",
         "-o", "PreferredAuthentications=none",
         "-o", "StrictHostKeyChecking=accept-new",
-        "-o", f"UserKnownHostsFile={ssh.config_word(str(note))}",
+        "-o", f"UserKnownHostsFile={config_word(str(note))}",
         "-o", f"GlobalKnownHostsFile={os.devnull}",
         "-o", f"HostKeyAlgorithms=^{algorithms}",
         "-o", "HashKnownHosts=no",
         "-o", "UpdateHostKeys=no",
         "-o", "LogLevel=INFO",
         "-o", f"ConnectTimeout={ANSWER_TIMEOUT_S}",
-        *ssh.destination(host), "true",
+        *destination(host), "true",
     )  # fmt: skip
 
 

@@ -30,6 +30,14 @@ _running: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
 """What was started to be heard to its end, and has not ended."""
 
 
+class ProgramNotFoundError(UsageError):
+    """The program to start is not installed, or not in PATH."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"program not found: {program}", hint=f"install {program}, or add its directory to PATH")
+        self.program = program
+
+
 @dataclass(frozen=True)
 class Completed:
     """A process that ended."""
@@ -65,6 +73,11 @@ def describe_exit(returncode: int) -> str:
         return f"killed by {signal.Signals(-returncode).name}"
     except ValueError:
         return f"killed by signal {-returncode}"
+
+
+def last_line(text: str, *, default: str = "no output") -> str:
+    """Return the last line of `text` that is not blank, or `default`."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), default)
 
 
 class Together:
@@ -388,4 +401,4 @@ def _kill_family(process: subprocess.Popen[bytes]) -> None:
 def _not_found(argv: Argv, error: FileNotFoundError) -> UsageError:
     if error.filename is not None and error.filename != argv[0]:
         return UsageError(f"no such directory: {error.filename}")
-    return UsageError(f"program not found: {argv[0]}", hint=f"install {argv[0]}, or add its directory to PATH")
+    return ProgramNotFoundError(argv[0])

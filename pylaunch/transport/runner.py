@@ -32,8 +32,11 @@ from typing import Any
 
 from pylaunch.errors import ProvisionError
 from pylaunch.model.argv import quoted
-from pylaunch.model.cluster import Cluster, Connection
-from pylaunch.transport import guard, process, ssh
+from pylaunch.model.cluster import Cluster
+from pylaunch.transport import guard, process
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.openssh.options import options
+from pylaunch.transport.openssh.sharing import SHARED
 
 MAX_FORKS = 50
 STOP_GRACE_S = 5.0
@@ -288,31 +291,21 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
         "settings": {"pexpect_timeout": POLL_S},
         "quiet": True,
     }
-    extra_vars = dict(run.extra_vars)
-    if run.cluster.sources:
-        arguments["inventory"] = [*run.cluster.sources, str(_control_paths(run.cluster, private))]
-    else:
-        arguments["inventory"] = ["".join(f"{name}," for name in run.cluster.names)]
-        extra_vars["ansible_connection"] = "local"
+    arguments["inventory"] = [*run.cluster.sources, str(_connections(run.cluster, private))]
     if run.become_password is not None:
         words.append("--ask-become-pass")
         arguments["passwords"] = {r"^BECOME password.*:\s*?$": run.become_password}
     if run.tags:
         arguments["tags"] = ",".join(run.tags)
-    if extra_vars:
-        arguments["extravars"] = extra_vars
+    if run.extra_vars:
+        arguments["extravars"] = dict(run.extra_vars)
     return {**arguments, "cmdline": quoted(words)}
 
 
-def _control_paths(cluster: Cluster, private: Path) -> Path:
-    """An inventory that adds to each host where its shared connection is: the path that our own commands use."""
-    hosts = {
-        # Ansible puts the path between quotes and expands `%` once before ssh does.
-        host.name: {"ansible_control_path": ssh.control_path(host, cluster.known_hosts).strip('"').replace("%", "%%")}
-        for host in cluster.hosts
-        if host.connection is Connection.SSH
-    }
-    file = private / "control_paths.json"
+def _connections(cluster: Cluster, private: Path) -> Path:
+    """Write an inventory that makes Ansible connect to each host as pylaunch does."""
+    hosts = {host.name: dict(connector_of(host, cluster.known_hosts).ansible_variables()) for host in cluster.hosts}
+    file = private / "connections.json"
     file.write_text(json.dumps({"all": {"hosts": hosts}}))
     return file
 
@@ -335,6 +328,6 @@ def environment(run: PlaybookRun) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_PYTHON_INTERPRETER": "/usr/bin/python3",
         "ANSIBLE_ROLES_PATH": str(run.playbook.absolute().parent.parent / "roles"),
-        "ANSIBLE_SSH_ARGS": quoted((*ssh.SHARING, *ssh.options(run.cluster.known_hosts))),
+        "ANSIBLE_SSH_ARGS": quoted((*SHARED, *options(run.cluster.known_hosts))),
         "ANSIBLE_STDOUT_CALLBACK": "default",
     }

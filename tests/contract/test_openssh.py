@@ -29,8 +29,11 @@ from pylaunch.errors import ExitCode
 from pylaunch.launch.connect.agent_link import AgentVersion, Call, LinkError, open_link
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.probe.ask import Unreachable, ask
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of
 from pylaunch.transport.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
+from pylaunch.transport.openssh.failures import explain_failure
+from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -96,7 +99,7 @@ def runtime_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pl") as directory:
         monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
         yield Path(directory)
-        for control in ssh.control_directory().iterdir():
+        for control in control_directory().iterdir():
             process.run(("ssh", "-o", f"ControlPath={control}", "-O", "exit", "any")).checked()
 
 
@@ -125,7 +128,7 @@ def test_every_word_arrives_as_it_was_sent(server: Server, project: Path) -> Non
     file = trusted(server, known_hosts(project))
     program = (sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", *HOSTILE)
 
-    answer = process.run(ssh.command(server.host, file, program)).checked()
+    answer = process.run(connector_of(server.host, file).argv(program)).checked()
 
     assert tuple(json.loads(answer.stdout)) == HOSTILE
 
@@ -134,26 +137,26 @@ def test_the_second_command_takes_the_connection_of_the_first(
     server: Server, project: Path, runtime_directory: Path
 ) -> None:
     file = trusted(server, known_hosts(project))
-    asks_its_connection = ssh.command(server.host, file, ("printenv", "SSH_CONNECTION"))
+    asks_its_connection = connector_of(server.host, file).argv(("printenv", "SSH_CONNECTION"))
 
     first, second = (process.run(asks_its_connection).checked() for _ in range(2))
 
     assert first.stdout == second.stdout
-    assert len(list(ssh.control_directory().iterdir())) == 1
+    assert len(list(control_directory().iterdir())) == 1
 
 
 def test_an_open_connection_serves_nobody_who_could_not_open_it(
     server: Server, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = trusted(server, known_hosts(project))
-    process.run(ssh.command(server.host, file, ("true",))).checked()
+    process.run(connector_of(server.host, file).argv(("true",))).checked()
     settings = server.host.ssh
     make_key(tmp_path / "other_key")
 
     def refused(host: Host, known: str | None) -> str:
-        ended = process.run(ssh.command(host, known, ("true",)))
+        ended = process.run(connector_of(host, known).argv(("true",)))
         assert ended.returncode == 255
-        return ssh.explain_failure(host, ended.stderr).reason
+        return explain_failure(host, ended.stderr).reason
 
     assert "host key" in refused(server.host, None)
     assert "host key" in refused(server.host, str(tmp_path / "none"))
@@ -170,9 +173,9 @@ def test_a_key_that_is_gone_opens_nothing(server: Server, project: Path, tmp_pat
     file = trusted(server, known_hosts(project))
     key = shutil.copy(server.directory / "user_key", tmp_path / "key")
     host = replace(server.host, ssh=replace(server.host.ssh, private_key=str(key)))
-    process.run(ssh.command(host, file, ("true",))).checked()
+    process.run(connector_of(host, file).argv(("true",))).checked()
     Path(key).unlink()
-    assert process.run(ssh.command(host, file, ("true",))).returncode == 255
+    assert process.run(connector_of(host, file).argv(("true",))).returncode == 255
 
 
 def test_ansible_takes_the_connection_of_our_own_commands(server: Server, project: Path) -> None:
@@ -183,7 +186,7 @@ def test_ansible_takes_the_connection_of_our_own_commands(server: Server, projec
         f"ansible_ssh_private_key_file={settings.private_key}\n"
     )
     cluster = Cluster((server.host,), sources=(str(project / "cluster.ini"),), known_hosts=file)
-    asked = process.run(ssh.command(server.host, file, ("printenv", "SSH_CONNECTION"))).checked()
+    asked = process.run(connector_of(server.host, file).argv(("printenv", "SSH_CONNECTION"))).checked()
     (project / "playbooks").mkdir()
     playbook = project / "playbooks" / "site.yml"
     playbook.write_text(
@@ -193,29 +196,29 @@ def test_ansible_takes_the_connection_of_our_own_commands(server: Server, projec
     result = run_playbook(PlaybookRun(playbook, cluster))
     assert result.ok, result.failures
     assert result.returned["n1"]["Ask"]["stdout"].strip() == asked.stdout.strip()
-    assert len(list(ssh.control_directory().iterdir())) == 1
+    assert len(list(control_directory().iterdir())) == 1
 
 
 def test_open_connections_are_found_by_where_they_lead(server: Server, project: Path) -> None:
-    process.run(ssh.command(server.host, trusted(server, known_hosts(project)), ("true",))).checked()
-    (control,) = ssh.control_directory().iterdir()
+    process.run(connector_of(server.host, trusted(server, known_hosts(project))).argv(("true",))).checked()
+    (control,) = control_directory().iterdir()
     words = f"{socket.gethostname()}127.0.0.1{server.port}{getpass.getuser()}"
     assert control.name.endswith(hashlib.sha1(words.encode()).hexdigest())
 
 
 def test_an_unknown_host_key_stops_the_connection_and_names_trust(server: Server, project: Path) -> None:
-    ended = process.run(ssh.command(server.host, str(known_hosts(project)), ("true",)))
+    ended = process.run(connector_of(server.host, str(known_hosts(project))).argv(("true",)))
 
     assert ended.returncode == 255
-    assert ssh.explain_failure(server.host, ended.stderr).hint == "pylaunch trust --limit n1"
+    assert explain_failure(server.host, ended.stderr).hint == "pylaunch trust --limit n1"
 
 
 def test_a_user_s_silent_configuration_does_not_silence_the_reason(server: Server, project: Path) -> None:
     host = Host("n1", "127.0.0.1", ssh=SshOptions(port=server.port, common_args=("-o", "LogLevel=QUIET")))
 
-    ended = process.run(ssh.command(host, str(known_hosts(project)), ("true",)))
+    ended = process.run(connector_of(host, str(known_hosts(project))).argv(("true",)))
 
-    assert "host key unknown" in ssh.explain_failure(host, ended.stderr).reason
+    assert "host key unknown" in explain_failure(host, ended.stderr).reason
 
 
 def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
@@ -226,7 +229,7 @@ def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
     [shown] = json.loads(capsys.readouterr().out)["hosts"]
     by_keygen = process.run(("ssh-keygen", "-lf", f"{server.directory}/host_key.pub")).stdout.split()[1]
     assert (shown["fingerprint"], shown["state"]) == (by_keygen, "new")
-    assert process.run(ssh.command(server.host, str(known_hosts(project)), ("true",))).ok
+    assert process.run(connector_of(server.host, str(known_hosts(project))).argv(("true",))).ok
 
 
 def test_trust_asks_on_a_terminal_and_obeys_the_answer(server: Server, project: Path) -> None:

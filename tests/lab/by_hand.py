@@ -9,7 +9,8 @@ from pathlib import Path
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of
 
 LAUNCHER = """\
 {before}
@@ -30,7 +31,7 @@ signal.pause()
 def over_ssh(lab: Lab, name: str, *argv: str) -> None:
     """Run `argv` on a node in a login of its own, which is over when this returns."""
     cluster = load_cluster(lab.inventory)
-    process.run(ssh.command(cluster[name], cluster.known_hosts, argv)).checked()
+    process.run(connector_of(cluster[name], cluster.known_hosts).argv(argv)).checked()
 
 
 def pids(node: LabNode, file: str) -> list[int]:

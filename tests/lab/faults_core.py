@@ -14,7 +14,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from pylaunch.model.cluster import Cluster
-from pylaunch.probe.ask import disconnect
+from pylaunch.transport.connections import disconnect
 from tests.lab.fault_case import Case
 
 JOB, CHECKPOINTS, ENVIRONMENT, NAMED = "/opt/job", "/srv/checkpoints", "/opt/ranks", "/etc/job.conf"

@@ -9,7 +9,8 @@ from pathlib import Path
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Completed
 from tests.lab.controller import not_kept
 
@@ -102,7 +103,7 @@ class Guarded:
     def _login(self, name: str, *words: str) -> Completed:
         cluster = load_cluster(self.inventory)
         host = next(host for host in cluster.hosts if host.name == name)
-        program, *rest = ssh.command(host, cluster.known_hosts, ("true",))
+        program, *rest = connector_of(host, cluster.known_hosts).argv(("true",))
         return process.run((program, *words, *rest), timeout_s=30)
 
 

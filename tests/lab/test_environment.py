@@ -14,7 +14,8 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import close_all, connector_of
 from tests.lab.controller import Gate, must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab
@@ -107,8 +108,7 @@ def new_connections(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def close_connections(lab: Lab) -> None:
     for node in lab:
-        for path in ssh.open_connections(node.address, "root"):
-            process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", node.address))
+        close_all(node.address, "root")
 
 
 def test_what_a_login_would_set_does_not_reach_the_ranks(lab: Lab, new_connections: None) -> None:
@@ -116,7 +116,7 @@ def test_what_a_login_would_set_does_not_reach_the_ranks(lab: Lab, new_connectio
     close_connections(lab)
     with poisoned(lab["n2"]):
         cluster = load_cluster(lab.inventory)
-        login = process.run(ssh.command(cluster["n2"], cluster.known_hosts, ("env",)))
+        login = process.run(connector_of(cluster["n2"], cluster.known_hosts).argv(("env",)))
         assert {"POISON=1", "PYTHONHOME=/nowhere", "BASH_ENV=/root/.poison"} <= set(login.stdout.splitlines())
         assert environment_of_rank_1(lab) == before
 

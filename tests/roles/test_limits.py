@@ -14,11 +14,11 @@ from pylaunch.inventory import load_cluster
 from pylaunch.lab.node import LabNode
 from pylaunch.lab.recipe import USER
 from pylaunch.model.cluster import Cluster
-from pylaunch.probe.ask import disconnect
 from pylaunch.provision.facts import Facts, LimitFact
 from pylaunch.provision.probe import probe
 from pylaunch.provision.state import questions
 from pylaunch.transport import process
+from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import Provisioned
 
 pytestmark = pytest.mark.lab

@@ -14,8 +14,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
-from pylaunch.probe.ask import disconnect
-from pylaunch.transport import process, ssh
+from pylaunch.transport import process
+from pylaunch.transport.connections import connector_of, disconnect
 from tests.lab.controller import not_kept, wait_until
 from tests.roles.conftest import NODES, Provisioned
 
@@ -152,7 +152,7 @@ def behind_n1(lab: Lab, tmp_path: Path) -> Iterator[Path]:
 
 def test_a_host_behind_a_jump_host_is_provisioned_and_verified_through_it(lab: Lab, behind_n1: Path) -> None:
     cluster = load_cluster(behind_n1)
-    asked = process.run(ssh.command(cluster["n2"], cluster.known_hosts, ("sh", "-c", "echo $SSH_CONNECTION")))
+    asked = process.run(connector_of(cluster["n2"], cluster.known_hosts).argv(("sh", "-c", "echo $SSH_CONNECTION")))
     assert asked.stdout.split()[0] == lab["n1"].address, asked.stderr
     lab["n2"].run("rm", "/etc/sysctl.d/90-pylaunch.conf")
     repaired = provision(lab, "--roles", "host_baseline", "--json", inventory=behind_n1)

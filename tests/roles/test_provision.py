@@ -12,8 +12,8 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.probe.ask import disconnect
 from pylaunch.store import content
+from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 from tests.lab.controller import wait_until
 from tests.roles.conftest import NODES, Provisioned

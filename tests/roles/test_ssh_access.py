@@ -7,8 +7,8 @@ import pytest
 from testinfra.host import Host
 
 from pylaunch.inventory import load_cluster
-from pylaunch.probe.ask import disconnect
 from pylaunch.transport import process
+from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import NODES, Provisioned
 
 pytestmark = pytest.mark.lab

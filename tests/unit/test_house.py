@@ -80,6 +80,12 @@ def test_files_that_ranks_can_write_are_opened_through_one_door() -> None:
     assert [name for name, text in modules.items() if name not in others and PLAIN_OPEN.search(text)] == []
 
 
+def test_commands_of_ssh_are_built_in_transport_alone() -> None:
+    built = re.compile(r"""\(\s*"ssh",|"-o", |ControlPath=""")
+    files = [path for path in (ROOT / "pylaunch").rglob("*.py") if "transport" not in path.parts]
+    assert [str(path.relative_to(ROOT)) for path in files if built.search(path.read_text())] == []
+
+
 def test_every_decision_has_a_number_of_its_own() -> None:
     pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
     assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))

@@ -21,9 +21,10 @@ from pylaunch.lab import status as lab_status
 from pylaunch.lab.faults import Direction, Fault
 from pylaunch.lab.lab import Lab, Request
 from pylaunch.lab.releases import RELEASES
-from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
+from pylaunch.transport.connections import login
 
 name_option = click.option(
     "--name", default="lab", show_default=True, help="Which lab; labs of different names live side by side."
@@ -104,11 +105,8 @@ def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
     lab = Lab.load(name)
     # Options end at NODE, so the -- that people write after it arrives here.
     remote = argv[1:] if argv[:1] == ("--",) else argv
-    words = (
-        "ssh", "-i", str(lab.spec.paths.key), "-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes",
-        "-o", f"UserKnownHostsFile={project_known_hosts(lab.inventory)}", "-l", "root", "--", lab[node].address,
-    )  # fmt: skip
-    return process.run_on_terminal((*words, quoted(remote)) if remote else words)
+    host = Host(node, lab[node].address, ssh=SshOptions(user="root", private_key=str(lab.spec.paths.key)))
+    return process.run_on_terminal(login(host, str(project_known_hosts(lab.inventory)), remote))
 
 
 @command.command()

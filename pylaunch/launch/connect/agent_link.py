@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED
+from pylaunch.launch.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
 from pylaunch.model.argv import Argv
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
-from pylaunch.transport import forced_command, ssh
-from pylaunch.transport.process import Child, Completed, describe_exit, spawn
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
+from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
 
 PINGS = 3
 HELLO_TIMEOUT_S = 15.0
@@ -58,21 +59,20 @@ class AgentVersion:
 
 def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
     """The words to run on `host` to reach its agent. `{user}` in the node root becomes the user id there."""
-    before, placeholder, after = host.node_root.partition("{user}")
-    user = "user" if placeholder else ""
-    return ("/bin/sh", "-c", ENTER, "sh", before, after, user, host.agent_python, agent.version, verb, run)
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
 
 
 class AgentLink:
     """An open connection; made by `open_link`, which has already heard Hello."""
 
-    def __init__(self, host: Host, child: Child, hello: wire.Hello, clock: ClockOffset) -> None:
+    def __init__(self, connector: Connector, child: Child, hello: wire.Hello, clock: ClockOffset) -> None:
         self.seconds = 0.0
         """What connecting took."""
 
-        self.host = host
+        self.host = connector.host
         self.hello = hello
         self.clock = clock
+        self._connector = connector
         self._child = child
         self.requested: frozenset[str] = frozenset()
         """Streams that the agent was asked for."""
@@ -113,7 +113,7 @@ class AgentLink:
 
     async def why_it_ended(self) -> str:
         """In words, once it has."""
-        return why_ended(self.host, await self._child.leave(LEAVES_S)).reason
+        return why_ended(self._connector, await self._child.leave(LEAVES_S)).reason
 
 
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
     """
     if host.connection is Connection.NONE:
         raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
-    words = enter(host, agent, call.verb, call.run)
-    child = await spawn(ssh.command(host, known_hosts, words, shared=call.shared))
+    connector = connector_of(host, known_hosts)
+    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
     try:
         async with asyncio.timeout(call.within_s):
             line = await child.readline()
             if not line:
-                raise await _explain(host, child)
+                raise await _explain(connector, child)
             hello = _decoded(host, line)
             if isinstance(hello, wire.Failed):
                 raise _refused(hello, call)
@@ -150,10 +150,10 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
                 raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {wire.PROTOCOL}")
             if hello.phase not in wire.PHASES:
                 raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
-            return AgentLink(host, child, hello, await _measure_clock(host, child))
+            return AgentLink(connector, child, hello, await _measure_clock(connector, child))
     except NoAgentError:
         await child.end()
-        if (failure := await _not_obeyed(host, known_hosts)) is not None:
+        if (failure := await _not_obeyed(connector)) is not None:
             raise failure from None
         raise
     except LinkError:
@@ -161,22 +161,20 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
         raise
     except TimeoutError:
         await child.end()
-        way = "ssh" if host.connection is Connection.SSH else "agent"
-        raise LinkError(
-            f"{way} {host.address}: no answer within {call.within_s:.0f} s", f"check that {host.name} is up"
-        ) from None
+        silence = connector.timed_out(call.within_s)
+        raise LinkError(silence.reason, silence.hint) from None
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)
         raise
 
 
-async def _not_obeyed(host: Host, known_hosts: str | None) -> LinkError | None:
-    """Why `host` does not run our commands, where that is why there is no agent."""
-    proof = forced_command.proof(host, known_hosts)
-    if proof is None:
+async def _not_obeyed(connector: Connector) -> LinkError | None:
+    """Return why the host does not run commands, where that explains the missing agent."""
+    test = connector.login_test()
+    if test is None:
         return None
-    child = await spawn(proof.argv)
-    failure = forced_command.explain(host, proof, await child.leave(forced_command.TIMEOUT_S))
+    child = await spawn(test.argv)
+    failure = test.failure(await child.leave(LOGIN_TEST_TIMEOUT_S))
     return None if failure is None else LinkError(failure.reason, failure.hint)
 
 
@@ -186,34 +184,35 @@ def _refused(failed: wire.Failed, call: Call) -> LinkError:
     return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else LinkError(failed.message)
 
 
-async def _measure_clock(host: Host, child: Child) -> ClockOffset:
+async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     exchanges = []
     for serial in range(PINGS):
         sent = time.time()
         try:
             await child.send(wire.encode(wire.Ping(serial)))
         except ConnectionError:
-            raise await _explain(host, child) from None
+            raise await _explain(connector, child) from None
         line = await child.readline()
         if not line:
-            raise await _explain(host, child)
-        answer = _decoded(host, line)
+            raise await _explain(connector, child)
+        answer = _decoded(connector.host, line)
         if not isinstance(answer, wire.Pong):
             raise LinkError(f"expected Pong, got {type(answer).__name__}")
         exchanges.append(Exchange(sent, answer.time, time.time()))
     return measure(exchanges)
 
 
-async def _explain(host: Host, child: Child) -> Exception:
+async def _explain(connector: Connector, child: Child) -> Exception:
     ended = await child.leave(LEAVES_S)
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError()
-    return why_ended(host, ended)
+    return why_ended(connector, ended)
 
 
-def why_ended(host: Host, ended: Completed) -> LinkError:
-    """In words, for a connection to `host` that is over."""
-    if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+def why_ended(connector: Connector, ended: Completed) -> LinkError:
+    """Return why a connection ended."""
+    host = connector.host
+    if (failure := connector.failure(ended)) is not None:
         return LinkError(failure.reason, failure.hint)
     if ended.returncode == PYTHON_ABSENT:
         return NoAgentError(
@@ -224,8 +223,7 @@ def why_ended(host: Host, ended: Completed) -> LinkError:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:
         return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
-    last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
-    return NoAgentError(f"the agent ended with {describe_exit(ended.returncode)}: {last[0]}")
+    return NoAgentError(f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}")
 
 
 def root_untrusted(host: Host) -> str:

@@ -25,7 +25,7 @@ from pylaunch.launch.connect.agent_link import (
 from pylaunch.launch.connect.confine import ForeignMessage, Scope
 from pylaunch.launch.connect.liveness import Liveness
 from pylaunch.model.plan import RunPlan
-from pylaunch.transport import ssh
+from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, spawn
 
 T = TypeVar("T")
@@ -149,7 +149,8 @@ class Fleet:
     async def channel(self, name: str, verb: str) -> Child:
         """The agent's `verb` on `name` as a process of its own, over the connection that is shared."""
         host = self._cluster[name]
-        return await spawn(ssh.command(host, self._cluster.known_hosts, enter(host, self._agent, verb, self._run)))
+        connector = connector_of(host, self._cluster.known_hosts)
+        return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
 
     def keep_watch(self, timeout_s: float) -> None:
         """Say Ping to all nodes from now on. `hear` tells of those that are silent, and Lost after `timeout_s`."""

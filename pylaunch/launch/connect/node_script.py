@@ -7,6 +7,9 @@ name. `sha256sum` and `ls` are of coreutils and of busybox.
 
 from __future__ import annotations
 
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Host
+
 ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
@@ -52,3 +55,9 @@ ls -t -- "$root/agents" 2>/dev/null | {{
 }}
 """
 """The same words without the last three: the newest agent that is whole reports its runs."""
+
+
+def root_words(host: Host) -> Argv:
+    """Return the first three words of both scripts: the node root around `{user}`, and whether that occurs in it."""
+    before, placeholder, after = host.node_root.partition("{user}")
+    return (before, after, "user" if placeholder else "")

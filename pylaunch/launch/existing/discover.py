@@ -13,13 +13,20 @@ from pylaunch.agent.shared import untrusted_json
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
 from pylaunch.launch.connect.fleet import CONNECTING
-from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.launch.connect.node_script import (
+    AGENT_ABSENT,
+    AGENTS_DAMAGED,
+    PYTHON_ABSENT,
+    ROOT_UNTRUSTED,
+    RUNS,
+    root_words,
+)
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.store.node_record import NotARecordError, unpack
-from pylaunch.transport import ssh
-from pylaunch.transport.process import describe_exit, spawn
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.process import describe_exit, last_line, spawn
 
 MAX_ANSWER = 64 << 20
 """Bytes of one node's answer: all runs that it knows."""
@@ -117,9 +124,8 @@ def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
 async def _ask(
     host: Host, cluster: Cluster, timeout_s: float, read_record: Callable[[str], RunRecord]
 ) -> tuple[KnownRun, ...] | str:
-    before, placeholder, after = host.node_root.partition("{user}")
-    words = ("/bin/sh", "-c", RUNS, "sh", before, after, "user" if placeholder else "", host.agent_python)
-    child = await spawn(ssh.command(host, cluster.known_hosts, words))
+    connector = connector_of(host, cluster.known_hosts)
+    child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
     child.close_stdin()
     try:
         async with asyncio.timeout(timeout_s):
@@ -134,11 +140,10 @@ async def _ask(
         return root_untrusted(host)
     if ended.returncode == AGENTS_DAMAGED:
         return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
-    if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+    if (failure := connector.failure(ended)) is not None:
         return failure.reason
     if not ended.ok:
-        said = (ended.stderr or ended.stdout).strip().splitlines()[-1:] or ["without a word"]
-        return f"its agent ended with {describe_exit(ended.returncode)}: {said[0]}"
+        return f"its agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr or ended.stdout)}"
     return read_answer(ended.stdout, read_record)
 
 

@@ -23,9 +23,10 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.probe.ask import program
-from pylaunch.transport import ssh
 from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.process import Child, describe_exit, spawn
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import Connector
+from pylaunch.transport.process import Child, describe_exit, last_line, spawn
 
 _READ = "import sys; exec(compile(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())), 'queue', 'exec'))"
 """Reads the program, and leaves the rest of stdin to it."""
@@ -110,7 +111,7 @@ class _Queue:
         script = program(_MODULES, 'sys.modules["pylaunch.agent.piped.queue"].main()')
         for node in self._plan.nodes:
             argv = (node.host.agent_python, "-I", "-S", "-c", _READ)
-            child = await spawn(ssh.command(node.host, self._plan.known_hosts, argv))
+            child = await spawn(self._connector(node.host).argv(argv))
             self._children[node.host.name] = child
             order = json.dumps(_order(self._turn, self._plan, node)).encode()
             with contextlib.suppress(ConnectionError):  # Its end, and why, is heard when its answer is awaited.
@@ -155,12 +156,13 @@ class _Queue:
                 self._blocked[host.name] = _place(host, line)
                 self._news.set()
         ended = await child.wait()
-        if (failure := ssh.failure_of(host, ended.returncode, ended.stderr)) is not None:
+        if (failure := self._connector(host).failure(ended)) is not None:
             raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
-        last = ended.stderr.strip().splitlines()[-1:] or ["without a word"]
-        raise ClusterNotReadyError(
-            f"{host.name}: its place in the queue was lost ({describe_exit(ended.returncode)}: {last[0]})"
-        )
+        why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
+        raise ClusterNotReadyError(f"{host.name}: its place in the queue was lost ({why})")
+
+    def _connector(self, host: Host) -> Connector:
+        return connector_of(host, self._plan.known_hosts)
 
     def _words(self) -> list[str]:
         names = (node.host.name for node in self._plan.nodes)

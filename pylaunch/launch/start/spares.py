@@ -23,8 +23,8 @@ from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.launch.start.install import installer
 from pylaunch.launch.start.session import Launch, NodesRefusedError, Session
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
-from pylaunch.transport import ssh
 from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, spawn
 
 RETRY_S = 30.0
@@ -64,7 +64,7 @@ class _Keeper:
 
     def __init__(self, plan: RunPlan, node: NodePlan, agent: AgentVersion, watcher: Watcher) -> None:
         self._host = node.host
-        self._known_hosts = plan.known_hosts
+        self._connector = connector_of(node.host, plan.known_hosts)
         self._words = enter(node.host, agent, "hold", base_of(plan.run))
         self._order = json.dumps({"devices": list(node.devices)}).encode() + b"\n"
         self._watcher = watcher
@@ -86,7 +86,7 @@ class _Keeper:
     async def _hold(self) -> NoReturn:
         """Hold it for as long as that lasts. Raises LinkError with what ended it, or was in the way."""
         try:
-            child = await spawn(ssh.command(self._host, self._known_hosts, self._words))
+            child = await spawn(self._connector.argv(self._words))
         except OSError as error:
             raise LinkError(f"ssh cannot be started: {error.strerror}") from None
         leave_s = 0.0
@@ -100,7 +100,7 @@ class _Keeper:
                 while await child.readline():
                     pass
             child.close_stdin()
-            raise why_ended(self._host, await child.wait())
+            raise why_ended(self._connector, await child.wait())
         finally:
             await child.leave(leave_s)
 

@@ -19,7 +19,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.size import shown_size
 from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.process import Child, describe_exit
+from pylaunch.transport.process import Child, describe_exit, last_line
 
 T = TypeVar("T")
 
@@ -166,5 +166,5 @@ async def _answer(child: Child, kind: type[T]) -> T:
 async def _why(child: Child) -> NotShippedError:
     child.close_stdin()
     ended = await child.wait()
-    said = ended.stderr.strip().splitlines()[-1:] or [describe_exit(ended.returncode)]
-    return NotShippedError(f"the connection ended while code was being shipped: {said[0]}")
+    why = last_line(ended.stderr, default=describe_exit(ended.returncode))
+    return NotShippedError(f"the connection ended while code was being shipped: {why}")

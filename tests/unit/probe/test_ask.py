@@ -25,12 +25,6 @@ def test_a_host_without_the_interpreter_needs_it_first() -> None:
     )
 
 
-def test_what_ssh_says_is_the_reason_a_host_is_unreachable() -> None:
-    answer = interpret(HOST, ended(255, stderr="ssh: connect to host 10.0.0.1 port 22: No route to host"))
-    assert isinstance(answer, Unreachable)
-    assert "No route to host" in answer.reason
-
-
 def test_a_probe_that_breaks_gives_its_last_words() -> None:
     answer = interpret(HOST, ended(1, stderr="Traceback\nSyntaxError: invalid syntax"))
     assert isinstance(answer, Unreachable)

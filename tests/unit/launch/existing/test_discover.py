@@ -19,7 +19,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.store.node_record import NotARecordError, pack, unpack
-from pylaunch.transport import ssh
+from pylaunch.transport.connections import connector_of
 
 AGENT = "0123456789abcdef"
 RUN = "7f3a9c01"
@@ -78,7 +78,7 @@ def test_a_host_that_our_inventory_lacks_is_told_and_not_connected_to() -> None:
     stranger = known.record.plan.nodes[1].host
     assert (stranger.name, stranger.connection) == ("n2", Connection.NONE)
     with pytest.raises(ClusterNotReadyError, match="n2 is not in the inventory"):
-        ssh.command(stranger, None, ("true",))
+        connector_of(stranger, None).argv(("true",))
     assert agreed({"n1": (known,)}).notes == (f"note: run {RUN} has n2, not in this inventory: not connected to",)
 
 

@@ -17,6 +17,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.render import render
+from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.launch.follow.test_run_follower import Listener
 
@@ -38,7 +39,9 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
     async def release() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, AgentVersion("0123"))
         for host in CLUSTER.hosts:
-            fleet.links[host.name] = AgentLink(host, cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
+            fleet.links[host.name] = AgentLink(
+                LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
+            )
         fleet.put_back(said)
         async with asyncio.timeout(5):
             launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")

@@ -1,7 +1,7 @@
-"""Why a host is not reached over SSH, step by step: its name, the way to it, its key, and what it says to ours.
+"""Check each step to a host that OpenSSH failed to reach: name, route, host key, login.
 
-OpenSSH has failed before this is asked. What it does is found out once more from below, with what leaves traces: the
-resolver, a plain connection, and paramiko, which tells each step of the protocol apart.
+The steps repeat what ssh does with tools that report each of them: the resolver, a plain TCP connection, and paramiko,
+which separates the steps of the protocol.
 """
 
 from __future__ import annotations
@@ -11,36 +11,33 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import paramiko
 
 from pylaunch.errors import PylaunchError
-from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.transport import known_hosts, process, ssh
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Host
+from pylaunch.transport import known_hosts, process
 from pylaunch.transport.host_keys import Route
 from pylaunch.transport.known_hosts import HostKey
+from pylaunch.transport.openssh.options import destination
 
-AT_ONCE = 32
 CONNECT_S = 4.0
 ANSWER_S = 8.0
 _ACCEPTED = re.compile(r"^(?:debug1: )?Authenticat(?:ed to|ion succeeded)", re.MULTILINE)
 _OFFERED = re.compile(r"^debug1: Offering public key: (.+)$", re.MULTILINE)
 
 
-def diagnose(cluster: Cluster) -> dict[str, tuple[str, ...]]:
-    """What is found on the way to each host of `cluster` that is reached over SSH, as lines in the order of the way."""
+def diagnose(host: Host, known_hosts: str | None, login: Argv) -> tuple[str, ...]:
+    """Return what each step to `host` finds, in order; `login` is an ssh command with a connection of its own."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-    hosts = [host for host in cluster.hosts if host.connection is Connection.SSH]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = pool.map(lambda host: tuple(_steps(host, cluster.known_hosts)), hosts)
-        return dict(zip((host.name for host in hosts), found, strict=True))
+    return tuple(_steps(host, known_hosts, login))
 
 
-def _steps(host: Host, project_known_hosts: str | None) -> Iterator[str]:
+def _steps(host: Host, project_known_hosts: str | None, login: Argv) -> Iterator[str]:
     try:
-        asked = process.run(("ssh", "-G", *ssh.destination(host)), timeout_s=ANSWER_S)
+        asked = process.run(("ssh", "-G", *destination(host)), timeout_s=ANSWER_S)
         route = Route.parse(asked.stdout) if asked.ok else None
     except (PylaunchError, KeyError, ValueError):
         route = None
@@ -69,11 +66,11 @@ def _steps(host: Host, project_known_hosts: str | None) -> Iterator[str]:
         return
     yield f"way: {place} accepts connections, after {(time.monotonic() - begun) * 1000:.1f} ms"
     with connection:
-        yield from _protocol(host, route, connection, project_known_hosts)
+        yield from _protocol(host, route, connection, project_known_hosts, login)
 
 
 def _protocol(
-    host: Host, route: Route, connection: socket.socket, project_known_hosts: str | None
+    host: Host, route: Route, connection: socket.socket, project_known_hosts: str | None, login: Argv
 ) -> Iterator[str]:  # fmt: skip
     transport = paramiko.Transport(connection)
     transport.banner_timeout = ANSWER_S
@@ -93,7 +90,7 @@ def _protocol(
             transport.auth_none(user)
         except paramiko.BadAuthenticationType as error:
             yield f"login: the server accepts {', '.join(error.allowed_types)}"
-        yield from _offered(host, project_known_hosts)
+        yield from _offered(login)
     except (OSError, EOFError, paramiko.SSHException) as error:
         yield f"protocol: {error or 'the server closed the connection'}"
     finally:
@@ -106,20 +103,20 @@ def _known(route: Route, project_known_hosts: str | None) -> list[HostKey]:
     return [key for file in files for key in known_hosts.keys_for(known_hosts.read_known_hosts(file), route.place)]
 
 
-def _offered(host: Host, project_known_hosts: str | None) -> Iterator[str]:
-    """The keys that OpenSSH offers, in its own words: only it knows the user's agent, files and hardware keys."""
-    program, *words = ssh.command(host, project_known_hosts, ("true",))
+def _offered(login: Argv) -> Iterator[str]:
+    """Report the keys that OpenSSH offers, in its words: it alone knows the user's agent, files and hardware keys."""
+    ssh, *words = login
     try:
-        asked = process.run((program, "-v", "-o", "ControlPath=none", *words), timeout_s=ANSWER_S)
+        ended = process.run((ssh, "-v", *words), timeout_s=ANSWER_S)
     except PylaunchError:
         return
-    if asked.ok:
+    if ended.ok:
         yield "login: works now"
         return
-    if _ACCEPTED.search(asked.stderr) is not None:
-        yield f"login: accepted, and the command `true` ended with {process.describe_exit(asked.returncode)}"
+    if _ACCEPTED.search(ended.stderr) is not None:
+        yield f"login: accepted, and the command `true` ended with {process.describe_exit(ended.returncode)}"
         return
-    offered = _OFFERED.findall(asked.stderr)
+    offered = _OFFERED.findall(ended.stderr)
     yield from (f"login: offered {key}, not accepted" for key in offered)
     if not offered:
         yield "login: no key was offered: none in ~/.ssh, none in the agent, none in the inventory"

@@ -1,0 +1,53 @@
+"""Pick the connector of each host; diagnose and close the connections of a cluster."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.transport.connector import Connector
+from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.openssh import sharing
+from pylaunch.transport.openssh.connector import OpenSshConnector
+from pylaunch.transport.openssh.options import login as openssh_login
+
+DIAGNOSED_AT_ONCE = 32
+
+
+def connector_of(host: Host, known_hosts: str | None) -> Connector:
+    """Return the connector of `host`; `known_hosts` is the path of the project's known_hosts file.
+
+    Raises ClusterNotReadyError for a host that no inventory describes.
+    """
+    match host.connection:
+        case Connection.SSH:
+            return OpenSshConnector(host, known_hosts)
+        case Connection.LOCAL:
+            return LocalConnector(host)
+        case Connection.NONE:
+            raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
+
+
+def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
+    """Return the command line for a person at a terminal: a login to `host`, or `words` run there."""
+    return openssh_login(host, known_hosts, words)
+
+
+def diagnose(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """Check each step to every host of `cluster`, several hosts at a time: host → one line per step."""
+    connectors = [connector_of(host, cluster.known_hosts) for host in cluster.hosts]
+    with ThreadPoolExecutor(DIAGNOSED_AT_ONCE) as pool:
+        return dict(zip(cluster.names, pool.map(lambda connector: connector.diagnose(), connectors), strict=True))
+
+
+def disconnect(cluster: Cluster) -> None:
+    """Stop sharing the open connections to these hosts: the next commands log in again, running ones continue."""
+    for host in cluster.hosts:
+        connector_of(host, cluster.known_hosts).disconnect()
+
+
+def close_all(address: str, user: str) -> None:
+    """Close all shared connections to `user` on `address`, whichever credentials opened them."""
+    sharing.close_all(address, user)

@@ -1,0 +1,10 @@
+"""Everything that speaks OpenSSH's command line: only `transport` imports it.
+
+connector    the `Connector` of a host that is reached over SSH
+options      the words given to every ssh
+sharing      the directory and the path of shared connections, and closing them
+identity     what tells shared connections apart
+failures     reason and hint for what ssh prints when it fails
+login_test   accounts that accept a login and ignore the command
+diagnosis    the steps from this machine to a host, checked one by one
+"""

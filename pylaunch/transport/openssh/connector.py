@@ -1,0 +1,72 @@
+"""The connector of hosts that are reached over SSH: OpenSSH with the user's own configuration.
+
+Connections are shared (`sharing`). Host keys are always checked, against the user's known_hosts and the project's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.cluster import Host
+from pylaunch.transport import process
+from pylaunch.transport.connector import ConnectionFailure, LoginTest
+from pylaunch.transport.openssh import login_test
+from pylaunch.transport.openssh.failures import explain_failure
+from pylaunch.transport.openssh.options import destination, options
+from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path
+from pylaunch.transport.process import Completed
+
+FAILED = 255
+"""Exit status of ssh when ssh itself fails."""
+
+CONTROL_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class OpenSshConnector:
+    """The `Connector` of a host that is reached over SSH."""
+
+    host: Host
+    known_hosts: str | None
+    """Path of the project's known_hosts file."""
+
+    def argv(self, words: Argv, *, shared: bool = True) -> Argv:
+        """Return the ssh command that runs `words` on the host."""
+        sharing = (*SHARED, "-o", f"ControlPath={control_path(self.host, self.known_hosts)}") if shared else UNSHARED
+        return ("ssh", "-T", *sharing, *options(self.known_hosts), *destination(self.host), "exec " + quoted(words))
+
+    def failure(self, ended: Completed) -> ConnectionFailure | None:
+        """Explain ssh's own exit status, with what it printed."""
+        return explain_failure(self.host, ended.stderr) if ended.returncode == FAILED else None
+
+    def timed_out(self, within_s: float) -> ConnectionFailure:
+        """Return the failure to report for a host that sent nothing within `within_s` seconds."""
+        return ConnectionFailure(
+            f"ssh {self.host.address}: no answer within {within_s:.0f} s", f"check that {self.host.name} is up"
+        )
+
+    def login_test(self) -> LoginTest | None:
+        """Return a test for nologin shells and forced commands."""
+        words, expected = login_test.echo()
+
+        def failure(ended: Completed) -> ConnectionFailure | None:
+            return None if ended.returncode == FAILED else login_test.explain(self.host, expected, ended)
+
+        return LoginTest(self.argv(words), failure)
+
+    def diagnose(self) -> tuple[str, ...]:
+        """Check name, route, host key and login, one by one."""
+        from pylaunch.transport.openssh import diagnosis  # noqa: PLC0415 -- paramiko, used here alone, takes 0.15 s
+
+        return diagnosis.diagnose(self.host, self.known_hosts, self.argv(("true",), shared=False))
+
+    def disconnect(self) -> None:
+        """Stop sharing the open connection, if there is one."""
+        ssh, *words = self.argv(("true",))
+        process.run((ssh, "-O", "stop", *words), timeout_s=CONTROL_TIMEOUT_S)
+
+    def ansible_variables(self) -> Mapping[str, str]:
+        """Return the path of the shared connection, which Ansible quotes and expands `%` in before ssh does."""
+        return {"ansible_control_path": control_path(self.host, self.known_hosts).strip('"').replace("%", "%%")}

@@ -1,0 +1,71 @@
+"""Reason and hint for a host that ssh cannot reach, from what ssh prints."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Host
+from pylaunch.transport.connector import ConnectionFailure
+from pylaunch.transport.openssh.options import SSH_PORT, destination, target
+
+_TRUST = "pylaunch trust --limit {host}"
+_UP = "check that {host} is up and that its port {port} is open to this machine"
+_BY_HAND = "try it by hand: {by_hand}"
+
+_REASONS: tuple[tuple[str, str, str | None], ...] = (
+    ("UNKNOWN port 65535", "not reached through its jump host",
+     "the jump host's own key must be in ~/.ssh/known_hosts; " + _BY_HAND),
+    ("Bad configuration option", "ssh does not accept its options",
+     "correct ansible_ssh_common_args of {host}, or ~/.ssh/config"),
+    ("IDENTIFICATION HAS CHANGED", "host key changed since it was trusted",
+     "if the host was reinstalled, compare the fingerprint and run: pylaunch trust --replace --limit {host}"),
+    ("No ED25519 host key is known", "host key unknown", _TRUST),
+    ("No ECDSA host key is known", "host key unknown", _TRUST),
+    ("No RSA host key is known", "host key unknown", _TRUST),
+    ("Host key verification failed", "host key not accepted", _TRUST),
+    ("no matching host key type found", "no host key of a kind that both sides accept", _BY_HAND),
+    ("Unable to negotiate", "no algorithm that both sides accept", _BY_HAND),
+    ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
+    ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",
+     "make the key private with chmod 600"),
+    ("Permission denied", "SSH authentication refused", _BY_HAND),
+    ("Could not resolve hostname", "name does not resolve", "set ansible_host for {host} in the inventory"),
+    ("Connection refused", "no SSH server answers", "start sshd on {host}, or correct ansible_port"),
+    ("No route to host", "no route", _UP),
+    ("Network is unreachable", "network unreachable", "correct ansible_host of {host}, or this machine's routes"),
+    ("during banner exchange", "its SSH server says nothing",
+     "{host} accepts connections and then hangs: frozen, or too busy for a login; look at its console"),
+    ("timed out", "no answer", _UP),
+    ("Connection closed by", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
+    ("kex_exchange_identification", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
+)  # fmt: skip
+
+_QUOTED_LINE = {
+    "UNKNOWN port 65535": r"^(?:ssh: )?(.*)$",
+    "IDENTIFICATION HAS CHANGED": r"^(SHA256:\S+?)\.?$",
+    "UNPROTECTED PRIVATE KEY FILE": r"^(Permissions .*)$",
+}
+"""The line to quote where it is not the line that identifies the failure."""
+
+
+def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
+    """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line, without a hint."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    for needle, reason, hint in _REASONS:
+        found = next((line for line in lines if needle in line), None)
+        if found is not None:
+            quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
+            line = quotable[1] if quotable else found.removeprefix("ssh: ")
+            return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
+    if not lines:  # A channel whose shared connection was lost prints nothing.
+        return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
+    return ConnectionFailure(f"ssh {target(host)}: {lines[-1]}")
+
+
+def _filled(hint: str, host: Host) -> str:
+    return hint.format(
+        host=host.name,
+        port=host.ssh.port or SSH_PORT,
+        by_hand=quoted(("ssh", *destination(host))),
+    )
