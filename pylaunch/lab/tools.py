@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def obstacle() -> str | None:
     """Why this machine cannot have real nodes, or None when it can."""
     if os.geteuid() != 0:
         return "real nodes need root"
-    if missing() and shutil.which("apt-get") is None:
+    if missing() and process.program_path("apt-get") is None:
         return f"{', '.join(missing())} not found, and there is no apt-get to install it"
     if cgroup.here() is None:
         return "the cgroup version 2 hierarchy is not mounted"
@@ -41,7 +40,7 @@ def obstacle() -> str | None:
 
 def missing() -> tuple[str, ...]:
     """The programs that are not installed."""
-    return tuple(program for program in PACKAGE_OF if shutil.which(program) is None)
+    return tuple(program for program in PACKAGE_OF if process.program_path(program) is None)
 
 
 def ensure(report: Report) -> None:

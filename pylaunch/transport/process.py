@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import threading
@@ -23,6 +24,7 @@ from pylaunch.transport import pipes
 
 MAX_LINE = 1 << 22
 STDERR_KEPT = 64 * 1024
+SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 OBEYS_S = 1.0
 """After SIGTERM, until SIGKILL."""
 
@@ -134,7 +136,7 @@ def run(
 def _started(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[bytes]:
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=merged(env), cwd=cwd,
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env), cwd=cwd,
             start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError as error:
@@ -177,7 +179,7 @@ def end_running() -> None:
 def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
     """Run `argv` with our own terminal, for programs a person talks to. The exit status as the shell has it."""
     try:
-        returncode = subprocess.run(argv, env=merged(env), check=False).returncode
+        returncode = subprocess.run(argv, env=_environment(env), check=False).returncode
     except FileNotFoundError as error:
         raise _not_found(argv, error) from None
     return returncode if returncode >= 0 else 128 - returncode
@@ -188,7 +190,7 @@ def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None,
     with log.open("ab") as sink:
         try:
             daemon = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=merged(env), cwd=cwd,
+                argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=_environment(env), cwd=cwd,
                 start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
@@ -386,9 +388,21 @@ async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path |
     return Child(argv, process, await pipes.talk(process.stdin, process.stdout, process.stderr, longest=MAX_LINE))
 
 
-def merged(env: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Our environment with `env` on top; None when there is nothing to add."""
-    return None if env is None else {**os.environ, **env}
+def search_path(path: str) -> str:
+    """Return `path` followed by the directories of administration programs that it lacks, as most users' PATH does."""
+    directories = path.split(os.pathsep)
+    return os.pathsep.join([*directories, *(each for each in SBIN if each not in directories)])
+
+
+def program_path(name: str) -> str | None:
+    """Return the path of the program `name`, found as for the processes started here; None where there is none."""
+    return shutil.which(name, path=search_path(os.environ.get("PATH", os.defpath)))
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    """Return this process's environment with `env` on top, and a PATH that finds `nft`, `sshd` and `debootstrap`."""
+    whole = {**os.environ, **(env or {})}
+    return {**whole, "PATH": search_path(whole.get("PATH", os.defpath))}
 
 
 def _kill_family(process: subprocess.Popen[bytes]) -> None:

@@ -92,9 +92,7 @@ class Failure:
     role: str
     task: str
     message: str
-    """The task's own words, several lines where it wrote several."""
-
-    is_unreachable: bool
+    """The task's own output, several lines where it wrote several."""
 
 
 @dataclass(frozen=True)
@@ -220,8 +218,7 @@ class _Collected:
         if status is not TaskStatus.STARTED:
             self._returned.setdefault(host, {})[task] = result
         if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not body.get("ignore_errors"):
-            unreachable = status is TaskStatus.UNREACHABLE
-            self._failures.append(Failure(host, role, task, failure_message(result), unreachable))
+            self._failures.append(Failure(host, role, task, failure_message(result)))
         return Progress(host, role, task, status)
 
     def result(self) -> PlaybookResult:

@@ -9,26 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pylaunch.agent import wire
+from tests.waiting import wait_until
 
 DEADLINE_S = 15.0
 POLL_S = 0.01
 T = TypeVar("T")
-
-
-def wait_until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
-    """The first true value of `condition`; fails the test when there is none in time."""
-    until = time.monotonic() + deadline_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < until, f"not in {deadline_s} s: {what}"
-        select.select([], [], [], POLL_S)
 
 
 def is_alive(pid: int) -> bool:

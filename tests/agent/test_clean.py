@@ -18,7 +18,8 @@ from pylaunch.agent import wire
 from pylaunch.agent.piped import sweep
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.clean import KEPT_ARCHIVES, KEPT_RUNS
-from tests.agent.controller import Node, gone, is_alive, task, wait_until
+from tests.agent.controller import Node, gone, is_alive, task
+from tests.waiting import wait_until
 
 
 @contextmanager

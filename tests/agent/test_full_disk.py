@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from tests.agent.controller import Node, task, wait_until
+from tests.agent.controller import Node, task
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
 FILL = "dd if=/dev/zero of=%s/fill bs=64k 2> /dev/null; exit 1"

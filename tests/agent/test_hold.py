@@ -7,7 +7,8 @@ import subprocess
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import default_root
-from tests.agent.controller import Node, wait_until
+from tests.agent.controller import Node
+from tests.waiting import wait_until
 
 
 def hold(node: Node) -> subprocess.Popen[bytes]:

@@ -16,7 +16,8 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.agent.peers import seal
 from pylaunch.agent.shared import local_socket
-from tests.agent.controller import Node, gone, task, wait_until
+from tests.agent.controller import Node, gone, task
+from tests.waiting import wait_until
 
 KEY = "5e" * 32
 DEEP = b'{"a":' * 5000 + b"1" + b"}" * 5000

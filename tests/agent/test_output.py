@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from tests.agent.controller import Node, gone, task, wait_until
+from tests.agent.controller import Node, gone, task
+from tests.waiting import wait_until
 
 MEBIBYTE = 1 << 20
 

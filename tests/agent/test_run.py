@@ -14,7 +14,8 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.agent.run.node_environment import user
 from pylaunch.agent.shared import rank_environment
-from tests.agent.controller import Node, gone, is_alive, task, wait_until
+from tests.agent.controller import Node, gone, is_alive, task
+from tests.waiting import wait_until
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
 TIDY = "trap 'exit 5' TERM; echo up; while :; do sleep 0.1; done"

@@ -20,7 +20,8 @@ from pylaunch.launch.sync import ship
 from pylaunch.launch.sync.ship import NotShippedError, Shipped
 from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.transport.process import spawn
-from tests.agent.controller import Node, task, wait_until
+from tests.agent.controller import Node, task
+from tests.waiting import wait_until
 
 
 @pytest.fixture

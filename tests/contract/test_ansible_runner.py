@@ -68,7 +68,7 @@ def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
 """,
     )
     (failure,) = result.failures
-    assert (failure.host, failure.task, failure.is_unreachable) == ("here", "Break", False)
+    assert (failure.host, failure.task) == ("here", "Break")
     assert failure.message == "non-zero return code\nno such widget"
 
 

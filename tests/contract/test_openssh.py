@@ -36,7 +36,7 @@ from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 
-SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+SSHD = process.program_path("sshd")
 HOSTILE = ("a b", 'it\'s "quoted"', "two\nlines", ";id", "$HOME", "`id`", "*", "\\", "--", "")
 
 pytestmark = pytest.mark.skipif(SSHD is None, reason="no sshd on this machine: install openssh-server")

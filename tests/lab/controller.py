@@ -7,26 +7,18 @@ import json
 import os
 import signal
 import subprocess
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from pylaunch.transport.process import Completed
+from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
 POLL_S = 0.02
-
-
-def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Return when `condition` holds; fail the test when it does not in time."""
-    until = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < until, f"not within {deadline_s:g} s: {what}"
-        time.sleep(POLL_S)
 
 
 class Started:

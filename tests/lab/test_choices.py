@@ -10,7 +10,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.transport.process import Completed
-from tests.lab.controller import events, starting, wait_until
+from tests.lab.controller import events, starting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

@@ -21,8 +21,8 @@ from pylaunch.lab.node import LabNode
 from pylaunch.store import content
 from pylaunch.transport import process
 from pylaunch.transport.runner import PlaybookRun, run_playbook
-from tests.lab.controller import wait_until
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, WITHIN_S, Guarded, echo, is_armed
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

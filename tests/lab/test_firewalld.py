@@ -11,8 +11,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
-from tests.lab.controller import wait_until
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, Guarded, echo, is_armed
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 

@@ -12,7 +12,8 @@ from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from tests.lab.by_hand import with_devices
-from tests.lab.controller import must_be_clean, wait_until
+from tests.lab.controller import must_be_clean
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

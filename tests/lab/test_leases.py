@@ -10,7 +10,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from tests.lab.by_hand import launcher, with_devices
-from tests.lab.controller import listed, starting, wait_until
+from tests.lab.controller import listed, starting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

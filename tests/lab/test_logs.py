@@ -10,7 +10,8 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
-from tests.lab.controller import Gate, listed, must_be_clean, newest, of_runs, starting, wait_until
+from tests.lab.controller import Gate, listed, must_be_clean, newest, of_runs, starting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

@@ -16,7 +16,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.faults import Cut, inject
 from pylaunch.lab.lab import Lab
-from tests.lab.controller import DEADLINE_S, Gate, Started, is_clean, must_be_clean, starting, wait_until
+from tests.lab.controller import DEADLINE_S, Gate, Started, is_clean, must_be_clean, starting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

@@ -16,8 +16,9 @@ from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of, disconnect
-from tests.lab.controller import not_kept, wait_until
+from tests.lab.controller import not_kept
 from tests.roles.conftest import NODES, Provisioned
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

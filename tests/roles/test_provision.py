@@ -15,8 +15,8 @@ from pylaunch.inventory import load_cluster
 from pylaunch.store import content
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookRun, run_playbook
-from tests.lab.controller import wait_until
 from tests.roles.conftest import NODES, Provisioned
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 

@@ -20,8 +20,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event
 from pylaunch.model.usage import NodeUsage
-from tests.agent.controller import wait_until
 from tests.starts.cluster import Directory, DirectoryCluster, ended, says
+from tests.waiting import wait_until
 
 T = TypeVar("T")
 JOB = JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=1)

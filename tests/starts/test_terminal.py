@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.shared.layout import RunDirectory
-from tests.agent.controller import wait_until
 from tests.starts.cluster import Directory, DirectoryCluster
+from tests.waiting import wait_until
 
 OURS = re.compile(r"\r(?=\x1b\[2K)|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
 """Control sequences of pylaunch itself: the cursor, the lines of the board, colours."""

@@ -8,7 +8,7 @@ from pylaunch.transport.runner import Failure
 
 
 def failure(host: str, message: str) -> Failure:
-    return Failure(host, "time_sync", "Install packages", message, is_unreachable=False)
+    return Failure(host, "time_sync", "Install packages", message)
 
 
 def test_equal_messages_of_hosts_are_reported_once_in_the_tasks_own_words() -> None:
