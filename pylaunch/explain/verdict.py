@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from signal import Signals
 
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
 SAME_MOMENT_S = 0.1
@@ -143,14 +143,3 @@ def _seconds(seconds: float) -> str:
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-
-
-def fold_ranks(ranks: list[int]) -> str:
-    """Rank numbers in short: "0-2,5"."""
-    spans: list[list[int]] = []
-    for rank in sorted(ranks):
-        if spans and rank == spans[-1][1] + 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)

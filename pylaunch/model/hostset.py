@@ -40,6 +40,17 @@ def fold(hosts: Iterable[str]) -> str:
     return ",".join(sorted([*plain, *parts]))
 
 
+def fold_ranks(ranks: Iterable[int]) -> str:
+    """`ranks` as one short text, with ranges: "0-2,5"."""
+    spans: list[list[int]] = []
+    for rank in sorted(ranks):
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
 def alike(items: Mapping[str, Iterable[T]]) -> list[tuple[str, T]]:
     """What several hosts share, told once: (folded hosts, what), in the order met."""
     hosts: dict[T, list[str]] = {}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pylaunch.agent.shared.rank_environment import Layer, compose
 from pylaunch.errors import UsageError
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.variables.files import settings_of
-from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, machines
+from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, machines
+from pylaunch.model.variables.overridden import without_effect
 from pylaunch.model.variables.together import judge
 
 
@@ -16,16 +18,20 @@ def plan_findings(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]
     """Return the findings about the environment of a run, each once."""
     circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
     findings: dict[LintFinding, None] = {}
-    for _, words in commands:
+    for _, command in commands:
         # A port that the first node will choose is judged as any port.
-        chosen = {
-            name: value.replace(PORT_ENTRY, str(USUAL_PORT))
-            for name, value in words.env.items()
+        chosen = [
+            Setting(name, variable.value.replace(PORT_ENTRY, str(USUAL_PORT)), _where(variable.layer))
+            for name, variable in compose(command.layers).items()
             if name not in plan.job.env
-        }
-        settings = [*settings_of(plan.job.env, "--env"), *settings_of(chosen, "inventory")]
-        findings |= dict.fromkeys(judge(settings, circumstances))
+        ]
+        findings |= dict.fromkeys(judge([*settings_of(plan.job.env, "--env"), *chosen], circumstances))
+    findings |= dict.fromkeys(without_effect(plan, [command for _, command in commands]))
     return tuple(findings)
+
+
+def _where(layer: Layer) -> str:
+    return "--interface" if layer is Layer.FLAGS else layer.value
 
 
 def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) -> None:

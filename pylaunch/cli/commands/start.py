@@ -14,20 +14,15 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import environment, options, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.running import Presentation, run_planned
-from pylaunch.cli.views import document
-from pylaunch.cli.views.live import counted
+from pylaunch.cli.views.plan import show_plan
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.start.session import TakenError
 from pylaunch.launch.sync.tree import Tree
-from pylaunch.model.argv import quoted, quoted_with_env
-from pylaunch.model.job import TREE, Framework, JobSpec, RankOrder
-from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RunPlan
-from pylaunch.model.secret import MASK
+from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.size import shown_size
-from pylaunch.model.topology import groups
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 
@@ -147,7 +142,7 @@ def command(
     planned = plan_start(load_cluster(inventory, limit=limit), job, StartView().show)
     program.report_ranks_alone(chosen, planned.plan.world_size)
     if dry_run:
-        _show_plan(planned.plan, planned.commands, as_json=as_json)
+        show_plan(planned.plan, planned.commands, as_json=as_json)
         return ExitCode.DONE
     collect_to = asked["collect"] if isinstance(asked["collect"], Path) else None
     try:
@@ -250,58 +245,3 @@ def _node_timeout(value: object) -> timedelta:
     if not MIN_NODE_TIMEOUT_S <= float(str(value)) <= 3600:
         raise UsageError(f"--node-timeout {value}: expected {MIN_NODE_TIMEOUT_S} … 3600 seconds")
     return timedelta(seconds=float(str(value)))
-
-
-def _shown_env(plan: RunPlan, *parts: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process as they may be printed."""
-    shown = {name: value for part in parts for name, value in part.items()}
-    return shown | dict.fromkeys(plan.job.secrets, MASK)
-
-
-def _show_plan(plan: RunPlan, commands: tuple[tuple[NodePlan, NodeCommand], ...], *, as_json: bool) -> None:
-    if as_json:
-        document.show(
-            {
-                "plan": {
-                    "world_size": plan.world_size,
-                    "workdir": plan.job.workdir,
-                    "sync": None if plan.job.sync is None else plan.job.sync.tree,
-                    "node_environment": NODE_ENVIRONMENT,
-                    "rank_order": plan.job.rank_order.value,
-                    "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
-                    "nodes": [
-                        {
-                            "host": node.host.name,
-                            "node_rank": node.node_rank,
-                            "topology": "/".join(node.host.topology) or None,
-                            "devices": node.devices,
-                            "env": _shown_env(plan, words.env),
-                            "launcher": words.launcher,
-                            "ranks": [
-                                {"rank": rank.rank, "argv": each.argv, "env": _shown_env(plan, words.env, each.env)}
-                                for rank, each in zip(node.ranks, words.ranks, strict=True)
-                            ],
-                        }
-                        for node, words in commands
-                    ],
-                }
-            }
-        )
-        return
-    console.data(f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}, in {plan.job.workdir}")
-    if plan.job.sync is not None:
-        console.data(f"{TREE} is shipped: {sync.described(plan.job.sync)}")
-    if plan.job.rank_order is RankOrder.TOPOLOGY:
-        places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
-        console.data(f"rank order by topology: {'; '.join(places)}")
-    console.data(f"below these variables, each node's own: {NODE_ENVIRONMENT}, where provision wrote it")
-    if plan.job.rendezvous_port is None:
-        console.data(f"{PORT_ENTRY}: chosen on {plan.coordinator.host.name}, the first free one from 29500 on")
-    if plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
-        console.data("interface: chosen on the node, by its route to the others, where no variable names one")
-    for node, words in commands:
-        console.data(f"\n{node.host.name} (node {node.node_rank}, {node.host.address})")
-        if words.launcher:
-            console.data(f"  launcher: {quoted(words.launcher)}")
-        for rank, each in zip(node.ranks, words.ranks, strict=True):
-            console.data(f"  rank {rank.rank}: {quoted_with_env(_shown_env(plan, words.env, each.env), each.argv)}")

@@ -25,3 +25,24 @@ def test_what_the_user_sets_is_judged_as_it_stands() -> None:
     with pytest.raises(UsageError) as refused:
         check(JAX_COORDINATOR_ADDRESS="n1")
     assert "JAX_COORDINATOR_ADDRESS=n1" in "\n".join(refused.value.evidence)
+
+
+def test_a_flag_or_a_secret_that_the_identity_of_ranks_overrides_is_a_warning() -> None:
+    job = JobSpec(
+        ("train.py",), Framework.JAX, "/", env={"RANK": "9", "NOTE": "x", "PYLAUNCH_RUN": "x"}, secrets=("MASTER_PORT",)
+    )
+    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    warned: list[str] = []
+    refuse_errors(plan_findings(plan, render(plan)), warned.append)
+    assert warned == [
+        f"warning: {name}: no effect: pylaunch sets this variable for each rank"
+        for name in ("--env: RANK", "--env: PYLAUNCH_RUN", "--secret: MASTER_PORT")
+    ]
+
+
+def test_a_finding_about_an_interface_names_the_flag_that_chose_it() -> None:
+    job = JobSpec(("train.py",), Framework.DIRECT, "/", interface="lo")
+    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    with pytest.raises(UsageError) as refused:
+        refuse_errors(plan_findings(plan, render(plan)), pytest.fail)
+    assert refused.value.evidence[0].startswith("--interface: NCCL_SOCKET_IFNAME==lo: no other machine")

@@ -1,0 +1,112 @@
+"""The page of a rank's environment states the layers of the code. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, Layer
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import NodeCommand, plan_run
+from pylaunch.render import render
+
+NAME = re.compile(r"[A-Z]+|[A-Za-z]+_\w+")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rank-environment.md"
+
+HEAD = """\
+# Environment of a rank
+
+The environment of every rank is composed from layers. A rank gets nothing else: pylaunch reads no login shell and no
+`/etc/environment`. If several layers set a variable, the later one in this table wins.
+
+| | layer | variables | from |
+|---|---|---|---|
+"""
+
+FRAMEWORKS = """
+## Variables of each framework
+
+The layers `framework` and `identity` depend on `--framework`. All frameworks set COMMON.
+
+| framework | layer `framework` | further variables of the layer `identity` |
+|---|---|---|
+"""
+
+NOTES = """
+`OMP_NUM_THREADS` is set only if a node has several ranks.
+
+## See what a rank gets
+
+    pylaunch start -i cluster.ini --dry-run -- train.py
+
+prints every variable below its layer, with the values of other layers that it overrides. `--json` has the same in
+`plan.nodes[].variables`. A dry run contacts no host. It names the layers that only a node knows, without their values.
+
+## Conflicts
+
+- A flag or a secret cannot change `identity` and `agent`, because the ranks could not meet. `start` warns of one
+  that tries, such as `--env RANK=0`.
+- A variable that is given both as a plain variable and as a secret is refused.
+- A value that its variable cannot have is refused: see [environment variables](environment-variables.md).
+- NCCL itself reads `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names) and `/etc/nccl.conf`, for variables that
+  are not in its environment. So every layer overrides these files.
+- A node refuses the run if its file cannot be read, or if a variable names a network interface that the node lacks.
+"""
+
+ROWS = {
+    Layer.USER: ("HOME, USER, LOGNAME, SHELL", "the user database of the node"),
+    Layer.ROUTE: (
+        "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME, NCCL_SOCKET_FAMILY",
+        "the interface by which the node routes to the other nodes, if there is exactly one",
+    ),
+    Layer.NODE: (
+        "variables of the network, and `nccl_env_variables` of the inventory",
+        "`/etc/pylaunch/environment.json` on the node, written by the role `nccl_env`",
+    ),
+    Layer.DEFAULTS: ("", "the run: `PATH` begins with the directory of the interpreter"),
+    Layer.FRAMEWORK: ("see below", "`--framework`"),
+    Layer.INVENTORY: ("", "`interface=`, `gpus=` and `devices=` of the host"),
+    Layer.FLAGS: ("any", "`--interface`, below `--env-file`, below `--env`"),
+    Layer.SECRETS: ("any", "`--secret`, `--secret-file`, and variables of `--env` with the name of a secret"),
+    Layer.LAUNCHER: ("those of torchrun", "torchrun, in the ranks that it starts; the variables below win"),
+    Layer.IDENTITY: ("see below", "the place of the rank in the run"),
+    Layer.AGENT: (
+        ", ".join((*AGENT_VARIABLES, RUNTIME_PATH)),
+        f"the agent on the node; `{RUNTIME_PATH}` is the value of the layers above plus the path of `pylaunch.runtime`",
+    ),
+}
+
+
+def rendered(framework: Framework) -> NodeCommand:
+    hosts = tuple(Host(name, name, devices=(0, 1), interface="eth0") for name in ("n1", "n2"))
+    plan = plan_run(Cluster(hosts), JobSpec(("train.py",), framework, "/", env={"ANY": ""}), "7f3a9c01")
+    return render(plan)[0][1]
+
+
+def code(names: str) -> str:
+    return ", ".join(f"`{name}`" if NAME.fullmatch(name) else name for name in names.split(", "))
+
+
+def page() -> str:
+    """Return the reference as it should be."""
+    commands = {framework: rendered(framework) for framework in Framework}
+    layers = commands[Framework.TORCHRUN].layers
+    rows = ""
+    for number, layer in enumerate(Layer, 1):
+        variables, source = ROWS[layer]
+        rows += f"| {number} | `{layer.value}` | {code(variables or ', '.join(layers[layer]))} | {source} |\n"
+    common = set.intersection(*(set(command.ranks[0].env) for command in commands.values()))
+    text = HEAD + rows + FRAMEWORKS.replace("COMMON", code(", ".join(sorted(common))))
+    for framework, command in commands.items():
+        chosen = ", ".join(sorted(command.layers[Layer.FRAMEWORK]))
+        further = ", ".join(sorted(command.ranks[0].env.keys() - common))
+        text += f"| `{framework.value}` | {code(chosen) if chosen else ''} | {code(further) if further else ''} |\n"
+    return text + NOTES
+
+
+def test_the_reference_of_the_environment_of_a_rank_states_the_layers_of_the_code() -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page()
