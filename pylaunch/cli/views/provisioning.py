@@ -1,0 +1,134 @@
+"""Plan, progress and result of `provision`, in lines and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from pylaunch.cli import console
+from pylaunch.cli.views import document, hints
+from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views.live import counted
+from pylaunch.cli.views.tasks import TaskLines
+from pylaunch.model.hostset import alike, fold
+from pylaunch.provision.differences import FileDifference
+from pylaunch.provision.drift import Change
+from pylaunch.provision.state import PACKAGE_LOCK
+from pylaunch.provision.workflow import ProvisionSurvey
+from pylaunch.workflows.provision import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
+
+Differences = Mapping[str, Sequence[FileDifference]]
+
+
+class ProvisionView:
+    """Prints batches and tasks; `redraw` shows the task that runs."""
+
+    def __init__(self, redraw: Callable[[str], None] = lambda _: None) -> None:
+        self._tasks = TaskLines(redraw)
+
+    def show(self, event: ProvisionEvent) -> None:
+        """Print `event`."""
+        if not isinstance(event, BatchStarted):
+            self._tasks.add(event)
+            return
+        self.end()
+        console.say(f"{fold(event.hosts)}: {', '.join(event.roles)}")
+        for hosts, holder in alike({host: (holder,) for host, holder in event.waiting_for_packages.items()}):
+            console.say(f"{hosts}: packages wait for {PACKAGE_LOCK}, which {holder} holds; for 5 minutes at most")
+
+    def end(self) -> None:
+        """Print the last task."""
+        self._tasks.end()
+
+
+def show_left_out(plan: ProvisionPlan) -> None:
+    """Print roles that the inventory leaves out, and whether an environment is still to be locked."""
+    for hosts, roles in alike({host: (roles,) for host, roles in plan.left_out.items()}):
+        if roles:
+            console.say(f"{hosts}: without {', '.join(roles)} (the inventory sets pylaunch_unprivileged)")
+    if plan.lacks_environment:
+        console.say(hints.completed("python_env: no environment yet; make one: pylaunch env lock requirements.txt"))
+
+
+def show_plan(found: ProvisionSurvey, differences: Differences) -> None:
+    """Print the changes as a table."""
+    changes = {
+        host: [_with_line_count(change, differences.get(host, ())) for change in changes]
+        for host, changes in found.changes.items()
+    }
+    rows = [(hosts, change.role, change.subject, change.difference) for hosts, change in alike(changes)]
+    rows += [(host, "", "python", f"no interpreter at {each.path}") for host, each in found.without_python.items()]
+    if rows:
+        console.table(("hosts", "role", "what", "difference"), rows)
+    elif found.changes:
+        console.say(f"{counted(len(found.changes), 'host')}: nothing to change")
+    _show_notes(found)
+
+
+def show_lines(differences: Differences) -> None:
+    """Print the lines of files that differ, equal ones once."""
+    for hosts, difference in alike(differences):
+        console.data(
+            "\n".join([f"{hosts}: {difference.role}: {difference.path} {difference.count}", *difference.lines])
+        )
+
+
+def show_summary(report: ProvisionReport, seconds: float) -> None:
+    """Print the hosts that changed, those that were not touched, and those that needed nothing."""
+    found, done = report.plan.found, report.done
+    changed: dict[str, list[str]] = {}
+    for host, changes in done.after.changes.items() if done is not None else ():
+        if not changes:
+            roles = Counter(change.role for change in found.changes.get(host, ()))
+            text = ", ".join(f"{role} {count} changed" for role, count in roles.items()) or "provisioned"
+            changed.setdefault(text, []).append(host)
+    for text, hosts in changed.items():
+        console.say(f"{fold(hosts)}: {text}; ok (in {duration(seconds)})", style="green")
+    if done is not None:
+        _show_notes(done.after)
+        if done.untouched:
+            console.say(f"not touched: {fold(done.untouched)}", style="yellow")
+    if unchanged := [host for host, changes in found.changes.items() if not changes]:
+        notes = {note for host in unchanged for note in found.notes[host]}
+        listed = f" ({len(notes)} notes: --plan)" if notes else ""
+        console.say(f"{counted(len(unchanged), 'host')}: nothing to change{listed}")
+
+
+def as_json(report: ProvisionReport, differences: Differences) -> dict[str, object]:
+    """Return every host before and after, for `--json`."""
+    found, done = report.plan.found, report.done
+    failures = {failure.host: failure.message for failure in done.result.failures} if done is not None else {}
+    latest = {**found.notes, **(done.after.notes if done is not None else {})}
+    reasons = {host: why.reason for host, why in found.unreachable.items()}
+    if done is not None:
+        reasons |= {host: why.reason for host, why in done.after.unreachable.items()}
+    known = {
+        host: {
+            "has_python": host not in found.without_python,
+            "differences": [
+                {"role": change.role, "subject": change.subject, "difference": change.difference}
+                for change in found.changes.get(host, ())
+            ],
+            "remaining": [change.subject for change in done.after.changes.get(host, ())] if done is not None else None,
+            "notes": [{"role": note.role, "text": note.text} for note in latest.get(host, ())],
+            "failure": failures.get(host),
+            "lines": [{"path": each.path, "lines": list(each.lines)} for each in differences.get(host, ())],
+        }
+        for host in found.answers
+        if host not in found.unreachable
+    }
+    return {"is_plan": done is None, "hosts": document.hosts(found.answers, reasons, known)}
+
+
+def _with_line_count(change: Change, differences: Sequence[FileDifference]) -> Change:
+    """Return `change` with the number of lines added and removed, where lines of a file differ."""
+    for each in differences:
+        if (each.role, each.path) == (change.role, change.subject) and change.difference.endswith(" differs"):
+            return replace(change, difference=f"{change.difference}, {each.count}")
+    return change
+
+
+def _show_notes(found: ProvisionSurvey) -> None:
+    for hosts, note in alike(found.notes):
+        console.say(f"note: {hosts}: {note.role}: {note.text}")
