@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,12 +18,11 @@ from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
-from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
-from pylaunch.occupancy.look import Swept, sweep
+from pylaunch.occupancy.look import Swept
 from pylaunch.occupancy.processes import Occupant
-from pylaunch.probe.ask import Unreachable
+from pylaunch.workflows.clean import CleanReport, clean_hosts, end_stale
 from pylaunch.workflows.prove import prove_runs
 
 
@@ -32,6 +32,16 @@ class Stale(Enum):
     ASK = "ask"
     KILL = "kill"
     SHOW = "show"
+
+
+@dataclass(frozen=True)
+class CleanFlags:
+    """Flags of `clean` as they are parsed."""
+
+    stale: str
+    port: int
+    dry_run: bool
+    yes: bool
 
 
 @click.command()
@@ -48,37 +58,32 @@ class Stale(Enum):
 @click.option("--dry-run", is_flag=True, help="Show what would be removed and ended; change nothing.")
 @click.option("--yes", is_flag=True, help="Answer yes when asked.")
 @options.as_json
-def command(
-    inventory: Path | None, limit: str | None, *, port: int, dry_run: bool, as_json: bool, **asked: object
-) -> int:  # fmt: skip
+def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: Any) -> int:
     """Remove what is left of runs that are over, end what nobody runs any more, and prove that nothing is left.
 
     Processes of live runs, of your own live launchers and terminals, and of other users are never touched.
     """
+    flags = CleanFlags(**asked)
     cluster = load_cluster(inventory, limit=limit)
-    swept, unreachable = sweep(cluster, port, {}, dry_run=dry_run)
-    _show(swept, dry_run=dry_run)
-    found = {name: each.after.occupancy.stale for name, each in swept.items() if each.after.occupancy.stale}
-    ended: Mapping[str, Swept] = {}
-    if found and not dry_run and _wants_end(Stale(asked["stale"]), found, yes=bool(asked["yes"])):
-        ended, lost = sweep(cluster.only(found), port, found, dry_run=False)
-        unreachable |= lost
-        for name, each in ended.items():
+    report = clean_hosts(cluster, flags.port, dry_run=flags.dry_run)
+    _show(report)
+    if report.stale and not flags.dry_run and _wants_end(flags, report.stale):
+        report = end_stale(report)
+        for name, each in report.ended.items():
             for phrase in each.ended:
                 console.say(f"{name}: ended {phrase}")
-    last = {**swept, **ended}
-    if not dry_run:
-        for proven in prove_runs(cluster.names, console.say):
-            proving.show(proven.run, proven.proofs)
+    for proven in () if flags.dry_run else prove_runs(cluster.names, console.say):
+        proving.show(proven.run, proven.proofs)
     if as_json:
-        document.show(_as_data(cluster, swept, ended, unreachable))
-    return _verdict(last, unreachable, dry_run=dry_run)
+        document.show(_as_data(report))
+    _show_verdict(report)
+    return ExitCode.DONE if report.is_clean else ExitCode.CLUSTER_NOT_READY
 
 
-def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: bool) -> bool:
-    if stale is Stale.SHOW:
+def _wants_end(flags: CleanFlags, found: Mapping[str, tuple[Occupant, ...]]) -> bool:
+    if flags.stale == Stale.SHOW.value:
         return False
-    if stale is Stale.KILL or yes:
+    if flags.stale == Stale.KILL.value or flags.yes:
         return True
     if not sys.stdin.isatty():
         return False
@@ -87,10 +92,11 @@ def _wants_end(stale: Stale, found: Mapping[str, tuple[Occupant, ...]], *, yes: 
     return console.confirm(f"end {what} on {fold(found)}?")
 
 
-def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:
+def _show(report: CleanReport) -> None:
+    swept = report.swept
     for name, each in swept.items():
         for phrase in each.removed:
-            console.say(f"{name}: {'would remove' if dry_run else 'removed'} {phrase}")
+            console.say(f"{name}: {'would remove' if report.dry_run else 'removed'} {phrase}")
         for phrase in each.left:
             console.say(f"{name}: could not remove {phrase}")
         for phrase in each.stopped:
@@ -108,39 +114,29 @@ def _show(swept: Mapping[str, Swept], *, dry_run: bool) -> None:
         console.say(f"{hosts}: could not see what processes of {', '.join(users)} hold")
 
 
-def _verdict(last: Mapping[str, Swept], unreachable: Mapping[str, Unreachable], *, dry_run: bool) -> int:
-    """Say how the hosts stand; 3 when something of this user's is left or a host could not be asked."""
-    unclean = {
-        name for name, each in last.items() if each.left or each.stopped or each.stays or each.after.occupancy.stale
-    }
-    unclean |= {
-        name for name, each in last.items() if any(u.subject == "occupants.processes" for u in each.after.unread)
-    }
-    clean = [name for name, each in last.items() if name not in unclean and not (dry_run and each.removed)]
-    if clean:
+def _show_verdict(report: CleanReport) -> None:
+    """Print which hosts are clean, which are not, and the next steps."""
+    if report.clean:
         proof = "clean: nothing of yours is left of runs that are over"
-        console.say(f"{fold(clean)}: {'nothing to remove, nothing to end' if dry_run else proof}")
-    for name, each in last.items():
+        console.say(f"{fold(report.clean)}: {'nothing to remove, nothing to end' if report.dry_run else proof}")
+    for name, each in report.latest.items():
         for phrase in each.stays:
             console.say(f"{name}: survives SIGKILL: {phrase}")
-    for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
+    for hosts, reason in alike({name: (why.reason,) for name, why in report.unreachable.items()}):
         console.say(f"{hosts}: not known to be clean: {reason}")
-    if unclean and not dry_run:
-        console.say(f"{fold(unclean)}: not clean")
-        stopped = {name for name, each in last.items() if each.stopped}
+    if report.not_clean and not report.dry_run:
+        console.say(f"{fold(report.not_clean)}: not clean")
+        stopped = {name for name, each in report.latest.items() if each.stopped}
         next_steps = ["pylaunch stop RUN ends a run whose agent is stopped"] if stopped else []
-        if unclean - stopped:
-            next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(unclean - stopped)))
+        if report.not_clean - stopped:
+            next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(report.not_clean - stopped)))
         hints.say(*next_steps)
-    return ExitCode.CLUSTER_NOT_READY if unreachable or (unclean and not dry_run) else ExitCode.DONE
 
 
-def _as_data(
-    cluster: Cluster, first: Mapping[str, Swept], then: Mapping[str, Swept], unreachable: Mapping[str, Unreachable]
-) -> dict[str, object]:
-    reasons = {name: why.reason for name, why in unreachable.items()}
-    known = {name: _host(swept, then.get(name)) for name, swept in first.items()}
-    return {"hosts": document.hosts(cluster.names, reasons, known)}
+def _as_data(report: CleanReport) -> dict[str, object]:
+    reasons = {name: why.reason for name, why in report.unreachable.items()}
+    known = {name: _host(swept, report.ended.get(name)) for name, swept in report.swept.items()}
+    return {"hosts": document.hosts(report.cluster.names, reasons, known)}
 
 
 def _host(first: Swept, then: Swept | None) -> dict[str, object]:

@@ -15,9 +15,9 @@ from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import alike, fold
-from pylaunch.model.job import USUAL_PORT
-from pylaunch.occupancy.devices import DeviceView, devices
-from pylaunch.occupancy.look import HostView, look
+from pylaunch.occupancy.devices import DeviceView
+from pylaunch.occupancy.look import HostView
+from pylaunch.workflows.gpus import list_devices
 
 
 @click.command()
@@ -27,26 +27,25 @@ from pylaunch.occupancy.look import HostView, look
 def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
     """Show every device of every host: what it is, how full, which run leases it, and who holds it without a lease."""
     cluster = load_cluster(inventory, limit=limit)
-    views, unreachable = look(cluster, USUAL_PORT)
-    rows = [row for host in cluster.hosts if host.name in views for row in devices(host, views[host.name])]
+    report = list_devices(cluster)
     if as_json:
-        reasons = {name: why.reason for name, why in unreachable.items()}
-        known = {name: _data(view, [row for row in rows if row.host == name]) for name, view in views.items()}
+        reasons = {name: why.reason for name, why in report.unreachable.items()}
+        known = {name: _data(view, report.devices_of(name)) for name, view in report.views.items()}
         document.show({"hosts": document.hosts(cluster.names, reasons, known)})
-    elif rows:
+    elif report.devices:
         columns = ("HOST", "GPU", "MODEL", "MEMORY", "UTIL", "LEASED TO", "HELD WITHOUT LEASE BY")
-        console.table(columns, [_row(row) for row in rows])
-    without = [name for name in views if not any(row.host == name for row in rows)]
-    if without:
-        console.say(f"{fold(without)}: no devices, neither in the inventory (gpus=, devices=) nor by nvidia-smi")
-    complaints = {name: (view.complaint,) for name, view in views.items() if view.complaint is not None}
+        console.table(columns, [_row(row) for row in report.devices])
+    if report.without_devices:
+        hosts = fold(report.without_devices)
+        console.say(f"{hosts}: no devices, neither in the inventory (gpus=, devices=) nor by nvidia-smi")
+    complaints = {name: (view.complaint,) for name, view in report.views.items() if view.complaint is not None}
     for hosts, complaint in alike(complaints):
         console.say(f"{hosts}: nvidia-smi: {complaint}")
-    for hosts, unread in alike({name: view.unread for name, view in views.items()}):
+    for hosts, unread in alike({name: view.unread for name, view in report.views.items()}):
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
-    for hosts, reason in alike({name: (why.reason,) for name, why in unreachable.items()}):
+    for hosts, reason in alike({name: (why.reason,) for name, why in report.unreachable.items()}):
         console.say(f"{hosts}: {reason}")
-    return ExitCode.CLUSTER_NOT_READY if unreachable else ExitCode.DONE
+    return ExitCode.CLUSTER_NOT_READY if report.unreachable else ExitCode.DONE
 
 
 def _data(view: HostView, rows: Sequence[DeviceView]) -> dict[str, object]:

@@ -13,6 +13,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.look import HostView, Swept, Unread
 from pylaunch.occupancy.processes import Occupancy
 from pylaunch.probe.ask import Unreachable
+from pylaunch.workflows import clean as workflows_clean
+from pylaunch.workflows import gpus as workflows_gpus
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
 SILENT = {"n5": Unreachable("no end after 60 s"), "n6": Unreachable("no end after 60 s")}
@@ -40,8 +42,8 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     }  # fmt: skip
     for verb in (gpus, clean):
         monkeypatch.setattr(verb, "load_cluster", lambda inventory, limit: CLUSTER)
-    monkeypatch.setattr(gpus, "look", lambda cluster, port: (views, SILENT))
-    monkeypatch.setattr(clean, "sweep", lambda cluster, port, targets, dry_run: (answers, dict(SILENT)))
+    monkeypatch.setattr(workflows_gpus, "look", lambda cluster, port: (views, SILENT))
+    monkeypatch.setattr(workflows_clean, "sweep", lambda cluster, port, targets, dry_run: (answers, dict(SILENT)))
 
 
 def test_hosts_in_the_same_state_are_one_line_of_gpus(hosts: None, capsys: pytest.CaptureFixture[str]) -> None:
