@@ -5,6 +5,7 @@ plan   = roll_back(plan)                      only for --rollback
 report = provision(plan, emit)                Ansible on the hosts to change, then the same question again
 report.raise_for_errors()
 
+plan   = plan_reset(cluster, options)
 result = reset_hosts(plan, emit, …)           undoes what the roles own
 """
 
@@ -21,6 +22,7 @@ from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.environment import previous_environment, swap_with_previous
 from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.provision.reset import Reset, reset
+from pylaunch.provision.variables import lint_variables
 from pylaunch.provision.workflow import (
     Convergence,
     ProvisionRequest,
@@ -32,6 +34,8 @@ from pylaunch.provision.workflow import (
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 from pylaunch.transport.runner import PlaybookResult, Progress
+from pylaunch.workflows.notes import Notes, ignore
+from pylaunch.workflows.variables import refuse_errors
 
 ALL_AT_ONCE = "100%"
 
@@ -129,11 +133,19 @@ class ProvisionReport:
             raise unreachable_error(unreachable, total)
 
 
-def plan_provision(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
+def plan_provision(cluster: Cluster, options: ProvisionOptions, *, on_note: Notes = ignore) -> ProvisionPlan:
     """Ask every host what it is and compare. Changes nothing; hosts out of reach are in the plan.
 
-    Raises UsageError for a cluster without an inventory, ProvisionError for distributions that the roles do not know.
+    Raises UsageError for a cluster without an inventory and for variables that cannot work, ProvisionError for
+    distributions that the roles do not know.
     """
+    plan = plan_reset(cluster, options)
+    refuse_errors(lint_variables(plan.found.desired.hosts), on_note)
+    return plan
+
+
+def plan_reset(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
+    """Ask every host what it is, for a reset. Raises the errors of `plan_provision`, but not those of variables."""
     request = _request(cluster, options)
     return ProvisionPlan(request, options, survey(request))
 

@@ -19,18 +19,17 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
 from pylaunch.provision.batches import batches
-from pylaunch.provision.variables import lint_variables
 from pylaunch.workflows.provision import (
     ALL_AT_ONCE,
     ProvisionOptions,
     ProvisionPlan,
     ProvisionReport,
     plan_provision,
+    plan_reset,
     provision,
     reset_hosts,
     roll_back,
 )
-from pylaunch.workflows.variables import refuse_errors
 
 EXAMPLES = """\b
 Examples:
@@ -116,11 +115,13 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     flags.refuse_contradictions(limit)
     cluster = load_cluster(inventory, limit=limit)
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
-        plan = plan_provision(cluster, flags.options)
+        if flags.undo:
+            plan = plan_reset(cluster, flags.options)
+        else:
+            plan = plan_provision(cluster, flags.options, on_note=console.say)
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE
-    refuse_errors(lint_variables(plan.found.desired.hosts), console.say)
     provisioning.show_left_out(plan)
     if flags.rollback and not flags.plan_only:
         plan = _rolled_back(plan)
