@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from pylaunch.launch.existing import proof
-from pylaunch.launch.existing.attach import proven
 from pylaunch.launch.existing.proof import NodeProof
+from pylaunch.launch.existing.stop import proven
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs

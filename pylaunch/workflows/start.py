@@ -38,14 +38,14 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, plan_run, standby
-from pylaunch.model.run import Event, EventKind, ran_s
+from pylaunch.model.run import ran_s
 from pylaunch.model.secret import Secrets
-from pylaunch.model.usage import NodeUsage
 from pylaunch.occupancy.look import look, sweep
 from pylaunch.preflight.check import Check
 from pylaunch.render import remarks, render
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
+from pylaunch.workflows.run_events import Notice, RunWatcher
 from pylaunch.workflows.start_checks import ChecksAtStart
 from pylaunch.workflows.start_events import (
     AttemptEnded,
@@ -55,14 +55,11 @@ from pylaunch.workflows.start_events import (
     Ended,
     LeftoverEnded,
     NodesDiffer,
-    Notice,
-    Output,
     RanksReleased,
     RunBegun,
     SpareRefused,
     TreeChanged,
     TurnLost,
-    UsageReported,
     Waiting,
 )
 from pylaunch.workflows.variables import plan_findings, refuse_errors
@@ -184,7 +181,7 @@ class _Attempt:
         self._options = options
         self._emit = emit
         self._source = source
-        self._watcher = _Watcher(recorded.recorder, emit, options.usage_every_s)
+        self._watcher = RunWatcher(recorded.recorder, emit, options.usage_every_s)
         self._released_at: float | None = None
         """On the monotonic clock; None before the release."""
 
@@ -245,35 +242,6 @@ class _Attempt:
             self._emit(TreeChanged(tuple(changed)))
 
 
-class _Watcher:
-    """A `launch.Watcher` that records events and emits everything."""
-
-    def __init__(self, recorder: runs.Recorder, emit: Emit, usage_every_s: float) -> None:
-        self.usage_every_s = usage_every_s
-        self.releases: list[Event] = []
-        self._recorder = recorder
-        self._emit = emit
-
-    def event(self, event: Event) -> None:
-        """Record `event`, then emit it."""
-        self._recorder.append(event)
-        if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED):
-            self.releases.append(event)
-        self._emit(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Emit lines of a rank."""
-        self._emit(Output(host, stream, text, time))
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        """Emit the load of a node."""
-        self._emit(UsageReported(host, reading))
-
-    def phase(self, text: str) -> None:
-        """Emit a line of progress."""
-        self._emit(Notice(text))
-
-
 def end_leftovers(plan: RunPlan, emit: Emit) -> None:
     """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
 
@@ -321,7 +289,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     asked = _planned(standby(plan))
     launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
     with _refusal_recorded(recorded.recorder, lambda: False):
-        reasons = vet(launch, _Watcher(recorded.recorder, emit, 0.0), source)
+        reasons = vet(launch, RunWatcher(recorded.recorder, emit, 0.0), source)
     for host, why in reasons.items():
         emit(SpareRefused(host, why))
     fit = tuple(host for host in plan.spares if host.name not in reasons)

@@ -11,8 +11,7 @@ from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
+from pylaunch.workflows.run_events import RunEvent
 
 
 @dataclass(frozen=True)
@@ -88,32 +87,6 @@ class RanksReleased:
 
 
 @dataclass(frozen=True)
-class Output:
-    """Whole lines that `stream` ("3.out", "launcher.err") wrote on `host`."""
-
-    host: str
-    stream: str
-    text: str
-    time: float
-    """Seconds since the epoch on the controller's clock."""
-
-
-@dataclass(frozen=True)
-class UsageReported:
-    """Load of one node, and the steps of its ranks."""
-
-    host: str
-    usage: NodeUsage
-
-
-@dataclass(frozen=True)
-class Notice:
-    """A line of progress, or a remark, for a person."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class AttemptRefused:
     """No rank of an attempt was started, and another attempt may follow."""
 
@@ -153,10 +126,7 @@ StartEvent = (
     | NodesDiffer
     | TreeChanged
     | RanksReleased
-    | Event
-    | Output
-    | UsageReported
-    | Notice
+    | RunEvent
     | AttemptRefused
     | AttemptEnded
     | Restarting

@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pylaunch.launch.existing.attach import RunStatus, StatusQuery, ask_status
+from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.proof import NodeProof
-from pylaunch.launch.follow.watch import Onlooker, watch
+from pylaunch.launch.existing.status import RunStatus, StatusQuery, ask_status
+from pylaunch.launch.existing.watch import Onlooker, watch
 from pylaunch.model.plan import RunPlan, base_of
-from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.model.usage import NodeUsage
+from pylaunch.model.run import EventKind, RunRecord
 from pylaunch.store import runs
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.prove import is_in_doubt, prove_again
+from pylaunch.workflows.run_events import RunWatcher
 
 
 @dataclass(frozen=True)
@@ -28,29 +29,6 @@ class RunReport:
 
     proofs: Mapping[str, NodeProof] = field(default_factory=dict)
     """Answers of nodes that were asked again whether they are clean, by host."""
-
-
-class RecordingWatcher:
-    """A `Watcher` that only appends events to the record; to none without a recorder."""
-
-    usage_every_s = 0.0
-
-    def __init__(self, recorder: runs.Recorder | None) -> None:
-        self._recorder = recorder
-
-    def event(self, event: Event) -> None:
-        """Append it."""
-        if self._recorder is not None:
-            self._recorder.append(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Ignore it."""
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        """Ignore it."""
-
-    def phase(self, text: str) -> None:
-        """Ignore it."""
 
 
 def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
@@ -88,7 +66,7 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
         for record in unknown
     ]
     queries = [
-        StatusQuery(record, RecordingWatcher(recorder), is_led=recorder is None)
+        StatusQuery(record, RunWatcher(recorder, lambda _: None), is_led=recorder is None)
         for record, recorder in zip(unknown, recorders, strict=True)
     ]
     answers = {}
@@ -99,15 +77,18 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
     return [answers.get(record.plan.run) or RunStatus((), record.outcome) for record in records]
 
 
-def watch_run(record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker]) -> RunRecord | None:
+def watch_run(
+    record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker], interrupts: InterruptSource | None = None
+) -> RunRecord | None:
     """Watch a run and the attempts after it until the last one is over. Nothing is stopped or recorded.
 
-    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None after Ctrl-C.
+    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None when interrupted.
     """
+    source = Interrupter() if interrupts is None else interrupts
     if record.outcome is not None and is_settled(record):
         return record
     while True:
-        if not watch(record, onlooker_of(record.plan), partial(is_settled, record)):
+        if not watch(record, onlooker_of(record.plan), partial(is_settled, record), source):
             return None
         watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
         if record.plan.run == watched.plan.run:

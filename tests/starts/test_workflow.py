@@ -18,9 +18,10 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.store import runs
+from pylaunch.workflows.run_events import Output
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_checks import ChecksFailedError, at_start_checks
-from pylaunch.workflows.start_events import AttemptEnded, Ended, Output, RanksReleased, RunBegun, StartEvent
+from pylaunch.workflows.start_events import AttemptEnded, Ended, RanksReleased, RunBegun, StartEvent
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 30.0

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.flags.selection import Grep, chosen
+from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting
+from pylaunch.cli.views.following import shown_by
 from pylaunch.cli.views.live import Live
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.launch.existing.attach import LogQuery, read_logs
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.connect.interruptible import signals
+from pylaunch.launch.existing.logs import LogQuery
+from pylaunch.workflows.logs import follow_logs
+
+
+@dataclass(frozen=True)
+class LogFlags:
+    """Flags of `logs` that choose output."""
+
+    rank: str | None
+    node: str | None
+    grep: str | None
+    tail: int | None
+    since: str | None
+    launcher: bool
+    follow: bool
 
 
 @click.command()
@@ -33,30 +49,24 @@ from pylaunch.launch.follow.watcher import Watcher
     help="Bring all logs here, as DIR/HOST/RANK.out and .err, instead of showing them.",
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
-def command(run: str | None, *, inventory: Path | None, collect: Path | None, follow: bool, **asked: object) -> int:
+def command(run: str | None, *, inventory: Path | None, collect: Path | None, **asked: Any) -> int:
     """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr."""
-    since = None if asked["since"] is None else options.since("--since", str(asked["since"]))
+    flags = LogFlags(**asked)
+    since = None if flags.since is None else options.since("--since", flags.since)
     record = find(run, inventory)
     if collect is not None:
-        _refuse_beside_collect(asked, follow=follow)
+        _refuse_beside_collect(flags)
         collecting.collect(record, collect)
         return ExitCode.DONE
-    plan = record.plan
-    nodes, streams = chosen(plan, _text(asked["rank"]), _text(asked["node"]), launcher=bool(asked["launcher"]))
-    watcher: Watcher = Live(plan, None)
-    if (pattern := _text(asked["grep"])) is not None:
-        watcher = Grep(watcher, pattern)
-    tail = asked["tail"] if isinstance(asked["tail"], int) else None
-    read_logs(record, watcher, LogQuery(nodes, streams, follow, tail, since))
+    nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
+    query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
+    live = Live(record.plan, None)
+    follow_logs(record, query, shown_by(live), signals, pattern=pattern(flags.grep))
     return ExitCode.DONE
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _refuse_beside_collect(asked: Mapping[str, object], *, follow: bool) -> None:
+def _refuse_beside_collect(flags: LogFlags) -> None:
     """Raises UsageError for flags that choose what is shown."""
-    beside = [f"--{name}" for name, value in asked.items() if value not in (None, False)] + ["--follow"] * follow
+    beside = [f"--{name}" for name, value in vars(flags).items() if value not in (None, False)]
     if beside:
         raise UsageError(f"--collect brings all logs, so {beside[0]} means nothing", hint="pylaunch logs --collect DIR")

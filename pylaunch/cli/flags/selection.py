@@ -7,11 +7,8 @@ import re
 from pylaunch.errors import UsageError
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
-from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.hostset import expand, fold
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
 
 
 def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:
@@ -57,31 +54,9 @@ def chosen(
     return there, [stream for rank in wanted for stream in rank_streams(plan, rank)]
 
 
-class Grep:
-    """A `launch.Watcher` that passes on to `watcher` the lines in which `pattern` is found."""
-
-    def __init__(self, watcher: Watcher, pattern: str) -> None:
-        self._watcher = watcher
-        self.usage_every_s = watcher.usage_every_s
-        try:
-            self._pattern = re.compile(pattern)
-        except re.error as error:
-            raise UsageError(f"--grep {pattern}: {error}") from None
-
-    def event(self, event: Event) -> None:
-        """Pass it on."""
-        self._watcher.event(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Pass on what matches."""
-        lines = [line for line in text.removesuffix("\n").split("\n") if self._pattern.search(line)]
-        if lines:
-            self._watcher.output(host, stream, "\n".join(lines) + "\n", time)
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        """Pass it on."""
-        self._watcher.usage(host, reading)
-
-    def phase(self, text: str) -> None:
-        """Pass it on."""
-        self._watcher.phase(text)
+def pattern(text: str | None) -> re.Pattern[str] | None:
+    """Compile the value of --grep. Raises UsageError for what is not a regular expression."""
+    try:
+        return None if text is None else re.compile(text)
+    except re.error as error:
+        raise UsageError(f"--grep {text}: {error}") from None

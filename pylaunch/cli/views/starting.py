@@ -15,6 +15,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
+from pylaunch.workflows.run_events import Notice, Output, UsageReported
 from pylaunch.workflows.start_events import (
     AttemptEnded,
     AttemptRefused,
@@ -22,15 +23,12 @@ from pylaunch.workflows.start_events import (
     FindingReported,
     LeftoverEnded,
     NodesDiffer,
-    Notice,
-    Output,
     RanksReleased,
     RunBegun,
     SpareRefused,
     StartEvent,
     TreeChanged,
     TurnLost,
-    UsageReported,
     Waiting,
 )
 

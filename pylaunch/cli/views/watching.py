@@ -13,6 +13,7 @@ from pylaunch.cli.views import document
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.cli.views.terminal import REDRAW_S
+from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
 from pylaunch.workflows.status import watch_run
@@ -25,7 +26,7 @@ QUIET_S = 60.0
 def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
     """Show a run and the attempts after it until the last one is over; return its record, or None after Ctrl-C."""
     with _view(as_json=as_json) as view:
-        return watch_run(record, lambda plan: Spectator(Board(plan), view))
+        return watch_run(record, lambda plan: Spectator(Board(plan), view), signals)
 
 
 class View(Protocol):
@@ -36,7 +37,7 @@ class View(Protocol):
 
 
 class Spectator:
-    """A `launch.watch.Onlooker` that keeps a board."""
+    """A `launch.existing.watch.Onlooker` that keeps a board."""
 
     usage_every_s = USAGE_S
 

@@ -12,7 +12,7 @@ from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow.reading import node_usage
-from pylaunch.launch.follow.skipped import LIVE_LAG, told
+from pylaunch.launch.follow.skipped import LIVE_LAG, skipped_line
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
@@ -159,7 +159,7 @@ class RunFollower:
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, wire.Skipped):
-            self._watcher.phase(told(host, message))
+            self._watcher.phase(skipped_line(host, message))
         else:
             self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
 

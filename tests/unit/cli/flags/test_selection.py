@@ -1,12 +1,10 @@
 import pytest
 
-from pylaunch.cli.flags.selection import Grep, chosen, nodes_of, ranks_of
+from pylaunch.cli.flags.selection import chosen, nodes_of, pattern, ranks_of
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 5))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w", ranks_per_node=2), "7f3a9c01")
@@ -44,28 +42,7 @@ def test_launchers_are_chosen_by_node_alone() -> None:
         chosen(PLAN, "0", None, launcher=True)
 
 
-class Heard:
-    usage_every_s = 0.0
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def event(self, event: Event) -> None: ...
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        self.text += text
-
-    def usage(self, host: str, reading: NodeUsage) -> None: ...
-
-    def phase(self, text: str) -> None: ...
-
-
-def test_grep_passes_on_the_lines_that_match() -> None:
-    heard = Heard()
-    grep = Grep(heard, r"loss=\d")
-    grep.output("gpu01", "0.out", "step 1 loss=3\n\nstep 2 nothing\n", 1.0)
-    grep.output("gpu01", "0.out", "nothing\n", 1.0)
-    grep.output("gpu01", "0.out", "loss=4 unfinished", 1.0)
-    assert heard.text == "step 1 loss=3\nloss=4 unfinished\n"
+def test_a_pattern_that_cannot_be_compiled_is_refused() -> None:
     with pytest.raises(UsageError, match=r"--grep \(:"):
-        Grep(heard, "(")
+        pattern("(")
+    assert pattern(None) is None

@@ -6,27 +6,27 @@ import asyncio
 
 import pytest
 
-from pylaunch.launch.existing import attach
+from pylaunch.launch.existing import status
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.status import RecordingWatcher
+from pylaunch.workflows.run_events import RunWatcher
 
 
-def query(run: str) -> attach.StatusQuery:
+def query(run: str) -> status.StatusQuery:
     plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), run)
-    return attach.StatusQuery(RunRecord(plan, "v", 1.0, (), None), RecordingWatcher(None), is_led=False)
+    return status.StatusQuery(RunRecord(plan, "v", 1.0, (), None), RunWatcher(None, lambda _: None), is_led=False)
 
 
 def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     both_asked = asyncio.Barrier(2)
 
-    async def answered(plan: RunPlan, *_: object) -> attach.RunStatus:
+    async def answered(plan: RunPlan, *_: object) -> status.RunStatus:
         async with asyncio.timeout(5):
             await both_asked.wait()
-        return attach.RunStatus((attach.NodeState("n1", plan.run),), None)
+        return status.RunStatus((status.NodeState("n1", plan.run),), None)
 
-    monkeypatch.setattr(attach, "with_fleet", answered)
-    found = attach.ask_status([query("7f3a9c01"), query("7f3a9c02")])
-    assert [status.nodes[0].phase for status in found] == ["7f3a9c01", "7f3a9c02"]
+    monkeypatch.setattr(status, "with_fleet", answered)
+    found = status.ask_status([query("7f3a9c01"), query("7f3a9c02")])
+    assert [each.nodes[0].phase for each in found] == ["7f3a9c01", "7f3a9c02"]

@@ -12,15 +12,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pylaunch.agent import wire
-from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentVersion, RunUnknownError
+from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.connect.interruptible import on_fleet
+from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
+from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.node_view import NodeView
 from pylaunch.launch.follow.reading import node_usage
 from pylaunch.launch.follow.watcher import Watcher
-from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 LOOK_S = 0.5
@@ -38,7 +37,7 @@ class Onlooker(Watcher, Protocol):
         """It is time to show what there is; twice a second."""
 
 
-def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool]) -> bool:
+def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool], source: InterruptSource) -> bool:
     """Tell `onlooker` what the nodes of a run tell, until the run is over; False when Ctrl-C ended the watching.
 
     As long as the run is not `is_settled`, nodes that know nothing of it are asked again: it may still be starting.
@@ -48,11 +47,12 @@ def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool])
     async def work(fleet: Fleet) -> bool:
         return await _Watch(record, fleet, onlooker).until_over(is_settled)
 
-    return on_fleet(record.plan, AgentVersion(record.agent), work)
+    return on_fleet(record.plan, agent_of(record), work, source=source)
 
 
 class _Watch:
     def __init__(self, record: RunRecord, fleet: Fleet, onlooker: Onlooker) -> None:
+        self._record = record
         self._plan = record.plan
         self._fleet = fleet
         self._onlooker = onlooker
@@ -119,11 +119,7 @@ class _Watch:
         for host in [host for host, call in self._calls.items() if call.done()]:
             self._calls.pop(host).result()
         if not self._has_seen_any and self._sight.missed.keys() == self._sight.hosts:
-            raise ClusterNotReadyError(
-                f"run {self._plan.run}: none of its nodes ({fold(self._sight.hosts)}) can be reached",
-                evidence=[f"{host}: {reason}" for host, reason in self._reasons.items()],
-                hint=f"pylaunch status {self._plan.run}",
-            )
+            raise_if_none(self._record, self._reasons)
 
     def _drop_silent(self, now: float) -> None:
         silent_s = SILENT_READINGS * self._onlooker.usage_every_s

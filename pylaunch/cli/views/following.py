@@ -1,0 +1,60 @@
+"""Events of a run that exists: on the terminal, in order, from the beginning of its logs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from pylaunch.cli.views.live import Live, show_outcome
+from pylaunch.cli.views.terminal import watching
+from pylaunch.model.run import Event
+from pylaunch.workflows.attach import Attached, AttachEvent, CaughtUp, RunOver
+from pylaunch.workflows.run_events import Notice, Output, RunEvent, UsageReported
+
+
+def shown_by(live: Live) -> Callable[[RunEvent], None]:
+    """Return an emitter that shows events in `live`."""
+
+    def show(event: RunEvent) -> None:
+        match event:
+            case Event():
+                live.event(event)
+            case Output():
+                live.output(event.host, event.stream, event.text, event.time)
+            case UsageReported():
+                live.usage(event.host, event.usage)
+            case Notice():
+                live.phase(event.text)
+
+    return show
+
+
+class AttachView:
+    """Shows a run that is followed, and its outcome."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> AttachView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def show(self, event: AttachEvent) -> None:
+        """Show `event`."""
+        match event:
+            case Attached(record, leads):
+                self._live = self._open.enter_context(watching(record.plan, None, leads=leads))
+                self._live.hold()
+            case CaughtUp():
+                if self._live is not None:
+                    self._live.catch_up()
+            case RunOver(record, outcome, ran_s):
+                self._open.close()
+                show_outcome(record.plan, outcome, ran_s)
+            case _ if self._live is not None:
+                shown_by(self._live)(event)
+            case _:
+                pass

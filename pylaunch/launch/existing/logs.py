@@ -1,0 +1,78 @@
+"""Read the logs of a run from its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pylaunch.agent import wire
+from pylaunch.launch.connect.agent_link import AgentLink
+from pylaunch.launch.connect.confine import ForeignMessage, overstepped
+from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
+from pylaunch.launch.existing.reach import agent_of, raise_if_none
+from pylaunch.launch.follow.skipped import LIVE_LAG, skipped_line
+from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodePlan
+from pylaunch.model.run import RunRecord
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """Logs to read, and from where."""
+
+    nodes: Sequence[NodePlan]
+    streams: list[str]
+    follow: bool = False
+    """Follow the logs until the run ends."""
+
+    tail: int | None = None
+    """Begin with the last lines of each stream, this many; None is with the first line."""
+
+    since: float | None = None
+    """Omit output written before this time, in seconds since the epoch on the controller's clock."""
+
+
+def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: InterruptSource) -> None:
+    """Relay the output written until now, or with `follow` until the run ends. An interrupt ends only the query."""
+
+    async def work(fleet: Fleet) -> None:
+        names = [node.host.name for node in query.nodes]
+        failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
+        raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
+        for name, error in failures.items():
+            watcher.phase(f"{name}: {error}")
+        await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
+        if query.since is not None:
+            dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
+            if dateless:
+                watcher.phase(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
+        waiting = set(fleet.links)
+        while waiting:
+            host, message = await fleet.hear()
+            match message:
+                case wire.Output():
+                    watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
+                case wire.Skipped():
+                    watcher.phase(skipped_line(host, message))
+                case ForeignMessage():
+                    watcher.phase(overstepped(host, message))
+                case wire.Finished() | wire.Failed() | ConnectionEnded():
+                    waiting.discard(host)
+                case wire.CaughtUp() if not query.follow:
+                    waiting.discard(host)
+                case Interrupted():
+                    return
+
+    on_fleet(record.plan, agent_of(record), work, source=source)
+
+
+def _wanted(query: LogQuery, link: AgentLink) -> wire.Follow:
+    return wire.Follow(
+        {},
+        query.streams,
+        tail=query.tail,
+        lag=LIVE_LAG if query.follow else None,
+        since=None if query.since is None else link.clock.to_node(query.since),
+    )

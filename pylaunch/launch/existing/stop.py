@@ -1,0 +1,67 @@
+"""Stop a run on all of its nodes, and prove that they are clean."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
+from pylaunch.launch.existing.proof import NodeProof, end
+from pylaunch.launch.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.launch.follow.run_follower import RunFollower
+from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import RunRecord
+
+
+def stop(
+    record: RunRecord, watcher: Watcher, grace: timedelta, source: InterruptSource
+) -> tuple[Outcome, Mapping[str, NodeProof]]:
+    """End a run on every node that can be reached; return its outcome, and the answers of nodes that were asked again.
+
+    A node is asked again when its agent cannot prove that the node is clean: killed, stopped, or gone. Raises
+    ClusterNotReadyError when no node answers.
+    """
+
+    async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
+        follower = RunFollower(record.plan, fleet, watcher, streams=[])
+        reasons = await fleet.unless_interrupted(attach_all(fleet, record, follower))
+        follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
+        return await follower.follow(), reasons
+
+    outcome, reasons = on_fleet(record.plan, agent_of(record), work, source=source)
+    in_doubt = {*outcome.unproven, *outcome.leftovers}
+    if not in_doubt:
+        return outcome, {}
+    proofs = end(record, in_doubt, grace.total_seconds())
+    silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
+    raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
+    return proven(outcome, proofs), proofs
+
+
+def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
+    """Add the answers of nodes to `outcome`. A run is lost, not stopped, when nothing of it was there any more."""
+    known = {host: left for host, left in outcome.leftovers.items() if host not in proofs}
+    after = replace(
+        outcome,
+        leftovers=known | {host: each.left for host, each in proofs.items() if each.left},
+        unproven=tuple(host for host in outcome.unproven if host not in proofs or proofs[host].reason is not None),
+    )
+    was_over = proofs and all(each.is_clean and not each.found for each in proofs.values())
+    if outcome.by_hand and was_over and not any(end.stopped for end in outcome.ends):
+        host, first = next(iter(proofs.items()))
+        return replace(after, status=Status.FAILED, reason=f"{host} lost: {first.words}", by_hand=False)
+    return after
+
+
+def _by_whom() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"user id {os.getuid()}"
+    return f"by {user} on {socket.gethostname()}"
