@@ -8,15 +8,13 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, hints, looking
+from pylaunch.cli.views import differences, document, hints
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.attestation import Attestation
 from pylaunch.model.hostset import alike, fold
-from pylaunch.provision.attest import attestation, records
-from pylaunch.provision.minority import Cause, Report, compare
-from pylaunch.provision.workflow import ProvisionSurvey
 from pylaunch.store import attestations
+from pylaunch.workflows.hosts import HostsFound, attest, changed_hosts, changes_since, inventory_of, look
 
 EXAMPLES = """\b
 Examples:
@@ -42,18 +40,16 @@ def command(inventory: Path | None, limit: str | None, output: Path | None, veri
     .pylaunch/attestations next to the inventory; pylaunch drift compares with the latest of all hosts.
     """
     cluster = load_cluster(inventory, limit=limit)
-    source = looking.inventory_of(cluster, "attest")
+    source = inventory_of(cluster, "attest")
     before = attestations.read(verify) if verify is not None else None
-    found = looking.look(cluster, source)
-    if as_json and (missing := looking.unasked(found)):
-        reasons = {host: why.reason for host, why in missing.items()}
+    found = look(cluster)
+    if as_json and found.missing:
+        reasons = {host: why.reason for host, why in found.missing.items()}
         document.show({"hosts": document.hosts(cluster.names, reasons, {})})
-    looking.raise_if_unasked(found)
-    if before is not None:
+    if before is not None and verify is not None:
         _verify(found, before, verify, as_json=as_json)
         return ExitCode.DONE
-    made = attestation(found)
-    path = attestations.keep(source, made, of_all_hosts=limit is None)
+    made, path = attest(found, source, of_all_hosts=limit is None)
     if output is not None:
         with options.writing("--output", output):
             attestations.write(output, made)
@@ -82,26 +78,16 @@ def _show(made: Attestation) -> None:
         console.say(hints.completed("hosts with different digests are not the same; what differs: pylaunch drift"))
 
 
-def _verify(found: ProvisionSurvey, before: Attestation, file: Path | None, *, as_json: bool) -> None:
-    hosts = records(found)
-    if unknown := [host for host in hosts if host not in before.hosts]:
-        raise ClusterNotReadyError(
-            f"{file} says nothing about {fold(unknown)}", hint="attest all hosts again: pylaunch attest"
-        )
-    report = _only_changed(compare(hosts, {}, before.hosts))
-    changed = {host for oddity in report.oddities for host in oddity.hosts}
+def _verify(found: HostsFound, before: Attestation, file: Path, *, as_json: bool) -> None:
+    report = changes_since(found, before, file)
+    changed = changed_hosts(report)
     if as_json:
-        document.show({"attested_at": before.made_at, **looking.as_data(found, report)})
+        document.show({"attested_at": before.made_at, **differences.as_data(found, report)})
     else:
-        looking.show(report)
+        differences.show(report)
     if changed:
         raise ClusterNotReadyError(
-            f"{len(changed)} of {len(hosts)} hosts are not as attested at {before.made_at}: {fold(changed)}",
+            f"{len(changed)} of {len(found.names)} hosts are not as attested at {before.made_at}: {fold(changed)}",
             hint="if that is meant: pylaunch attest",
         )
-    console.say(f"{fold(hosts)}: as attested at {before.made_at}")
-
-
-def _only_changed(report: Report) -> Report:
-    changed = (each for each in report.oddities if any(why.cause is Cause.TIME for why in each.why))
-    return Report(tuple(changed), report.unread)
+    console.say(f"{fold(found.names)}: as attested at {before.made_at}")

@@ -8,13 +8,12 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, looking
+from pylaunch.cli.views import differences, document
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
-from pylaunch.provision.attest import expectations, records
-from pylaunch.provision.minority import compare
 from pylaunch.store import attestations
+from pylaunch.workflows.hosts import drift, inventory_of, look
 
 EXAMPLES = """\b
 Examples:
@@ -35,17 +34,15 @@ def command(inventory: Path | None, limit: str | None, exit_code: bool, as_json:
     pylaunch attest last looked. cluster: neither; only the comparison shows it.
     """
     cluster = load_cluster(inventory, limit=limit)
-    source = looking.inventory_of(cluster, "drift")
-    before = attestations.latest(source)
-    found = looking.look(cluster, source)
-    hosts = records(found)
-    report = compare(hosts, expectations(found), before.hosts if before is not None else {})
+    before = attestations.latest(inventory_of(cluster, "drift"))
+    found = look(cluster)
+    report = drift(found, before)
     if as_json:
         attested_at = before.made_at if before is not None else None
-        document.show({"attested_at": attested_at, **looking.as_data(found, report)})
+        document.show({"attested_at": attested_at, **differences.as_data(found, report)})
     else:
-        looking.show(report)
-    if hosts and not report.oddities:
-        console.say(f"{fold(hosts)}: nothing differs")
-    looking.raise_if_unasked(found)
+        differences.show(report)
+    if found.names and not report.oddities:
+        console.say(f"{fold(found.names)}: nothing differs")
+    found.raise_if_missing()
     return ExitCode.DIFFERENT if exit_code and report.oddities else ExitCode.DONE
