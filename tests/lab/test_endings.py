@@ -71,7 +71,7 @@ def test_a_node_that_is_out_of_contact_for_a_while_is_reached_again_and_the_run_
     with starting(lab, tmp_path, *COMMAND, "--node-timeout", "20", "--", *until_reported) as started:
         started.says("| up", times=3)
         with lab["n2"].cut():
-            started.says("n2: no word for")
+            started.says("n2: no heartbeat for")
         started.says("n2: reached again")
         gate.open()
         assert started.ends() == ExitCode.DONE, started.stderr
@@ -83,7 +83,7 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
         started.says("| up", times=3)
         with lab["n2"].cut():
             assert started.ends() == ExitCode.JOB_FAILED
-            assert "n2 lost: no word for 5 s" in started.stderr
+            assert "n2 lost: no heartbeat for 5 s" in started.stderr
             assert "n[1,3]: clean" in started.stderr
             assert "n2: not known to be clean" in started.stderr
             happened = events(lab)

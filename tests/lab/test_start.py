@@ -205,7 +205,7 @@ def test_a_node_that_dies_ends_the_run_and_is_named(fresh_lab: Callable[..., Lab
         started.says("| up", times=3)
         lab["n2"].kill()
         assert started.ends() == ExitCode.JOB_FAILED
-    assert "n2 lost: no word for 10 s" in started.stderr
+    assert "n2 lost: no heartbeat for 10 s" in started.stderr
     assert "n[1,3]: clean" in started.stderr
     assert "n2: not known to be clean" in started.stderr
     living = [lab["n1"], lab["n3"]]

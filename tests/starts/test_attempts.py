@@ -91,7 +91,12 @@ def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_
     cluster = directories("n1")
     assert ended(cluster.start(*ONCE_AGAIN)).returncode == ExitCode.DONE
     run = min(cluster.outcomes())
-    lost = {**cluster.outcomes()[run], "unproven": ["n1"], "reason": "n1 lost: no word for 10 s", "status": "failed"}
+    lost = {
+        **cluster.outcomes()[run],
+        "unproven": ["n1"],
+        "reason": "n1 lost: no heartbeat for 10 s",
+        "status": "failed",
+    }
     (cluster.state / "pylaunch" / "runs" / run / "outcome.json").write_text(json.dumps(lost))
     stop = cluster.run("stop", run)
     assert stop.returncode == ExitCode.DONE, stop.stderr

@@ -1,4 +1,4 @@
-"""A connection to one node's agent: an SSH channel on which both sides speak `agent.wire`."""
+"""A connection to the agent of one node: an SSH channel for the messages of `agent.wire`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from pylaunch.transport.process import Child, Completed, describe_exit, last_lin
 
 PINGS = 3
 HELLO_TIMEOUT_S = 15.0
-"""From calling ssh to the agent's Hello: a connection that others opened may be dead without a word."""
+"""From calling ssh to the agent's Hello: a shared connection may be dead."""
 
 LEAVES_S = 3.0
-"""From closing a connection to the end of its ssh: across a dead network, or to a stopped process, it has none."""
+"""From closing a connection to killing its ssh, which does not end across a dead network or for a stopped process."""
 
 
 class AgentAbsentError(Exception):
-    """The host answers, but does not carry the agent of this version."""
+    """The host answers, but the agent of this version is not installed."""
 
 
 class LinkError(Exception):
-    """The host cannot be talked to: the reason, and what to type next."""
+    """No connection to the agent: the reason, and a hint."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class LinkError(Exception):
 
 
 class NoAgentError(LinkError):
-    """The connection works, and what answers is not the agent."""
+    """The connection works, but the agent does not answer on it."""
 
 
 class AgentStoppedError(LinkError):
@@ -47,27 +47,27 @@ class AgentStoppedError(LinkError):
 
 
 class RunUnknownError(LinkError):
-    """The host answers, and has nothing of this run."""
+    """The host answers, and does not know this run."""
 
 
 @dataclass(frozen=True)
 class AgentVersion:
-    """The agent this controller speaks with: the content hash of its archive."""
+    """Version of an agent: the content hash of its archive."""
 
     version: str
 
 
 def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
-    """The words to run on `host` to reach its agent. `{user}` in the node root becomes the user id there."""
+    """Return the command that reaches the agent on `host`. `{user}` in the node root becomes the user id there."""
     return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
 
 
 class AgentLink:
-    """An open connection; made by `open_link`, which has already heard Hello."""
+    """An open connection; made by `open_link`, which receives Hello."""
 
     def __init__(self, connector: Connector, child: Child, hello: wire.Hello, clock: ClockOffset) -> None:
         self.seconds = 0.0
-        """What connecting took."""
+        """Duration of connecting."""
 
         self.host = connector.host
         self.hello = hello
@@ -75,16 +75,16 @@ class AgentLink:
         self._connector = connector
         self._child = child
         self.requested: frozenset[str] = frozenset()
-        """Streams that the agent was asked for."""
+        """Streams that the controller requested."""
 
         self.heard_at = time.monotonic()
-        """When its last word came."""
+        """Monotonic time of the last message."""
 
         self.is_awaited = False
-        """Somebody waits for its next word now: only then is it the node that is silent, and not we that are deaf."""
+        """The next message is awaited: only then can the node be silent; else the controller does not listen."""
 
     async def send(self, message: object) -> None:
-        """Say `message`. Raises LinkError when nobody listens any more."""
+        """Send `message`. Raises LinkError when the connection has ended."""
         if isinstance(message, wire.Follow):
             self.requested = frozenset(message.streams or ())
         try:
@@ -93,7 +93,7 @@ class AgentLink:
             raise LinkError(await self.why_it_ended()) from None
 
     async def messages(self) -> AsyncIterator[object]:
-        """What the agent says, until the connection ends."""
+        """Yield the messages of the agent until the connection ends."""
         while True:
             self.heard_at = time.monotonic()
             self.is_awaited = True
@@ -104,27 +104,27 @@ class AgentLink:
             yield _decoded(self.host, line)
 
     async def close(self, within_s: float) -> None:
-        """End the connection: an abort before release, a farewell after. The agent has `within_s` to end it itself."""
+        """End the connection, which aborts a run before its release. The agent has `within_s` to end it on its side."""
         await self._child.leave(within_s)
 
     def abandon(self) -> None:
-        """Let go of a connection that nothing comes from any more; `close` waits for its end."""
+        """Give up a silent connection; `close` waits for its end."""
         self._child.signal(signal.SIGTERM)
 
     async def why_it_ended(self) -> str:
-        """In words, once it has."""
+        """Wait for the end of the connection and return its reason in words."""
         return why_ended(self._connector, await self._child.leave(LEAVES_S)).reason
 
 
 @dataclass(frozen=True)
 class Call:
-    """What to ask of a host: `verb` is "open" (start an agent for `run` if there is none) or "attach"."""
+    """A request to a host: `verb` is "open" (start an agent for `run` if there is none) or "attach"."""
 
     verb: str
     run: str
     within_s: float = HELLO_TIMEOUT_S
     shared: bool = True
-    """Over the connection that is open already, if there is one; a dead one answers nobody."""
+    """Use the SSH connection that is open, if there is one. It may be dead."""
 
 
 async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, call: Call) -> AgentLink:
@@ -180,7 +180,7 @@ async def _not_obeyed(connector: Connector) -> LinkError | None:
 
 def _refused(failed: wire.Failed, call: Call) -> LinkError:
     if failed.code == wire.AGENT_STOPPED:
-        return AgentStoppedError(failed.message, f"pylaunch stop {call.run} ends it; kill -CONT lets it go on")
+        return AgentStoppedError(failed.message, f"pylaunch stop {call.run} ends it; kill -CONT resumes it")
     return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else LinkError(failed.message)
 
 
@@ -227,7 +227,7 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
 
 
 def root_untrusted(host: Host) -> str:
-    """Why nothing under the node root of `host` is executed."""
+    """Return the reason why nothing under the node root of `host` is executed."""
     return f"node root {host.node_root} is not a directory of this user that is closed to others: it may be a trap"
 
 

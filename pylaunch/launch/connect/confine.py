@@ -1,7 +1,7 @@
-"""Limit what a node can say to its own part of the run. Pure.
+"""Limit the messages of a node to its own part of the run. Pure.
 
 Streams become files under `--collect`, ranks decide how a run ended, and ports are sent to other nodes. So a node may
-speak of its own ranks only, of streams only that the controller requested, and of ports that exist.
+report only its own ranks, streams that the controller requested, and ports that exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PORTS = range(1, 1 << 16)
 
 @dataclass(frozen=True)
 class ForeignMessage:
-    """A message about something that is not the node's part of the run, and is ignored."""
+    """A message about something outside of the node's part of the run; it is ignored."""
 
     subject: str
     """In words: "output of '../x'"."""
@@ -30,12 +30,12 @@ def overstepped(host: str, message: ForeignMessage) -> str:
 
 
 def streams_of(node: NodePlan) -> list[str]:
-    """Every stream that `node` has."""
+    """Return every stream of `node`."""
     return [*(f"{rank.rank}.{channel}" for rank in node.ranks for channel in ("out", "err")), *LAUNCHER_STREAMS]
 
 
 class Scope:
-    """The part of a run that one node may speak about."""
+    """The part of a run that one node may report."""
 
     def __init__(self, plan: RunPlan, node: NodePlan) -> None:
         self._hosts = frozenset(each.host.name for each in plan.nodes)
@@ -44,9 +44,9 @@ class Scope:
         self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
 
     def confined(self, message: object, requested: Set[str]) -> object:
-        """Return `message` without what is not the node's to say, or Foreign where nothing is left of it.
+        """Return `message` without entries outside of the node's part, or ForeignMessage where no entry is left.
 
-        `requested` are the streams that the controller has asked this node for.
+        `requested` are the streams that the controller requested from this node.
         """
         match message:
             case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:

@@ -1,4 +1,4 @@
-"""The connections of one run to all of its nodes, and one inbox for everything they say."""
+"""Connections of one run to all of its nodes, with one inbox for their messages."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ from pylaunch.transport.process import Child, spawn
 T = TypeVar("T")
 
 INBOX = 1000
-"""Messages waiting to be looked at before the nodes are made to wait: a rank that floods stalls its own log only."""
+"""Messages in the inbox before nodes have to wait: a rank that floods stalls only its own log."""
 
 LOOK_S = 1.0
-"""Between two looks at who is silent; each says Ping to all."""
+"""Between two searches for silent nodes; each one sends Ping to all nodes."""
 
 RECONNECT_PAUSE_S = 0.5
 
 CONNECTING = 64
-"""Connections that are opened at the same time: more only make each of them late."""
+"""Connections that are opened at the same time: more would only delay each of them."""
 
 
 @dataclass(frozen=True)
 class ConnectionEnded:
-    """A node's connection is over, and not because we closed it."""
+    """The connection of a node ended, and the controller did not close it."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class NodeSilent:
-    """No word of a node for a while; it is being called a second way."""
+    """No heartbeat of a node for a while; a second connection is being opened."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class HeardAgain:
-    """A node that was silent has spoken; the connection is the old one."""
+    """A silent node sent a message on its old connection."""
 
 
 @dataclass(frozen=True)
 class Reconnected:
-    """A node whose connection had ended is there again."""
+    """A node has a new connection."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Interrupted:
 
 
 class Fleet:
-    """Links by host name. `hear` gives (host, message), the messages of `agent.wire` and those above."""
+    """Links by host name. `hear` returns (host, message): messages of `agent.wire` and those above."""
 
     def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
         self._inbox: asyncio.Queue[tuple[str, object]] = asyncio.Queue(INBOX)
@@ -94,20 +94,20 @@ class Fleet:
         self._agent = agent
         self._run = plan.run
         self._scopes = {node.host.name: Scope(plan, node) for node in plan.nodes}
-        self._has_overstepped: set[str] = set()
+        self._reported_foreign: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self._interrupts = 0
         self._connecting = asyncio.Semaphore(CONNECTING)
         self._abandoned: list[AgentLink] = []
-        self._silence = Liveness(0.0, 0.0)
+        self._liveness = Liveness(0.0, 0.0)
         self._calling: dict[str, str] = {}
-        """Hosts that are being called a second way, with why the last try failed."""
+        """Hosts to which a second connection is being opened, with the reason why the last attempt failed."""
 
     async def connect(
         self, names: Iterable[str], verb: str, *, shared: bool = True
     ) -> dict[str, LinkError | AgentAbsentError]:
-        """Open links to `names` at the same time; those that could not be opened, with why."""
+        """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
         answers = await asyncio.gather(
             *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
@@ -123,52 +123,52 @@ class Fleet:
         return failures
 
     async def hear(self) -> tuple[str, object]:
-        """What is said next, and by whom."""
+        """Wait for the next message; return it with its host."""
         return self._put_back.popleft() if self._put_back else await self._inbox.get()
 
     def put_back(self, heard: Iterable[tuple[str, object]]) -> None:
-        """Hear this again, in this order and before everything that came since: it was not for us."""
+        """Put messages back at the front of the inbox, in this order."""
         self._put_back.extendleft(reversed([*heard]))
 
     async def send(self, messages: Mapping[str, object]) -> None:
-        """Say to each host its message. A broken connection is not news here: `hear` will tell."""
+        """Send each host its message. A broken connection is ignored: `hear` reports it."""
         await asyncio.gather(
             *(self.links[name].send(message) for name, message in messages.items() if name in self.links),
             return_exceptions=True,
         )
 
     async def broadcast(self, message: object, names: Iterable[str]) -> None:
-        """Say the same to `names`."""
+        """Send the same message to `names`."""
         await self.send(dict.fromkeys(names, message))
 
     def our_time(self, name: str, node_time: float) -> float:
-        """A time of `name` on our clock; now, for what still comes from a connection that has ended."""
+        """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now."""
         link = self.links.get(name)
         return time.time() if link is None else link.clock.to_ours(node_time)
 
     async def channel(self, name: str, verb: str) -> Child:
-        """The agent's `verb` on `name` as a process of its own, over the connection that is shared."""
+        """Start `verb` of the agent on `name` as a separate process, over the shared SSH connection."""
         host = self._cluster[name]
         connector = connector_of(host, self._cluster.known_hosts)
         return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
 
     def keep_watch(self, timeout_s: float) -> None:
-        """Say Ping to all nodes from now on. `hear` tells of those that are silent, and Lost after `timeout_s`."""
+        """Send Ping to all nodes from now on. `hear` reports silent nodes, and Lost after `timeout_s`."""
         now = time.monotonic()
-        self._silence = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
+        self._liveness = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
         self._spawn(self._watch())
 
     def dismiss(self, name: str) -> None:
-        """No more is expected of `name`."""
-        self._silence = self._silence.without(name)
+        """Expect no more messages of `name`."""
+        self._liveness = self._liveness.without(name)
 
     def reconnect(self, name: str) -> None:
-        """Attach to `name`, whose connection has ended, again; `hear` tells Reconnected, or Lost when time is up."""
+        """Attach again to `name`, whose connection ended; `hear` reports Reconnected, or Lost after the timeout."""
         self.links.pop(name, None)
         self._spawn(self._call(name))
 
-    def part_with(self, name: str) -> None:
-        """Let go of the connection to `name`, from which nothing comes any more."""
+    def drop(self, name: str) -> None:
+        """Give up the silent connection to `name`."""
         link = self.links.pop(name, None)
         if link is not None:
             self._abandon(link)
@@ -179,8 +179,8 @@ class Fleet:
         self._spawn(self._inbox.put(("", Interrupted(reason))))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
-        """Do `work` while listening for Ctrl-C, which ends it: raises KeyboardInterrupt. What else arrives meanwhile
-        waits its turn."""
+        """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
+        arrive meanwhile stay in the inbox."""
         task, waiting = asyncio.ensure_future(work), []
         while not task.done():
             hearing = asyncio.ensure_future(self.hear())
@@ -231,40 +231,40 @@ class Fleet:
             await self._inbox.put((name, ConnectionEnded(reason)))
 
     async def _take(self, name: str, link: AgentLink, message: object) -> None:
-        """Pass on what is `name`'s to say; the first time that it is not, pass that on instead."""
+        """Pass on messages about the part of `name`; of others, report the first one."""
         confined = self._scopes[name].confined(message, link.requested)
         if not isinstance(confined, ForeignMessage):
             await self._inbox.put((name, confined))
-        elif name not in self._has_overstepped:
-            self._has_overstepped.add(name)
+        elif name not in self._reported_foreign:
+            self._reported_foreign.add(name)
             await self._inbox.put((name, confined))
 
     async def _watch(self) -> None:
         while True:
-            self._spawn(self.broadcast(wire.Ping(0), tuple(self._silence.heard)))
+            self._spawn(self.broadcast(wire.Ping(0), tuple(self._liveness.heard)))
             await asyncio.sleep(LOOK_S)
-            heard = {name: link.heard_at for name, link in self.links.items() if name in self._silence.heard}
+            heard = {name: link.heard_at for name, link in self.links.items() if name in self._liveness.heard}
             deaf_to = [name for name in heard if not self.links[name].is_awaited]
-            self._silence = self._silence.with_look(time.monotonic(), heard, deaf_to)
-            for name in self._silence.lost():
-                await self._give_up(name, f"no word for {self._silence.timeout_s:g} s")
-            for name in self._silence.suspected():
+            self._liveness = self._liveness.with_look(time.monotonic(), heard, deaf_to)
+            for name in self._liveness.lost():
+                await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s")
+            for name in self._liveness.suspected():
                 if name not in self._calling:
-                    await self._inbox.put((name, NodeSilent(self._silence.timeout_s - self._silence.left_s(name))))
+                    await self._inbox.put((name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name))))
                     self._spawn(self._call(name))
 
     async def _give_up(self, name: str, reason: str) -> None:
         self.dismiss(name)
         why = self._calling.get(name)
         await self._inbox.put((name, Lost(f"{reason} ({why})" if why else reason)))
-        self.part_with(name)
+        self.drop(name)
 
     async def _call(self, name: str) -> None:
-        """Until `name` answers, speaks by itself, or is given up."""
+        """Call until `name` answers, sends a message on its old connection, or is given up."""
         self._calling[name] = ""
         began, old = time.monotonic(), self.links.get(name)
         try:
-            while name in self._silence.heard:
+            while name in self._liveness.heard:
                 if old is not None and old.heard_at > began:
                     await self._inbox.put((name, HeardAgain()))
                     return
@@ -275,7 +275,7 @@ class Fleet:
             del self._calling[name]
 
     async def _call_once(self, name: str, old: AgentLink | None) -> bool:
-        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._silence.left_s(name)))
+        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._liveness.left_s(name)))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
         except RunUnknownError as error:
@@ -287,7 +287,7 @@ class Fleet:
         except AgentAbsentError:
             self._calling[name] = "the agent's archive is gone"
             return False
-        if name not in self._silence.heard:
+        if name not in self._liveness.heard:
             self._abandon(link)
             return True
         self._listen(name, link)

@@ -1,4 +1,4 @@
-"""Shell scripts that reach the agent on a node, and trust nothing that another user of the node could have put there.
+"""Shell scripts that reach the agent on a node, and trust nothing that another user of the node could have created.
 
 The default node root is in a directory where every user can make one. So before anything under it is executed, the root
 must be a directory of the connecting user that is closed to others, and the archive must have the hash that is its

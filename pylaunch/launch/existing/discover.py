@@ -1,4 +1,4 @@
-"""Runs that this machine has no record of, found on their nodes: who started them, and where, does not matter."""
+"""Find runs that this machine has no record of, on their nodes, whoever started them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KnownRun:
 
     record: RunRecord
     is_live: bool
-    """Its agent is there."""
+    """Its agent runs."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Discovery:
     """Every run, the oldest first."""
 
     live: frozenset[str]
-    """Ids of those that an agent still looks after on some host."""
+    """Ids of runs that still have an agent on some host."""
 
     silent: Mapping[str, str]
-    """Hosts that could not be asked, with why."""
+    """Reasons of hosts that did not answer, by host."""
 
     notes: tuple[str, ...] = ()
     """Contradictions between nodes, one line each."""
@@ -107,9 +107,9 @@ def agreed(answers: Mapping[str, tuple[KnownRun, ...] | str]) -> Discovery:
 
 def _of_most(by_host: Mapping[str, KnownRun]) -> RunRecord:
     def support(record: RunRecord) -> tuple[int, int]:
-        told_by = [host for host, known in by_host.items() if known.record == record]
+        reported_by = [host for host, known in by_host.items() if known.record == record]
         nodes = {node.host.name for node in record.plan.nodes}
-        return sum(host in nodes for host in told_by), len(told_by)
+        return sum(host in nodes for host in reported_by), len(reported_by)
 
     return max((known.record for known in by_host.values()), key=support)
 
@@ -150,13 +150,13 @@ async def _ask(
 def read_answer(text: str, read_record: Callable[[str], RunRecord]) -> tuple[KnownRun, ...] | str:
     """Return the runs in what an agent printed. Omit a record that `read_record` raises NotARecordError for."""
     try:
-        told = untrusted_json.parse(text, MAX_ANSWER)
+        answer = untrusted_json.parse(text, MAX_ANSWER)
     except UntrustedJsonError as error:
         return f"expected JSON ({error}), got {text[:200]!r}"
-    if not isinstance(told, list):
+    if not isinstance(answer, list):
         return f"expected a list of runs, got {text[:200]!r}"
     known: dict[str, KnownRun] = {}
-    for each in told:
+    for each in answer:
         if not isinstance(each, dict) or not isinstance(each.get("record"), str):
             continue
         with contextlib.suppress(NotARecordError):

@@ -11,8 +11,7 @@ from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
-from pylaunch.launch.follow.skipped import LIVE_LAG, skipped_line
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, skipped_line
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord

@@ -31,7 +31,7 @@ def stop(
     async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
         follower = RunFollower(record.plan, fleet, watcher, streams=[])
         reasons = await fleet.unless_interrupted(attach_all(fleet, record, follower))
-        follower.order_stop(f"stopped with pylaunch stop {_by_whom()}", grace)
+        follower.order_stop(f"stopped with pylaunch stop {_requester()}", grace)
         return await follower.follow(), reasons
 
     outcome, reasons = on_fleet(record.plan, agent_of(record), work, source=source)
@@ -59,7 +59,7 @@ def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
     return after
 
 
-def _by_whom() -> str:
+def _requester() -> str:
     try:
         user = getpass.getuser()
     except (KeyError, OSError):

@@ -1,7 +1,7 @@
-"""Watching a live run without a say in it: what its nodes tell, to whoever looks.
+"""Watch a live run without controlling it.
 
-Nothing is decided here and nothing is stopped. A watcher says no Ping either: nodes that hear a controller leave it to
-that controller to stop them when another node is lost, and this is none.
+Nothing is decided and nothing is stopped. No Ping is sent: nodes that hear a controller rely on it to stop them when
+another node is lost, and a watcher does not do that.
 """
 
 from __future__ import annotations
@@ -18,30 +18,29 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.node_view import NodeView
-from pylaunch.launch.follow.reading import node_usage
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.follow.watcher import Watcher, node_usage
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 LOOK_S = 0.5
 AGAIN_S = 2.0
-"""Between two tries to reach a node."""
+"""Between two attempts to reach a node."""
 
 SILENT_READINGS = 4
-"""So many readings in a row that do not come are silence."""
+"""Load reports in a row that must be missing before a node counts as silent."""
 
 
 class Onlooker(Watcher, Protocol):
-    """A `Watcher` that shows how things are now and then, instead of each thing as it happens."""
+    """A `Watcher` that shows a snapshot at intervals."""
 
     def look(self) -> None:
-        """It is time to show what there is; twice a second."""
+        """Show the snapshot; called twice a second."""
 
 
 def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool], source: InterruptSource) -> bool:
-    """Tell `onlooker` what the nodes of a run tell, until the run is over; False when Ctrl-C ended the watching.
+    """Pass the reports of the nodes to `onlooker` until the run is over. Returns False when it was interrupted.
 
-    As long as the run is not `is_settled`, nodes that know nothing of it are asked again: it may still be starting.
-    Raises ClusterNotReadyError when no node can be reached at the beginning.
+    While the run is not `is_settled`, nodes that do not know it are asked again: it may still be starting. Raises
+    ClusterNotReadyError when no node can be reached at the beginning.
     """
 
     async def work(fleet: Fleet) -> bool:
@@ -56,17 +55,17 @@ class _Watch:
         self._plan = record.plan
         self._fleet = fleet
         self._onlooker = onlooker
-        self._sight = NodeView(frozenset(node.host.name for node in record.plan.nodes))
+        self._view = NodeView(frozenset(node.host.name for node in record.plan.nodes))
         self._reasons: dict[str, str] = {}
         self._calls: dict[str, asyncio.Task[None]] = {}
-        self._telling: set[str] = set()
-        """Hosts that have told what they are busy with, and so will again."""
+        self._reporting: set[str] = set()
+        """Hosts that have reported their load, and so will again."""
 
         self._has_seen_any = False
 
     async def until_over(self, is_settled: Callable[[], bool]) -> bool:
         patience_s = self._plan.job.node_timeout.total_seconds()
-        for host in self._sight.hosts:
+        for host in self._view.hosts:
             self._call(host)
         try:
             while True:
@@ -79,12 +78,12 @@ class _Watch:
                         break
                     if isinstance(message, Interrupted):
                         return False
-                    self._take(host, message)
+                    self._on_message(host, message)
                 self._drop_silent(time.monotonic())
                 self._take_calls()
-                if self._sight.has_any_answer:
+                if self._view.has_any_answer:
                     self._onlooker.look()
-                if self._sight.is_over(time.monotonic(), patience_s) and is_settled():
+                if self._view.is_over(time.monotonic(), patience_s) and is_settled():
                     return True
         finally:
             calls = tuple(self._calls.values())
@@ -96,72 +95,72 @@ class _Watch:
         self._calls[host] = asyncio.ensure_future(self._reach(host, shared=shared))
 
     async def _reach(self, host: str, *, shared: bool) -> None:
-        """Try until `host` is heard."""
+        """Try until `host` is connected."""
         while True:
             failure = (await self._fleet.connect([host], "attach", shared=shared)).get(host)
             if failure is None:
                 break
             if isinstance(failure, RunUnknownError | AgentAbsentError):
-                self._sight = self._sight.with_unknown(host)
+                self._view = self._view.with_unknown(host)
             else:
-                shared = False  # What others have opened may be dead.
+                shared = False  # The shared connection may be dead.
                 self._miss(host, str(failure))
             await asyncio.sleep(AGAIN_S)
-        if host in self._sight.missed:
-            self._tell(EventKind.CONTACT_REGAINED, host)
-        self._sight, self._has_seen_any = self._sight.with_heard(host), True
+        if host in self._view.missed:
+            self._note(EventKind.CONTACT_REGAINED, host)
+        self._view, self._has_seen_any = self._view.with_heard(host), True
         if self._fleet.links[host].hello.phase in ("running", "stopping"):
-            self._tell(EventKind.ATTACHED, host)
+            self._note(EventKind.ATTACHED, host)
         await self._fleet.send({host: wire.Follow({}, [], usage_s=self._onlooker.usage_every_s)})
 
     def _take_calls(self) -> None:
-        """Forget calls that have got through, and let a bug in one be heard."""
+        """Forget calls that succeeded; raise the exception of one that failed with a bug."""
         for host in [host for host, call in self._calls.items() if call.done()]:
             self._calls.pop(host).result()
-        if not self._has_seen_any and self._sight.missed.keys() == self._sight.hosts:
+        if not self._has_seen_any and self._view.missed.keys() == self._view.hosts:
             raise_if_none(self._record, self._reasons)
 
     def _drop_silent(self, now: float) -> None:
         silent_s = SILENT_READINGS * self._onlooker.usage_every_s
-        for host in tuple(self._telling & self._sight.heard):
+        for host in tuple(self._reporting & self._view.heard):
             if now - self._fleet.links[host].heard_at > silent_s:
-                self._lose(host, f"no word for {silent_s:.0f} s")
+                self._lose(host, f"no heartbeat for {silent_s:.0f} s")
 
     def _lose(self, host: str, reason: str) -> None:
-        self._telling.discard(host)
-        self._fleet.part_with(host)
+        self._reporting.discard(host)
+        self._fleet.drop(host)
         self._miss(host, reason)
         self._call(host, shared=False)
 
     def _miss(self, host: str, reason: str) -> None:
-        if host not in self._sight.missed:
-            self._tell(EventKind.CONTACT_LOST, host, reason)
+        if host not in self._view.missed:
+            self._note(EventKind.CONTACT_LOST, host, reason)
         self._reasons[host] = reason
-        self._sight = self._sight.with_missed(host, time.monotonic())
+        self._view = self._view.with_missed(host, time.monotonic())
 
-    def _take(self, host: str, message: object) -> None:
+    def _on_message(self, host: str, message: object) -> None:
         match message:
             case wire.Usage():
-                self._telling.add(host)
+                self._reporting.add(host)
                 self._onlooker.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
             case wire.Released():
-                self._tell(EventKind.RELEASED, host, at=message.time)
+                self._note(EventKind.RELEASED, host, at=message.time)
             case wire.RankStarted():
-                self._tell(EventKind.RANK_STARTED, host, at=message.time, rank=message.rank)
+                self._note(EventKind.RANK_STARTED, host, at=message.time, rank=message.rank)
             case wire.RankEnded():
-                self._tell(EventKind.RANK_ENDED, host, at=message.time, rank=message.rank)
+                self._note(EventKind.RANK_ENDED, host, at=message.time, rank=message.rank)
             case wire.Stopping():
-                self._tell(EventKind.STOP_ASKED, host, message.reason, at=message.time)
+                self._note(EventKind.STOP_ASKED, host, message.reason, at=message.time)
             case wire.Finished() | wire.Failed():
-                self._sight = self._sight.with_over(host)
-            case ConnectionEnded() if host in self._sight.heard:
+                self._view = self._view.with_over(host)
+            case ConnectionEnded() if host in self._view.heard:
                 self._lose(host, message.reason)
             case ForeignMessage():
                 self._onlooker.phase(overstepped(host, message))
             case _:
-                pass  # What a watcher has no use for: CaughtUp, Pong, PeersUnheard.
+                pass  # CaughtUp, Pong, PeersUnheard.
 
-    def _tell(
+    def _note(
         self, kind: EventKind, host: str, text: str = "", *, at: float | None = None, rank: int | None = None
     ) -> None:
         moment = time.time() if at is None else self._fleet.our_time(host, at)

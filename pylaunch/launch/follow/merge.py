@@ -1,7 +1,7 @@
 """The output of many ranks as one: ordered by time, the same line of many ranks once. Pure; times are passed in.
 
-Lines wait for WINDOW_S, so that those of other nodes that were written earlier can still come before them. The order of
-one rank's own lines never changes: ranks are told together only where the line is the next one of each.
+Lines wait for WINDOW_S, so that earlier lines of other nodes can still be printed before them. The lines of one rank
+never change their order: ranks share a line only where it is the next line of each.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 WINDOW_S = 0.25
-"""How long a line waits. Agents look at logs 20 times a second."""
+"""Delay of every line. Agents read logs 20 times a second."""
 
 MOST_WAITING = 4 << 20
-"""Characters that wait at most: more come out at once."""
+"""Characters that wait at most; beyond that, lines are released at once."""
 
 
 @dataclass(frozen=True, order=True)
 class LineSource:
-    """Who wrote a line."""
+    """Writer of a line."""
 
     host: str
     who: str
@@ -30,7 +30,7 @@ class LineSource:
 
 @dataclass(frozen=True)
 class MergedLine:
-    """A line, and all who wrote it."""
+    """A line, and all of its writers."""
 
     sources: tuple[LineSource, ...]
     channel: str
@@ -48,39 +48,39 @@ class _PendingLine:
 
 @dataclass
 class Merge:
-    """What has come and was not told yet. A stream is a source and a channel."""
+    """Lines that wait. A stream is a source and a channel."""
 
     _queues: dict[tuple[LineSource, str], deque[_PendingLine]] = field(default_factory=dict)
     _order: list[tuple[float, int, tuple[LineSource, str], _PendingLine]] = field(default_factory=list)
-    """A heap of the next lines of all streams; one that was told with another stays until it is met."""
+    """Heap of the next lines of all streams; a line that was released with another one stays until it is at the top."""
 
     _next: dict[tuple[str, str], set[LineSource]] = field(default_factory=dict)
-    """Channel and text → whose next line that is."""
+    """Sources whose next line has this channel and text."""
 
     _serial: Iterator[int] = field(default_factory=itertools.count)
     held_until: float = 0.0
-    """Lines of some streams have not come yet, which may be older than any that are here: all wait until then."""
+    """All lines wait until this time, because older lines of some streams have not arrived."""
 
     waiting: int = 0
-    """Characters that have not been told."""
+    """Characters that wait."""
 
     @property
     def is_full(self) -> bool:
-        """So much waits that it is no longer made to."""
+        """More waits than MOST_WAITING."""
         return self.waiting > MOST_WAITING
 
     def add(self, source: LineSource, channel: str, text: str, time: float, now: float) -> None:
-        """Whole lines that `source` wrote at `time`, and that came at `now`."""
+        """Add whole lines that `source` wrote at `time`, and that arrived at `now`."""
         stream = (source, channel)
         queue = self._queues.setdefault(stream, deque())
         for each in text.removesuffix("\n").split("\n"):
             queue.append(_PendingLine(time, now, each))
             self.waiting += len(each) + 1
             if len(queue) == 1:
-                self._stand(stream)
+                self._enqueue(stream)
 
     def due(self, now: float) -> Iterator[MergedLine]:
-        """What has waited long enough, in order."""
+        """Release the lines that waited long enough, in order."""
         while self._order:
             _, _, stream, line = self._order[0]
             queue = self._queues[stream]
@@ -89,24 +89,24 @@ class Merge:
                 continue
             if (now < self.held_until or now - line.arrived < WINDOW_S) and not self.is_full:
                 return
-            yield self._tell(stream[1], line.text)
+            yield self._release(stream[1], line.text)
 
     def rest(self) -> Iterator[MergedLine]:
-        """Everything, at the end."""
+        """Release everything, at the end."""
         return self.due(float("inf"))
 
-    def _tell(self, channel: str, text: str) -> MergedLine:
+    def _release(self, channel: str, text: str) -> MergedLine:
         sources = tuple(sorted(self._next.pop((channel, text)), key=_place))
         for source in sources:
             self._queues[source, channel].popleft()
             self.waiting -= len(text) + 1
         for source in sources:
             if self._queues[source, channel]:
-                self._stand((source, channel))
+                self._enqueue((source, channel))
         return MergedLine(sources, channel, text)
 
-    def _stand(self, stream: tuple[LineSource, str]) -> None:
-        """The first line of a stream's queue is its next one."""
+    def _enqueue(self, stream: tuple[LineSource, str]) -> None:
+        """Queue the first line of a stream as its next one."""
         line = self._queues[stream][0]
         heapq.heappush(self._order, (line.time, next(self._serial), stream, line))
         self._next.setdefault((stream[1], line.text), set()).add(stream[0])

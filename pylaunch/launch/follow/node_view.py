@@ -1,4 +1,4 @@
-"""Which nodes somebody who watches a run hears, and when there is nothing more to watch. Pure; times are monotonic."""
+"""Nodes of a run as a watcher sees them, and when the run is over for it. Pure; times are monotonic."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class NodeView:
-    """The nodes of a run, as one watcher sees them. Those that are in none of the sets have not answered yet."""
+    """State of each node, as one watcher sees it. A node in none of the sets has not answered yet."""
 
     hosts: frozenset[str]
     heard: frozenset[str] = frozenset()
     over: frozenset[str] = frozenset()
-    """Said that the run is over there."""
+    """Nodes that report that the run is over."""
 
     unknown: frozenset[str] = frozenset()
-    """Answer, and have nothing of the run: not yet, or no longer."""
+    """Nodes that answer and do not know the run: not yet, or no longer."""
 
     missed: Mapping[str, float] = field(default_factory=dict)
-    """Cannot be reached, with since when."""
+    """Nodes that cannot be reached, with the time since when."""
 
     @property
     def has_any_answer(self) -> bool:
-        """Something is known: of one node at least, even if only that it cannot be reached."""
+        """At least one node answered, or is known to be out of reach."""
         return bool(self.heard or self.over or self.unknown or self.missed)
 
     def with_heard(self, host: str) -> NodeView:
-        """A connection to `host` is there."""
+        """Return the view with a connection to `host`."""
         return replace(self._without(host), heard=self.heard | {host})
 
     def with_over(self, host: str) -> NodeView:
-        """The run is over on `host`."""
+        """Return the view with the run over on `host`."""
         return replace(self._without(host), over=self.over | {host})
 
     def with_unknown(self, host: str) -> NodeView:
-        """`host` knows nothing of the run."""
+        """Return the view with `host` not knowing the run."""
         return replace(self._without(host), unknown=self.unknown | {host})
 
     def with_missed(self, host: str, now: float) -> NodeView:
-        """`host` cannot be reached; what counts is since when."""
+        """Return the view with `host` out of reach; the time of the first miss is kept."""
         since = self.missed.get(host, now)
         return replace(self._without(host), missed={**self.missed, host: since})
 
     def is_over(self, now: float, patience_s: float) -> bool:
-        """Nothing more is to be seen: every node that answers is done, and the others have been silent for long.
+        """Return True when every node that answers is done and the others were silent for `patience_s`.
 
-        Where no node answers, nobody knows.
+        At least one node must answer.
         """
         done = self.over | self.unknown
         if not done or done | self.missed.keys() != self.hosts:

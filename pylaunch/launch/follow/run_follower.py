@@ -1,4 +1,4 @@
-"""Obeying `flight`: from release (or attach) to the end of a run."""
+"""Follow a run from its release (or attach) to its end, as `explain.run_state` decides."""
 
 from __future__ import annotations
 
@@ -11,27 +11,24 @@ from pylaunch.agent import wire
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
-from pylaunch.launch.follow.reading import node_usage
-from pylaunch.launch.follow.skipped import LIVE_LAG, skipped_line
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 
 PROOF_S = 15.0
-"""After SIGKILL, how long a node may take to prove that it is clean."""
-
+"""For a node to prove that it is clean, after SIGKILL."""
 
 LAST_PROOF_S = 4.0
-"""After the second Ctrl-C, how long nodes may take to prove that they are clean."""
+"""For nodes to prove that they are clean, after the second Ctrl-C."""
 
 LAST_S = 2 * LAST_PROOF_S
-"""After the second Ctrl-C, how long it may take until the outcome is known and all connections are closed."""
+"""Until the outcome is known and all connections are closed, after the second Ctrl-C."""
 
 
 def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
-    """The streams of all ranks, or of one. What launchers say is asked for separately."""
+    """Return the streams of all ranks, or of one; without those of launchers."""
     ranks = range(plan.world_size) if rank is None else (rank,)
     return [f"{each}.{channel}" for each in ranks for channel in ("out", "err")]
 
@@ -51,107 +48,107 @@ class RunFollower:
         self._plan = plan
         self._on_caught_up = on_caught_up
         self._behind = {node.host.name for node in plan.nodes}
-        """Hosts of which there is output from before this followed them."""
+        """Hosts that still send output from before this follower connected."""
 
         self._streams = streams
         self._fleet = fleet
         self._watcher = watcher
-        self._flight = RunState({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
-        self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._flight.ranks}
+        self._state = RunState({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
+        self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
         self._interrupts = 0
-        self._unheard = False
+        self._has_noted_unheard = False
         self._give_up_at: float | None = None
 
     def given_up(self, host: str, reason: str) -> None:
-        """`host` could not even be connected to."""
-        self._flight = self._flight.with_lost(host, reason, self._plan.job.failure_grace)
+        """Count `host`, which cannot be connected to, as lost."""
+        self._state = self._state.with_lost(host, reason, self._plan.job.failure_grace)
 
     def nothing_there(self, host: str) -> None:
-        """`host` never had anything of this run."""
-        self._flight = self._flight.with_finished(host, (), self._plan.job.failure_grace)
+        """Count `host`, which knows nothing of this run, as finished."""
+        self._state = self._state.with_finished(host, (), self._plan.job.failure_grace)
 
     async def follow(self) -> Outcome:
         """Relay output and events until every node has finished or is lost."""
         self._fleet.keep_watch(self._plan.job.node_timeout.total_seconds())
-        if self._flight.stop is not None:
-            # Before Follow, which ends the conversation with a node where the run is over.
-            await self._stop_all(self._flight.stop)
-        await self._fleet.broadcast(self._wants({}), self._fleet.links)
-        while self._flight.live:
+        if self._state.stop is not None:
+            # Before Follow: a node on which the run is over ends the connection after it.
+            await self._stop_all(self._state.stop)
+        await self._fleet.broadcast(self._follow_message({}), self._fleet.links)
+        while self._state.live:
             try:
                 async with asyncio.timeout_at(self._give_up_at):
                     host, message = await self._fleet.hear()
             except TimeoutError:
                 break
-            ordered = self._flight.stop
-            await self._take(host, message)
+            ordered = self._state.stop
+            await self._on_message(host, message)
             self._note_caught_up(host, message)
-            if self._flight.stop is not None and self._flight.stop != ordered:
-                await self._stop_all(self._flight.stop)
-        outcome = self._flight.outcome(time.time())
+            if self._state.stop is not None and self._state.stop != ordered:
+                await self._stop_all(self._state.stop)
+        outcome = self._state.outcome(time.time())
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
     def _note_caught_up(self, host: str, message: object) -> None:
         if not self._behind:
             return
-        self._behind.intersection_update(self._flight.live)
+        self._behind.intersection_update(self._state.live)
         if isinstance(message, wire.CaughtUp):
             self._behind.discard(host)
         if not self._behind:
             self._on_caught_up()
 
     def order_stop(self, reason: str, grace: timedelta) -> None:
-        """A person wants the run to stop; `follow` obeys."""
+        """Request a stop by hand; `follow` carries it out."""
         self._interrupts += 1
-        self._flight = self._flight.with_stop_by_hand(reason, grace, time.time())
+        self._state = self._state.with_stop_by_hand(reason, grace, time.time())
 
-    async def _take(self, host: str, message: object) -> None:
+    async def _on_message(self, host: str, message: object) -> None:
         match message:
             case wire.Output() | wire.Skipped() | wire.Usage():
                 self._show(host, message)
             case wire.RankStarted():
                 self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
             case wire.RankEnded() | wire.LauncherEnded():
-                self._take_end(host, message)
+                self._on_end(host, message)
             case wire.Finished():
                 self._fleet.dismiss(host)
-                self._flight = self._flight.with_finished(host, tuple(message.leftovers), self._plan.job.failure_grace)
+                self._state = self._state.with_finished(host, tuple(message.leftovers), self._plan.job.failure_grace)
             case wire.Failed():
                 self._fleet.dismiss(host)
                 self.given_up(host, message.message)
             case wire.Stopping():
-                self._take_stopping(host, message)
+                self._on_stopping(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case Interrupted():
                 self._interrupt(str(message))
             case _:
-                await self._take_contact(host, message)
+                await self._on_contact(host, message)
 
-    async def _take_contact(self, host: str, message: object) -> None:
+    async def _on_contact(self, host: str, message: object) -> None:
         match message:
-            case ConnectionEnded() if host in self._flight.live:
-                self._tell(EventKind.CONTACT_LOST, host, message.reason)
+            case ConnectionEnded() if host in self._state.live:
+                self._note(EventKind.CONTACT_LOST, host, message.reason)
                 self._fleet.reconnect(host)
             case NodeSilent():
-                self._tell(EventKind.CONTACT_LOST, host, f"no word for {message.seconds:.0f} s")
+                self._note(EventKind.CONTACT_LOST, host, f"no heartbeat for {message.seconds:.0f} s")
             case HeardAgain():
-                self._tell(EventKind.CONTACT_REGAINED, host, "")
+                self._note(EventKind.CONTACT_REGAINED, host, "")
             case Reconnected():
-                self._tell(EventKind.CONTACT_REGAINED, host, "")
+                self._note(EventKind.CONTACT_REGAINED, host, "")
                 await self._fleet.broadcast(
-                    self._wants(self._offsets[host]),
+                    self._follow_message(self._offsets[host]),
                     [host],
                 )
-                if (stop := self._flight.stop) is not None:
+                if (stop := self._state.stop) is not None:
                     await self._fleet.broadcast(_order(stop), [host])
             case Lost():
                 self.given_up(host, message.reason)
             case ForeignMessage():
                 self._watcher.phase(overstepped(host, message))
             case _:
-                pass  # Pong, Released on a re-attach: nothing follows from them.
+                pass  # Pong, and Released after a reconnect.
 
     def _show(self, host: str, message: wire.Output | wire.Skipped | wire.Usage) -> None:
         if isinstance(message, wire.Usage):
@@ -163,14 +160,14 @@ class RunFollower:
         else:
             self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
 
-    def _wants(self, offsets: dict[str, int]) -> wire.Follow:
+    def _follow_message(self, offsets: dict[str, int]) -> wire.Follow:
         return wire.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self._watcher.usage_every_s)
 
-    def _take_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
+    def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
         if isinstance(message, wire.RankEnded):
             rank, stopped, left = message.rank, message.stopped, (message.error, message.step)
         else:
-            rank, stopped, left = None, message.stopped or self._flight.stop is not None, ("", None)
+            rank, stopped, left = None, message.stopped or self._state.stop is not None, ("", None)
         end = RankEnd(
             rank=rank,
             host=host,
@@ -184,31 +181,31 @@ class RunFollower:
             symptom=message.symptom,
             out_of_memory=_memory(message.out_of_memory) if isinstance(message, wire.RankEnded) else None,
         )
-        before = self._flight
-        self._flight = before.with_end(end, self._plan.job.failure_grace)
-        if self._flight is not before and rank is not None:
+        before = self._state
+        self._state = before.with_end(end, self._plan.job.failure_grace)
+        if self._state is not before and rank is not None:
             self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
 
-    def _take_stopping(self, host: str, message: wire.Stopping) -> None:
+    def _on_stopping(self, host: str, message: wire.Stopping) -> None:
         states = tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
-        self._flight = self._flight.with_states(host, states)
+        self._state = self._state.with_states(host, states)
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
-            self._flight = self._flight.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
+            self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
-            # What another node told it names that node.
-            is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in self._flight.ranks)
+            # A reason that came from another node names that node.
+            is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in self._state.ranks)
             reason = message.reason if is_named else f"{host}: {message.reason}"
-            self._flight = self._flight.with_stopping(reason, self._plan.job.failure_grace)
+            self._state = self._state.with_stopping(reason, self._plan.job.failure_grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:
-        self._tell(EventKind.PEERS_UNHEARD, host, fold(others))
-        if not self._unheard:
+        self._note(EventKind.PEERS_UNHEARD, host, fold(others))
+        if not self._has_noted_unheard:
             self._watcher.phase(
                 f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
                 "without a controller, a failure on one of them would not stop the others"
             )
-        self._unheard = True
+        self._has_noted_unheard = True
 
     def _interrupt(self, reason: str) -> None:
         if self._interrupts == 0:
@@ -221,14 +218,14 @@ class RunFollower:
 
     async def _stop_all(self, stop: StopAll) -> None:
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
-        await self._fleet.broadcast(_order(stop), self._flight.live)
-        self._tell(EventKind.STOP_ASKED, None, stop.reason)
+        await self._fleet.broadcast(_order(stop), self._state.live)
+        self._note(EventKind.STOP_ASKED, None, stop.reason)
 
     def _give_up_within(self, seconds: float) -> None:
         give_up_at = asyncio.get_running_loop().time() + seconds
         self._give_up_at = give_up_at if self._give_up_at is None else min(self._give_up_at, give_up_at)
 
-    def _tell(self, kind: EventKind, host: str | None, text: str) -> None:
+    def _note(self, kind: EventKind, host: str | None, text: str) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text))
 
     def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int, text: str) -> None:

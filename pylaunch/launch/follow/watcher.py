@@ -1,27 +1,45 @@
-"""Who is told what happens during a run: the record, and the person."""
+"""The interface through which a run reports: events, output, load and progress; and the values that it passes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from pylaunch.agent import wire
 from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
+from pylaunch.model.size import shown_size
+from pylaunch.model.usage import NodeUsage, RankStep
+
+LIVE_LAG = 16 << 20
+"""Bytes of one log that may wait for a live reader; beyond that, the oldest are skipped."""
 
 
 class Watcher(Protocol):
-    """Told as things happen; must not block."""
+    """Receives everything about a run as it happens. Its methods must not block."""
 
     def event(self, event: Event) -> None:
-        """Something happened to the run."""
+        """Receive an event of the run."""
 
     usage_every_s: float
-    """How often it wants to know what nodes are busy with, in seconds; 0 is never."""
+    """Interval in seconds at which nodes report their load; 0 is never."""
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Whole lines that `stream` ("3.out", "launcher.err") wrote on `host`, seen there at `time` on our clock."""
+        """Receive whole lines of `stream` ("3.out", "launcher.err") on `host`; `time` is on the controller's clock."""
 
     def usage(self, host: str, reading: NodeUsage) -> None:
-        """What `host` is busy with."""
+        """Receive the load of `host`."""
 
     def phase(self, text: str) -> None:
-        """What is being waited for now."""
+        """Receive a line of progress."""
+
+
+def node_usage(reported: wire.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
+    """Return the load that a node reports; `to_ours` converts its times to the controller's clock."""
+    steps = tuple(RankStep(mark.rank, mark.step, to_ours(mark.time), mark.total) for mark in reported.steps)
+    return NodeUsage(**{**vars(reported), "steps": steps})
+
+
+def skipped_line(host: str, skipped: wire.Skipped) -> str:
+    """Return the line that is printed in place of output that was skipped."""
+    source = skipped.stream.partition(".")[0]
+    return f"{host}:{source} | … {shown_size(skipped.offset - skipped.start)} skipped, in {host}:{skipped.path}"

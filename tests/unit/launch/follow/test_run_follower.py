@@ -45,8 +45,8 @@ def test_agents_that_cannot_reach_each_other_are_told_once_and_recorded_each_tim
 
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
-        await follower._take("n1", wire.PeersUnheard(["n2", "n3"]))
-        await follower._take("n2", wire.PeersUnheard(["n1"]))
+        await follower._on_message("n1", wire.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n2", wire.PeersUnheard(["n1"]))
 
     asyncio.run(hear())
     (note,) = listener.phases
@@ -62,8 +62,8 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
 
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
-        await follower._take("n1", wire.RankStarted(0, 7, 1.0))
-        await follower._take("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
+        await follower._on_message("n1", wire.RankStarted(0, 7, 1.0))
+        await follower._on_message("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
 
     asyncio.run(hear())  # There is no link to n1.
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
