@@ -1,4 +1,4 @@
-"""Bounds of what a controller can order: values of the right type that no system call and no clock could take."""
+"""Bounds of the values in messages to the agent: values of the right type that no system call could take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.shared.layout import RUN_ID
 
 LONGEST_S = 1e9
-"""Some thirty years."""
+"""About thirty years, in seconds."""
 
 LARGEST = 1 << 62
 MOST_DEVICES = 4096
@@ -17,17 +17,17 @@ SHORTEST_USAGE_S = 0.01
 
 def checked(message: object) -> object:
     """Return `message`. Raises WireError for a value that is out of bounds."""
-    for where, value, is_good in _looked_at(message):
-        if not is_good:
+    for where, value, is_within in _bounded_values(message):
+        if not is_within:
             raise wire.WireError(f"{type(message).__name__}.{where}: out of bounds: {str(value)[:100]!r}")
     return message
 
 
-def _looked_at(message: object) -> Iterator[tuple[str, Any, bool]]:
-    """Each value of `message` that has bounds: where it is, what it is, and whether it is within them."""
+def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
+    """Yield the field, the value and whether it is within bounds, for each bounded value of `message`."""
     if isinstance(message, wire.Prepare):
-        yield from _of_task(message.task)
-        yield from _of_environment("secrets", message.secrets)
+        yield from _task_values(message.task)
+        yield from _variables("secrets", message.secrets)
     elif isinstance(message, (wire.Release, wire.TryPeers)):
         for port in message.ports.values():
             yield "ports", port, 0 <= port <= 65535
@@ -45,7 +45,7 @@ def _looked_at(message: object) -> Iterator[tuple[str, Any, bool]]:
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
 
 
-def _of_task(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
+def _task_values(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     yield "run", task.run, bool(RUN_ID.match(task.run))
     yield "hold_port", task.hold_port, task.hold_port is None or 0 < task.hold_port <= 65535
     yield "devices", len(task.devices), len(task.devices) <= MOST_DEVICES
@@ -57,22 +57,22 @@ def _of_task(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     for rank in task.ranks:
         yield "rank", rank.rank, 0 <= rank.rank <= LARGEST
         yield "argv", rank.argv, bool(rank.argv)
-        yield from _without_null("argv", rank.argv)
-        yield from _of_environment("env", rank.env)
-    yield from _of_environment("env", task.env)
-    yield from _without_null("launcher", task.launcher)
-    yield from _without_null("needs", (need.path for need in task.needs))
+        yield from _texts("argv", rank.argv)
+        yield from _variables("env", rank.env)
+    yield from _variables("env", task.env)
+    yield from _texts("launcher", task.launcher)
+    yield from _texts("needs", (need.path for need in task.needs))
     for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):
-        yield from _without_null(where, (text,))
+        yield from _texts(where, (text,))
 
 
-def _of_environment(where: str, variables: dict[str, str]) -> Iterator[tuple[str, Any, bool]]:
+def _variables(where: str, variables: dict[str, str]) -> Iterator[tuple[str, Any, bool]]:
     for name, value in variables.items():
         yield where, name, bool(name) and "=" not in name and "\0" not in name
         yield where, name, "\0" not in value
 
 
-def _without_null(where: str, texts: Iterable[str]) -> Iterator[tuple[str, Any, bool]]:
+def _texts(where: str, texts: Iterable[str]) -> Iterator[tuple[str, Any, bool]]:
     for text in texts:
         yield where, text, "\0" not in text
 

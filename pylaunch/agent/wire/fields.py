@@ -1,4 +1,7 @@
-"""Dataclasses read from JSON objects, each field checked against its annotation."""
+"""Dataclasses built from JSON objects, each field checked against its annotation.
+
+Annotations are read as text: plain types, `list[…]`, `dict[str, …]`, dataclasses, and each of them with `| None`.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ _PLAIN: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "st
 
 
 class WireError(Exception):
-    """A line that is not a message of this protocol."""
+    """Line that is not a message of this protocol."""
 
 
 def read(cls: type[T], body: dict[str, Any], parts: Mapping[str, type[Any]]) -> T:
-    """A `cls` from a JSON object; dataclasses within it are those of `parts`, by name. Unknown fields are ignored.
+    """Build a `cls` from a JSON object; `parts` has the dataclasses of its fields, by name. Ignores unknown fields.
 
-    Raises WireError for a field missing or of the wrong kind.
+    Raises WireError for a field that is missing or of the wrong type.
     """
     values = {}
     for item in dataclasses.fields(cls):  # type: ignore[arg-type]
@@ -47,6 +50,6 @@ def _checked(kind: str, value: Any, where: str, parts: Mapping[str, type[Any]]) 
 
 
 def excerpt(line: bytes) -> str:
-    """The beginning of `line`, for a complaint about it."""
+    """Return the beginning of `line`, for an error message."""
     text = line[:200].decode("utf-8", "replace").rstrip("\n")
     return repr(text + ("…" if len(line) > 200 else ""))

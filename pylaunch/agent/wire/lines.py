@@ -1,4 +1,4 @@
-"""A non-blocking socket that carries one message a line."""
+"""Non-blocking socket that carries one message per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pylaunch.agent import wire
 
 
 class Lines:
-    """A non-blocking socket that speaks in lines."""
+    """Line-oriented connection with an outgoing buffer."""
 
     def __init__(self, connected: socket.socket, longest: int = wire.MAX_LINE) -> None:
         connected.setblocking(False)
@@ -21,11 +21,14 @@ class Lines:
 
     @property
     def waiting(self) -> int:
-        """Bytes that the other side has not taken yet."""
+        """Bytes that wait to be sent."""
         return len(self._outbox)
 
     def receive(self) -> Iterator[bytes]:
-        """The whole lines that have arrived. Afterwards `is_open` is False if the other side has gone."""
+        """Yield the whole lines that have arrived. Sets `is_open` to False if the other side closed the connection.
+
+        Raises WireError for a line that is too long.
+        """
         try:
             chunk = self.socket.recv(1 << 16)
         except (BlockingIOError, InterruptedError):
@@ -38,16 +41,16 @@ class Lines:
         self._inbox += chunk
         *lines, rest = self._inbox.split(b"\n")
         if len(rest) > self._longest:
-            raise wire.WireError(f"a line longer than {self._longest} bytes")
+            raise wire.WireError(f"line longer than {self._longest} bytes")
         self._inbox = rest
         yield from (bytes(line) for line in lines)
 
     def put(self, line: bytes) -> None:
-        """Send `line` when there is room."""
+        """Queue `line` for sending."""
         self._outbox += line
 
     def flush(self) -> int:
-        """Send what the other side takes now; how many bytes it took."""
+        """Send what the socket accepts now; return the number of bytes."""
         try:
             sent = self.socket.send(self._outbox) if self._outbox and self.is_open else 0
         except (BlockingIOError, InterruptedError):

@@ -1,9 +1,9 @@
-"""What the controller and the agent say to each other: one JSON object a line, in both directions.
+"""Messages between the controller and the agent: one JSON object per line, in both directions.
 
     controller                          agent (one per node and run)
                        ◄── Hello        on every connection, before anything else
-    Ping               ──►              also again and again: a controller that is silent counts as gone
-                       ◄── Pong         the clock of the node, to correct times with
+    Ping               ──►              repeated: a controller that sends nothing for a while counts as gone
+                       ◄── Pong         carries the clock of the node, from which the controller corrects times
     Prepare(NodeTask)  ──►
                        ◄── Ready | Refused
     TryPeers(ports)    ──►
@@ -11,14 +11,14 @@
     Release(at)        ──►
                        ◄── Released, then RankStarted for each rank
     Follow(offsets)    ──►
-                       ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped at times
+                       ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnded … , LauncherEnded
     Stop(grace, why)   ──►
-                       ◄── Finished     all ended, nothing left (or what was left); the agent then exits
+                       ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
-A connection that ends before Release aborts the run on that node; one that ends later detaches and changes nothing
-(unless the task says `ends_with_controller`). What agents say to each other is in `seal`.
-Every time is seconds since the epoch on the clock of whoever sends it.
+A connection that closes before Release aborts the run on that node. One that closes later detaches and changes nothing,
+unless the task sets `ends_with_controller`. Messages between agents are in `peers/seal.py`.
+Times are seconds since the epoch on the sender's clock.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from pylaunch.agent.wire.usage_report import StepMark as StepMark
 from pylaunch.agent.wire.usage_report import Usage as Usage
 
 PROTOCOL = 1
-"""Raised when a message changes its meaning. The two sides refuse to talk across different numbers."""
+"""Increased when a message changes its meaning. Controller and agent refuse a different number."""
 
 MAX_LINE = 1 << 20
-"""Longest line either side accepts, in bytes."""
+"""Longest line that either side accepts, in bytes."""
 
 SINCE = "since"
-"""In `Hello.knows`: obeys `Follow.since`."""
+"""In `Hello.knows`: this agent supports `Follow.since`."""
 
 MAX_BODY = 4 * MAX_LINE
-"""Longest message that is decoded: a task in a file has no newline to be bounded by."""
+"""Longest message that is decoded, in bytes: also bounds a task that is read from a file, which has no lines."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a node refuses: a stable code, what was found, and what to type next ("" if there is nothing to type)."""
+    """Reason for a refusal: a stable code, what the node found, and the command to run next ("" for none)."""
 
     code: str
     message: str
@@ -77,12 +77,12 @@ class Ping:
 class Prepare:
     task: NodeTask
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
-    """Further variables of the ranks and the launcher. The agent keeps their values in its memory alone."""
+    """Secret variables of the ranks and the launcher. The agent keeps their values in memory only."""
 
 
 @dataclass(frozen=True)
 class TryPeers:
-    """Try to connect to the agents of these hosts: ephemeral ports, as those that ranks listen on."""
+    """Ask the agent to connect to the agents of other hosts, whose ports are ephemeral like those of ranks."""
 
     ports: dict[str, int]
 
@@ -90,42 +90,43 @@ class TryPeers:
 @dataclass(frozen=True)
 class Release:
     at: float
-    """When to start, on the node's clock; a time already past means now, one further than 5 s off is refused as now."""
+    """Start time on the node's clock; a time in the past means now."""
 
     ports: dict[str, int] = field(default_factory=dict)
-    """Where the agents of this run listen for each other, by host."""
+    """Port on which each agent of the run listens for the others, by host."""
 
     key: str = field(default="", repr=False)
-    """The secret, in hexadecimal, with which they seal what they say. Neither side writes it down."""
+    """Key that authenticates messages between agents, in hexadecimal. Neither side writes it to disk."""
 
     rendezvous_port: int | None = None
-    """The rendezvous port that a node has chosen; None when nobody had to."""
+    """Rendezvous port that a node has chosen; None when the plan fixed it."""
 
 
 @dataclass(frozen=True)
 class Follow:
-    """Send Output as it comes, and what has become of the ranks so far (RankStarted, RankEnded, …) before it.
+    """Subscribe to events and output. Events so far (RankStarted, RankEnded, …) arrive before the output.
 
-    Who released a run is told Finished only once it has said what it follows, so that a short run loses no output.
+    The agent withholds `Finished` from the releasing controller until it sends `Follow`, so that a short run loses no
+    output.
     """
 
     offsets: dict[str, int]
-    """Where to go on: stream name → byte offset. A stream not named starts at 0."""
+    """Stream name → byte offset to continue from. Other streams start at 0."""
 
     streams: list[str] | None
-    """Only these streams; None is all, [] is none."""
+    """Names of the streams to send; None is all, [] is none."""
 
     tail: int | None = None
-    """Begin with so many last lines of a stream that `offsets` does not name; None is with the first."""
+    """Number of last lines to begin with, for streams without an offset; None begins with the first line."""
 
     lag: int | None = None
-    """Skip to the newest where the reader is more than so many bytes behind; None is never."""
+    """Skip to the newest output when the reader is more than this many bytes behind; None never skips."""
 
     usage_s: float = 0.0
-    """Tell Usage every so many seconds; 0 is never."""
+    """Interval of `Usage` in seconds; 0 is never."""
 
     since: float | None = None
-    """Leave away what was written before this time, as exactly as the node knows (`times`); None is nothing."""
+    """Omit output written before this time, to the precision of `logs/log_index.py`; None omits nothing."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Stop:
     grace_s: float
     reason: str
     by_hand: bool = False
-    """A person asks for the end of the run; else the controller stops it because of a failure."""
+    """A person requested the stop; otherwise the controller stops the run because of a failure."""
 
 
 # Agent → controller
@@ -147,7 +148,7 @@ class Hello:
 
     run: str
     host: str
-    """What the node calls itself (`uname -n`)."""
+    """Name that the node gives itself (`uname -n`)."""
 
     pid: int
     uid: int
@@ -157,10 +158,10 @@ class Hello:
 
     time: float
     running: list[int]
-    """Ranks that run now."""
+    """Ranks that are running."""
 
     knows: list[str] = field(default_factory=list)
-    """What it can do that agents of earlier versions cannot."""
+    """Features that agents of earlier versions lack."""
 
 
 PHASES = ("new", "prepared", "running", "stopping", "finished")
@@ -175,33 +176,33 @@ class Pong:
 @dataclass(frozen=True)
 class Ready:
     seconds: float
-    """What preparing took."""
+    """Duration of the preparation."""
 
     removed: list[str]
-    """What earlier, dead runs had left here and is gone now, one phrase each."""
+    """Leftovers of dead runs that the agent removed, one phrase each."""
 
     essentials: dict[str, str]
-    """What must be the same on every node of a run; "" for what is not there."""
+    """Facts that must be equal on every node of a run; "" for one that is absent."""
 
     port: int = 0
-    """Where this agent listens for those of the other nodes; 0 when there are none."""
+    """Port on which this agent listens for the other agents; 0 when there are none."""
 
     notes: list[str] = field(default_factory=list)
-    """What a person should know and no run is refused for."""
+    """Warnings that do not refuse the run."""
 
     rendezvous_port: int | None = None
-    """The rendezvous port, where this node was to choose it."""
+    """Rendezvous port, where the task let this node choose it."""
 
     libraries: dict[str, str] = field(default_factory=dict)
-    """Version of each distribution in the environment of the ranks, by name; {} where there is none."""
+    """Version of each distribution in the Python environment of the ranks, by name; {} without an environment."""
 
 
 @dataclass(frozen=True)
 class PeersTried:
-    """The answer to TryPeers."""
+    """Answer to TryPeers."""
 
     ends: dict[str, str]
-    """Host → how the connection ended: one of `neighbours.ENDS`."""
+    """Host → result of the connection: one of `neighbours.ENDS`."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Refused:
 @dataclass(frozen=True)
 class Released:
     time: float
-    """When the first process was exec'd."""
+    """Time of the first exec."""
 
 
 @dataclass(frozen=True)
@@ -224,13 +225,13 @@ class RankStarted:
 
 @dataclass(frozen=True)
 class Output:
-    """Whole lines a rank (or the launcher) wrote."""
+    """Whole lines that a rank or the launcher wrote."""
 
     stream: str
-    """`<rank>.out`, `<rank>.err`, `launcher.out` or `launcher.err`: also the name of the log file on the node."""
+    """`<rank>.out`, `<rank>.err`, `launcher.out` or `launcher.err`; also the name of the log file on the node."""
 
     offset: int
-    """Byte offset just after this text: what to pass to Follow to go on from here."""
+    """Byte offset after this text: pass it to `Follow` to continue from here."""
 
     text: str
     time: float
@@ -238,76 +239,76 @@ class Output:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Bytes of a log that are not sent: the reader was too slow (`Follow.lag`), or they are no longer there."""
+    """Part of a log that is not sent, because the reader was too slow (`Follow.lag`) or the part was removed."""
 
     stream: str
     start: int
     offset: int
-    """Byte offset just after: what to pass to Follow to go on from here."""
+    """Byte offset after the skipped part: pass it to `Follow` to continue from here."""
 
     path: str
-    """The log file on the node."""
+    """Path of the log file on the node."""
 
 
 @dataclass(frozen=True)
 class CaughtUp:
-    """All that was in the followed logs when Follow came has been sent."""
+    """Everything that the followed logs contained when `Follow` arrived has been sent."""
 
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The kernel ended a process for lack of memory when a rank ended."""
+    """The kernel killed a process for lack of memory around the time a rank ended."""
 
     certain: bool
-    """It was this rank; else it is only likely."""
+    """The killed process was this rank; otherwise that is only likely."""
 
     limit: int
-    """Bytes that there were."""
+    """Memory limit in bytes."""
 
     of: str
-    """Whose limit that is: "cgroup" or "host"."""
+    """Owner of the limit: "cgroup" or "host"."""
 
 
 @dataclass(frozen=True)
 class RankEnded:
     rank: int
     exit_code: int | None
-    """None when a signal ended it."""
+    """None when a signal ended the rank."""
 
     signal: int | None
     time: float
     last_lines: list[str]
-    """Its last lines, stderr if there are any, else stdout."""
+    """Last lines of stderr, or of stdout where stderr is empty."""
 
     stopped: bool
-    """True when it ended because pylaunch (or its launcher) told it to."""
+    """True when pylaunch or the launcher had sent the rank a signal."""
 
     error: str = ""
-    """The exception it left behind, "RuntimeError: loss is NaN (train.py:12)"; "" when it left none."""
+    """Exception that ended the rank, "RuntimeError: loss is NaN (train.py:12)"; "" for none."""
 
     step: int | None = None
-    """The last step it marked with `pylaunch.runtime.step`."""
+    """Last step that the rank marked with `pylaunch.runtime.step`."""
 
     symptom: str = ""
-    """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
+    """Effect of another failure, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
     out_of_memory: OutOfMemory | None = None
-    """The kernel ended processes for lack of memory at that moment; None where it did not."""
+    """Out-of-memory kill at that time; None for none."""
 
 
 @dataclass(frozen=True)
 class RankState:
-    """A rank that had not ended when its node began to stop."""
+    """State of a rank that had not ended when its node began to stop."""
 
     rank: int
     state: str
-    """The letter of /proc/PID/stat: R, S, D, T, t, Z …; T where any process of the rank is stopped. "" is unknown."""
+    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; T if any process of the rank is stopped; "" is unknown."""
 
     silent_s: float | None
-    """Seconds since it last wrote a line; None when it wrote none."""
+    """Seconds since the rank last wrote a line; None when it wrote none."""
 
     step: int | None
-    """The last step it had marked."""
+    """Last step that the rank marked."""
 
 
 @dataclass(frozen=True)
@@ -317,27 +318,27 @@ class LauncherEnded:
     time: float
     last_lines: list[str]
     stopped: bool = False
-    """The node was stopping when it ended."""
+    """The node was stopping when the launcher ended."""
 
     symptom: str = ""
 
 
 @dataclass(frozen=True)
 class Stopping:
-    """The node stops its part of the run. Sent again when a person asks for the end of a run that stops already."""
+    """The node stops its part of the run. Sent again when a person requests the stop of a run that is stopping."""
 
     reason: str
     time: float
     by_hand: bool = False
-    """A person asked for it, through this node or another one."""
+    """A person requested the stop, through this node or another one."""
 
     ranks: list[RankState] = field(default_factory=list)
-    """Ranks of this node that had not ended of their own then."""
+    """Ranks of this node that had not ended on their own."""
 
 
 @dataclass(frozen=True)
 class PeersUnheard:
-    """Agents of this run that this one cannot exchange words with; the controller is the only way between them."""
+    """Agents of this run from which this agent receives nothing; only the controller reaches both."""
 
     hosts: list[str]
 
@@ -345,26 +346,26 @@ class PeersUnheard:
 @dataclass(frozen=True)
 class Finished:
     leftovers: list[str]
-    """What is still there after KILL, one phrase each; [] is the proof of clean."""
+    """Leftovers after SIGKILL, one phrase each; [] proves that the node is clean."""
 
     checked: list[str]
-    """What was looked at to say so: processes by run mark, the rendezvous port, device leases."""
+    """Things that were checked for leftovers: processes by run mark, the rendezvous port, device leases."""
 
     time: float
 
 
 @dataclass(frozen=True)
 class Failed:
-    """The agent itself cannot go on; its run on this node is over."""
+    """The agent itself failed; its run on this node is over."""
 
     message: str
     code: str = ""
-    """NO_RUN, AGENT_STOPPED, or "" for everything that only the message tells."""
+    """NO_RUN, AGENT_STOPPED, or "" for any other cause."""
 
 
 NO_RUN = "no-run"
 AGENT_STOPPED = "agent-stopped"
-"""The agent got SIGSTOP: it is there and cannot answer."""
+"""The agent exists and cannot answer, because of SIGSTOP."""
 
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Stop)
@@ -379,7 +380,7 @@ _BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_A
 
 
 def encode(message: object) -> bytes:
-    """`message` as one line. Raises WireError for something that is not a message."""
+    """Return `message` as one line. Raises WireError for anything that is not a message."""
     name = type(message).__name__
     if _BY_NAME.get(name) is not type(message):
         raise WireError(f"not a message: {message!r}")
@@ -388,9 +389,9 @@ def encode(message: object) -> bytes:
 
 
 def decode(line: bytes) -> Any:
-    """The message in `line`. Unknown fields are ignored, so that a newer peer may say more.
+    """Return the message in `line`. Unknown fields are ignored, so that a newer peer may send more.
 
-    Raises WireError when the line is no JSON object, of no known type, lacks a field or has one of the wrong kind.
+    Raises WireError for a line that is no JSON object, an unknown type, a missing field or a field of the wrong type.
     """
     try:
         body = parse_object(line, MAX_BODY)
@@ -404,5 +405,5 @@ def decode(line: bytes) -> Any:
 
 
 def from_fields(cls: type[T], body: dict[str, Any]) -> T:
-    """A `cls` from a JSON object, nested ones included. Raises WireError for a field missing or of the wrong kind."""
+    """Build a `cls` and the dataclasses within it from a JSON object. Raises WireError for a missing or wrong field."""
     return fields.read(cls, body, _PARTS)

@@ -1,4 +1,4 @@
-"""What one node must do in a run, as the controller sends it with `Prepare`."""
+"""Task of one node in a run: the content of `Prepare`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pylaunch.agent.wire.fields import WireError
 
 @dataclass(frozen=True)
 class RankTask:
-    """One rank of a node."""
+    """Rank to start on a node."""
 
     rank: int
     local_rank: int
     argv: list[str]
     env: dict[str, str]
-    """Added to the node's environment for this rank alone."""
+    """Variables of this rank, added to those of the node."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """A path that must exist; a relative one starts at the working directory. `hint` is for when it does not."""
+    """Path that must exist, relative to the working directory; `hint` is shown when it does not."""
 
     path: str
     hint: str
@@ -28,7 +28,7 @@ class Need:
 
 @dataclass(frozen=True)
 class NodeTask:
-    """All that one node must do in a run."""
+    """Everything that one node needs to take part in a run."""
 
     run: str
     host: str
@@ -36,61 +36,61 @@ class NodeTask:
     workdir: str
     ranks: list[RankTask]
     env: dict[str, str]
-    """The whole environment of the ranks and the launcher, less what the agent and the launcher add."""
+    """Environment of the ranks and the launcher, to which the agent and the launcher add their own variables."""
 
     launcher: list[str]
-    """Program that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
-    RANK_ENTRY in it becomes the command with which a launcher starts one rank through the agent, and LAUNCHER_FILES
-    in a word becomes a directory of the run for files of the launcher itself, removed when the run ends."""
+    """Command that starts the ranks of this node (torchrun), or [] when the agent starts them itself.
+    The agent replaces the word RANK_ENTRY with the command that starts one rank through the agent, and LAUNCHER_FILES
+    in any word with a directory for the launcher's files, which it removes when the run ends."""
 
     hold_port: int | None
-    """TCP port to take now and keep for the run's rendezvous; None on nodes that host none."""
+    """Rendezvous port to bind during preparation; None on nodes that do not host the rendezvous."""
 
     devices: list[int]
-    """Accelerators this node leases to the run."""
+    """Indices of the accelerators that this node leases to the run."""
 
     needs: list[Need]
-    """What must exist before anything starts: interpreter, script."""
+    """Paths that must exist before anything starts: interpreter, script."""
 
     grace_s: float
-    """Between SIGTERM and SIGKILL when the node stops itself because a rank failed."""
+    """Seconds between SIGTERM and SIGKILL when the node stops because a rank failed."""
 
     world_size: int
     python: str = ""
-    """Interpreter of the ranks, whose environment is told with Ready; "" for ranks that need none."""
+    """Interpreter of the ranks, whose environment `Ready` reports; "" for ranks that need none."""
 
     env_file: str | None = None
-    """A JSON file of this node, {"variables": {…}}: what stands below `env`. One that is not there says nothing."""
+    """JSON file on this node, {"variables": {…}}, whose variables have lower precedence than `env`. May be missing."""
 
     log_limit: int = 0
-    """Bytes that one log file may take on the disk: its middle goes when there are more; 0 is no limit."""
+    """Bytes that one log file may occupy on disk; the agent removes the middle of a larger one. 0 is no limit."""
 
     machines: int = 1
-    """How many machines the nodes of the run are."""
+    """Number of machines on which the nodes of the run are."""
 
     peers: dict[str, str] = field(default_factory=dict)
-    """Address of every node of the run by its host, in rank order, this one included."""
+    """Address of every node of the run by host, in rank order, this node included."""
 
     node_timeout_s: float = 10.0
-    """After how long without a word a node counts as lost."""
+    """Heartbeat timeout in seconds, after which a node counts as lost."""
 
     ends_with_controller: bool = False
-    """Stop when no controller has been heard for `node_timeout_s`."""
+    """Stop when no controller sends anything for `node_timeout_s`."""
 
     record: str = ""
-    """What a controller that never saw this run must know to follow it: opaque to the agent, told by `runs`."""
+    """Data that another controller needs to follow this run: opaque to the agent, printed by `runs`."""
 
     gloo: str = ""
-    """Whose gloo the ranks talk over: "torch", "jax" or "". It listens where the host's own name leads."""
+    """Framework whose gloo the ranks use: "torch", "jax" or "". gloo listens at the address of the host's own name."""
 
     hostfile: str = ""
-    """The nodes of the run as `address slots=ranks` lines, kept in a file that ranks are told of."""
+    """Nodes of the run as `address slots=ranks` lines, written to the file that PYLAUNCH_HOSTFILE names."""
 
     unread_program: list[str] = field(default_factory=list)
-    """A script, or `-m` and a module, whose source the controller has not seen: refuse one of another framework."""
+    """Script, or `-m` and a module, whose source the controller has not read: refuse one of another framework."""
 
     choose_port: bool = False
-    """Choose a free port, take and keep it as if it were `hold_port`, and say with Ready which one it is."""
+    """Choose a free port, hold it like `hold_port`, and report it with `Ready`."""
 
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
@@ -100,4 +100,4 @@ class NodeTask:
 RANK_ENTRY = "@rank"
 LAUNCHER_FILES = "@launcher-files"
 TREE = "@tree"
-"""The first part of a working directory that lies in the code that was shipped for the run."""
+"""First component of a working directory that is inside the code shipped for the run."""

@@ -1,4 +1,4 @@
-"""How busy a node is and how far its ranks are: messages of `wire`."""
+"""Messages about the load of a node and the progress of its ranks."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class StepMark:
-    """The last step that a rank has marked with `pylaunch.runtime.step`, and when."""
+    """Last step that a rank marked with `pylaunch.runtime.step`, and its time."""
 
     rank: int
     step: int
     time: float
     total: int = 0
-    """The last step that there will be; 0 where the rank does not say."""
+    """Total number of steps; 0 where the rank does not report it."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What the node is busy with. Shares are 0 … 1, sizes bytes, rates bytes a second since the last time."""
+    """Load of the node. Shares are 0 … 1, sizes bytes, rates bytes per second since the previous message."""
 
     cpu: float
     memory_used: int
@@ -26,9 +26,9 @@ class Usage:
     received: float
     sent: float
     gpu: float | None
-    """Mean utilization of all devices; None where there is none, or where none answers."""
+    """Mean utilization of all devices; None without devices, or where none answers."""
 
     gpu_memory_used: int
     gpu_memory: int
     steps: list[StepMark] = field(default_factory=list)
-    """How far its ranks are; those that mark no steps are missing."""
+    """Progress of the ranks; those that mark no steps are missing."""
