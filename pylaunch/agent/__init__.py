@@ -1,1 +1,1 @@
-"""What runs on nodes: standard library only, Python ≥ 3.8, one zipapp. The controller imports only `wire`."""
+"""Agent and probe, which run on nodes: standard library only, Python ≥ 3.8. The controller imports only `wire`."""

@@ -1,4 +1,4 @@
-"""The agent's command line. Each verb prints one JSON object, or speaks the wire, or is a rank."""
+"""Entry point of the agent archive: run a verb, or one rank, from precompiled modules where there are any."""
 
 import os
 import stat
@@ -6,21 +6,21 @@ import sys
 import zlib
 
 CHECKSUM = 8
-"""Hexadecimal digits before what was compiled: the name of the archive is checked by who calls it, this file is not."""
+"""Hexadecimal digits at the start of the compiled archive. Callers verify the archive by its name, not this file."""
 
 
 def compiled(archive: str, *, may_make: bool) -> str:
-    """Where the modules of `archive` are that need no compiling, or the archive itself."""
+    """Return the path of the compiled modules of `archive`, or `archive` if there are none."""
     kept = f"{archive}.{sys.implementation.cache_tag}"
     if may_make and not is_whole(kept):
-        from pylaunch.agent.compiled import keep  # noqa: PLC0415 -- the once that it is needed
+        from pylaunch.agent.compiled import keep  # noqa: PLC0415 -- needed once per node and version
 
         keep(archive, kept)
     return kept if is_whole(kept) else archive
 
 
 def is_whole(path: str) -> bool:
-    """Return whether `path` is a file that we alone can write, and begins with the checksum of its rest."""
+    """Return whether `path` is a file that only this user can write, and begins with the checksum of its rest."""
     try:
         found = os.lstat(path)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
@@ -32,7 +32,7 @@ def is_whole(path: str) -> bool:
 
 
 if __name__ == "__main__":
-    # `node` runs from where Ansible put the archive, `rank` where `open` ran before.
+    # `node` runs from a temporary copy of the archive, and `open` has compiled it before `rank` runs.
     sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"]))
     if sys.argv[1:] == ["rank"]:
         from pylaunch.agent.run.rank_entry import main

@@ -1,4 +1,4 @@
-"""What the agent can be asked on a command line."""
+"""Verbs of the agent's command line. Each prints one JSON object or speaks the protocol of its module."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_ARCHIVE = 16 << 20
 
 
 def main() -> int:
-    """Carry out one verb; the exit code."""
+    """Run one verb and return the exit code."""
     arguments = _parser().parse_args()
     try:
         if arguments.version:
@@ -38,15 +38,15 @@ def main() -> int:
             return 0
         if arguments.verb is None:
             raise AgentError("expected a verb; see --help")
-        return _obey(arguments, open_root(arguments.root, make=not arguments.dry_run))
+        return _run_verb(arguments, open_root(arguments.root, make=not arguments.dry_run))
     except (AgentError, wire.WireError, OSError) as error:
         if arguments.verb in ("open", "attach"):
-            return relay.fail(_words(error), _code(error))
-        print(json.dumps({"error": _words(error)}))
+            return relay.fail(_message(error), _code(error))
+        print(json.dumps({"error": _message(error)}))
         return 1
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         full = disk_space.full([os.path.dirname(str(error.filename))])
         return f"{error.filename} cannot be written: {'; '.join(full) or error.strerror}"
@@ -65,13 +65,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(verb=None, dry_run=False)
     verbs = parser.add_subparsers(dest="verb")
     for name, text in (
-        ("hello", "who we are, and which runs live here"),
-        ("open", "talk to the supervisor of a run, starting it if need be"),
-        ("attach", "talk to the supervisor of a run, or to what is left of the run"),
-        ("runs", "the runs that this node knows, live and past"),
+        ("hello", "print the version of this agent and the live runs of this node"),
+        ("open", "connect to the supervisor of a run, and start it if there is none"),
+        ("attach", "connect to the supervisor of a run, or replay a run that is over"),
+        ("runs", "list the runs of this node, live and past"),
         ("ship", "receive the code of a run"),
-        ("hold", "keep devices for a run while somebody listens"),
-        ("clean", "remove what dead runs left"),
+        ("hold", "hold devices for a spare of a run while stdin is open"),
+        ("clean", "remove leftovers of dead runs"),
         ("node", "install this archive under the root, and clean"),
     ):
         verb = verbs.add_parser(name, help=text)
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _obey(arguments: argparse.Namespace, root: NodeRoot) -> int:
+def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
     if arguments.verb == "open":
         return relay.open_run(root, arguments.run, version())
     if arguments.verb == "attach":
@@ -139,7 +139,7 @@ def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:
 
 
 def version() -> str:
-    """The content hash of the file we run from."""
+    """Return the content hash of the archive that this process runs from."""
     return _digest(archive())
 
 
@@ -148,9 +148,9 @@ def _digest(path: str) -> str:
 
 
 def install(root: NodeRoot, *, dry_run: bool) -> bool:
-    """Put this archive where controllers look for it, whole or not at all; whether it was not there before."""
+    """Copy this archive atomically to the place where controllers look for it. Return False if it is there already."""
     target = root.archive(version())
-    with contextlib.suppress(OSError):  # It is not there, or is no file.
+    with contextlib.suppress(OSError):  # Missing, or not a regular file.
         if _digest(target) == version():
             return False
     if not dry_run:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import seal
+from pylaunch.agent.peers import peer_status
 from pylaunch.agent.shared import local_socket
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
@@ -88,7 +88,7 @@ def test_a_peer_that_has_the_key_and_says_anything_ends_no_agent(alone: Node, tm
         for body in (DEEP[:8000], b"[" * 8000, b"null", json.dumps({**word, "serial": -1}).encode(),
                      json.dumps({**word, "stop": "x", "grace_s": 1e300}).encode(), b"{}", b"\xff" * 100):  # fmt: skip
             with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-                connection.sendall(seal._mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
+                connection.sendall(peer_status._mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
                 assert connection.recv(100) == b""
         (tmp_path / "go").write_text("on\n")
         assert controller.until(wire.Finished).leftovers == []

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import seal
+from pylaunch.agent.peers import peer_status
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 
 KEY = "5e" * 32
@@ -149,7 +149,7 @@ def test_a_node_without_a_word_stops_the_others_only_when_no_controller_decides(
         gone(first.pid(0))
     finally:
         os.kill(supervisor(second), signal.SIGCONT)
-    assert stop_reason(tmp_path / "n1") == "n2 lost: no word from it for 3 s"
+    assert stop_reason(tmp_path / "n1") == "n2 lost: no heartbeat for 3 s"
     second.until(wire.Finished)  # What it missed it is told when it is there again.
 
 
@@ -159,7 +159,7 @@ def test_a_run_that_must_not_outlive_its_controller_ends_when_the_controller_fal
     (controller,) = together(PATIENT, node_timeout_s=1.0, ends_with_controller=True)
     controller.kill()
     gone(controller.pid(0))
-    assert stop_reason(tmp_path / "n1") == "no word from the controller for 1 s"
+    assert stop_reason(tmp_path / "n1") == "no heartbeat from the controller for 1 s"
 
 
 def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together) -> None:
@@ -173,14 +173,14 @@ def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together
 @pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
 def test_who_does_not_have_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
     first, _ = together(PATIENT, PATIENT)
-    word = seal.PeerStatus("n2", "n1", 10**6, stop="because I say so")
-    line = seal.seal(bytes.fromhex(key), word)
+    word = peer_status.PeerStatus("n2", "n1", 10**6, stop="because I say so")
+    line = peer_status.encode(bytes.fromhex(key), word)
     with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as stranger:
         stranger.sendall(line)
         assert stranger.recv(1) == b""
     assert is_alive(first.pid(0))
     with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as member:
-        member.sendall(seal.seal(bytes.fromhex(KEY), word))
+        member.sendall(peer_status.encode(bytes.fromhex(KEY), word))
         first.until(wire.Stopping)
 
 

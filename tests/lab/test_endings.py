@@ -119,7 +119,7 @@ def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path:
         started.kill()
     wait_until(lambda: is_clean(lab), "the nodes have stopped")
     status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
-    assert status["outcome"]["reason"].endswith("no word from the controller for 5 s")
+    assert status["outcome"]["reason"].endswith("no heartbeat from the controller for 5 s")
 
 
 def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(

@@ -1,39 +1,39 @@
-"""Who has been silent for how long: pure, and not deceived by a pause of our own.
+"""Heartbeats: how long each of several senders has been silent, not counting pauses of this process.
 
-Silence counts only while we could have heard. When the watch itself was not kept (the machine was frozen, the process
-stopped), everybody gets that time back: a late look says something about us, not about them.
+When this process did not run (the machine was frozen, the process stopped), it could not receive anything either. The
+length of a pause is therefore added to the last heartbeat of every sender. Pure: the clock is passed in.
 """
 
 from __future__ import annotations
 
 from typing import Iterable
 
-LATE_S = 3.0
-"""How far apart two looks may be before the time between them counts as a pause of our own."""
+PAUSE_S = 3.0
+"""Time between two calls of `check_pause` that counts as a pause of this process."""
 
 
 class Heartbeats:
-    """The last word of each of several others. Times are monotonic seconds."""
+    """Last heartbeat of each sender, in monotonic seconds."""
 
     def __init__(self, names: Iterable[str], now: float) -> None:
-        self._heard: dict[str, float] = dict.fromkeys(names, now)
-        self._looked = now
+        self._last: dict[str, float] = dict.fromkeys(names, now)
+        self._checked_at = now
 
-    def heard(self, name: str, now: float) -> None:
-        """A word of `name` has come."""
-        self._heard[name] = now
+    def beat(self, name: str, now: float) -> None:
+        """Record a message from `name`."""
+        self._last[name] = now
 
     def forget(self, name: str) -> None:
-        """No word of `name` is expected any more."""
-        self._heard.pop(name, None)
+        """Expect nothing more from `name`."""
+        self._last.pop(name, None)
 
-    def look(self, now: float) -> None:
-        """To be called at least every second."""
-        pause = now - self._looked
-        if pause > LATE_S:
-            self._heard = {name: min(now, at + pause) for name, at in self._heard.items()}
-        self._looked = now
+    def check_pause(self, now: float) -> None:
+        """Detect a pause of this process. Call this at least once per second."""
+        pause = now - self._checked_at
+        if pause > PAUSE_S:
+            self._last = {name: min(now, at + pause) for name, at in self._last.items()}
+        self._checked_at = now
 
     def silent(self, now: float, for_s: float) -> list[str]:
-        """Those whose last word is at least `for_s` ago."""
-        return [name for name, at in self._heard.items() if now - at >= for_s]
+        """Return the senders that have been silent for at least `for_s` seconds."""
+        return [name for name, at in self._last.items() if now - at >= for_s]

@@ -1,11 +1,12 @@
-"""The agents of one run tell each other how they stand, so that a failure reaches every node without a controller.
+"""Messaging between the agents of one run: each reports its state, so that a failure reaches all without a controller.
 
-Each agent listens on a TCP port of its own and is told the others' at the release. It greets all of them once, and
-exchanges a word a second with its neighbours. An agent that begins to stop, for whatever reason, tells everybody until
-everybody has answered. One whose run is over says so to its neighbours, which then do not take its silence for a loss.
+Each agent listens on a TCP port of its own and learns the ports of the others with `Release`. It then greets all of
+them once, and exchanges one message per second with its neighbours. An agent that begins to stop, for whatever reason,
+repeats that to all others until all have answered. An agent whose run has ended sends that to its neighbours, which
+then do not take its silence for a lost node.
 
-A connection on which a word is not answered in time is given up and opened anew, because TCP itself waits longer and
-longer between its tries. A node that was never heard is no lost node: something between us and it blocks the port.
+A connection on which an answer is late is closed and opened again, because TCP itself waits longer and longer between
+retransmissions. An agent from which nothing ever arrived is no lost node: a firewall blocks its port.
 """
 
 from __future__ import annotations
@@ -18,302 +19,309 @@ from functools import partial
 from typing import Callable
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import neighbours, seal
+from pylaunch.agent.peers import neighbours, peer_status
 from pylaunch.agent.peers.heartbeats import Heartbeats
+from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.wire.lines import Lines
 from pylaunch.agent.wire.loop import Loop
 
-BEAT_S = 1.0
-URGENT_S = 0.2
-"""Between two words while something must be told, and while the nodes greet each other."""
+HEARTBEAT_S = 1.0
+RETRY_S = 0.2
+"""Interval of messages while the nodes greet each other, or an answer to news is missing."""
 
 ANSWER_S = 2.0
 GREETING_S = 3.0
 FAREWELL_S = 3.0
-"""How long an agent whose run is over waits for its neighbours' answers."""
+"""Seconds that an agent whose run is over waits for the answers of its neighbours."""
 
 OUTGOING = 128
 INCOMING = 256
-"""Connections at a time; who must wait comes a moment later."""
+"""Connections at a time; further ones are opened a moment later."""
 
 
 @dataclass
 class Peer:
-    """Another node of the run, as far as it is known."""
+    """State of another agent of the run, as far as it is known."""
 
     name: str
     family: socket.AddressFamily
     address: tuple[str, int]
-    link: Lines | None = None
-    asked: float | None = None
-    """When the oldest word was said that it has not answered."""
+    connection: Lines | None = None
+    unanswered_since: float | None = None
+    """Time of the oldest message to it that has no answer."""
 
-    heard: dict[bool, int] = field(default_factory=dict)
-    """Serial numbers of its last answer (True) and of the last word that it said of itself (False)."""
+    last_serial: dict[bool, int] = field(default_factory=dict)
+    """Serial numbers of its last answer (True) and of its last message that was none (False)."""
 
     answered: int = 0
-    """Serial number of the last word of ours that it answered."""
+    """Serial number of our last message that it answered."""
 
     is_stopping: bool = False
     is_over: bool = False
 
 
 class Peers:
-    """The other agents of this run."""
+    """Connections to the other agents of this run."""
 
     def __init__(
-        self, loop: Loop, me: str, addresses: dict[str, str], on_stop: Callable[[seal.PeerStatus], None],
+        self, loop: Loop, me: str, addresses: dict[str, str], on_stop: Callable[[PeerStatus], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._loop = loop
         self._clock = clock
         self._me = me
-        self._places = neighbours.look_up({name: at for name, at in addresses.items() if name != me})
+        self._addresses = neighbours.look_up({name: address for name, address in addresses.items() if name != me})
         self._names = list(addresses)
         self._neighbours = neighbours.neighbours(me, self._names)
         self._on_stop = on_stop
         self._listener = neighbours.listen() if len(addresses) > 1 else None
         self._is_listening = False
         self._key = b""
+        """Key of the run; empty before the release."""
+
         self._peers: dict[str, Peer] = {}
         self._incoming: list[Lines] = []
-        self._vigil = Heartbeats([], 0.0)
+        self._heartbeats = Heartbeats([], 0.0)
         self._serial = 0
-        self._news = 0
-        """Serial number from which on our words carry our last news."""
+        self._news_serial = 0
+        """Serial number of the first message that carries our latest state."""
 
         self._stop: tuple[str, float, bool] | None = None
-        """Why we stop, when KILL is due, and whether a person asked for it."""
+        """Reason of the stop, time of SIGKILL, and whether a person requested it."""
 
         self._is_over = False
-        self._next = 0.0
+        self._next_send = 0.0
         self._greet_until = 0.0
-        self._give_up_at: float | None = None
+        self._farewell_until: float | None = None
 
     @property
     def port(self) -> int:
-        """Where we listen; 0 when there is nobody else."""
+        """Port on which this agent listens; 0 when there are no others."""
         return self._listener.getsockname()[1] if self._listener is not None else 0
 
     def try_all(self, ports: dict[str, int]) -> dict[str, str]:
-        """How a connection to each of these hosts ends; {} once the run is released.
+        """Try a connection to each of these hosts and return the results; {} once the run is released.
 
-        Others try us at the same time: until the release, a connection of theirs is accepted and closed.
+        The others do the same meanwhile: until the release, their connections are accepted and closed.
         """
         if self._listener is None or self._key:
             return {}
-        self._watch_listener(self._turn_away)
-        targets = {name: (*self._places[name], port) for name, port in ports.items() if name in self._places}
-        ends = neighbours.try_connections(targets, self._turn_away, self._listener)
+        self._watch_listener(self._reject)
+        targets = {name: (*self._addresses[name], port) for name, port in ports.items() if name in self._addresses}
+        ends = neighbours.try_connections(targets, self._reject, self._listener)
         return {name: ends.get(name, neighbours.NAMELESS) for name in ports if name != self._me}
 
-    def _watch_listener(self, act: Callable[[], None]) -> None:
+    def _watch_listener(self, callback: Callable[[], None]) -> None:
         assert self._listener is not None
         self._listener.setblocking(False)
         if self._is_listening:
             self._loop.forget(self._listener)
         self._is_listening = True
-        self._loop.watch(self._listener, act)
+        self._loop.watch(self._listener, callback)
 
-    def _turn_away(self) -> None:
+    def _reject(self) -> None:
         assert self._listener is not None
         with contextlib.suppress(OSError):
             self._listener.accept()[0].close()
 
-    def meet(self, ports: dict[str, int], key: str) -> None:
-        """The run is being released: these are the others' ports, and this is what makes us believe them."""
+    def start(self, ports: dict[str, int], key: str) -> None:
+        """Begin messaging at the release of the run, with the ports of the others and the key of the run."""
         if self._listener is None or self._key or not key:
             return
         self._key = bytes.fromhex(key)
-        for name, (family, address) in self._places.items():
+        for name, (family, address) in self._addresses.items():
             if ports.get(name):
                 self._peers[name] = Peer(name, family, (address, ports[name]))
         now = self._clock()
-        self._vigil = Heartbeats([], now)
+        self._heartbeats = Heartbeats([], now)
         self._greet_until = now + GREETING_S
-        self._next = now
+        self._next_send = now
         self._watch_listener(self._accept)
 
-    def say_stop(self, reason: str, kill_at: float, *, by_hand: bool) -> None:
-        """This node stops: everybody is told until everybody has answered. Only the first reason is told."""
+    def announce_stop(self, reason: str, kill_at: float, *, by_hand: bool) -> None:
+        """Send all others that this node stops, until each has answered. Only the first reason is sent."""
         if self._stop is None and self._key:
             self._stop = (reason, kill_at, by_hand)
-            self._tell_news()
+            self._send_news()
 
-    def say_over(self) -> None:
-        """Nothing of the run is left here."""
+    def announce_end(self) -> None:
+        """Send the neighbours that nothing of the run is left on this node."""
         if not self._is_over:
             self._is_over = True
-            self._give_up_at = self._clock() + FAREWELL_S
-            self._tell_news()
+            self._farewell_until = self._clock() + FAREWELL_S
+            self._send_news()
 
-    def _tell_news(self) -> None:
-        self._news = self._serial + 1
-        self._next = 0.0
+    def _send_news(self) -> None:
+        self._news_serial = self._serial + 1
+        self._next_send = 0.0
 
     @property
     def is_done(self) -> bool:
-        """Nobody is left who must hear from us."""
-        if not self._key or not self._owed():
+        """True when no other agent needs a message from this one."""
+        if not self._key or not self._without_news():
             return True
-        return self._give_up_at is not None and self._clock() >= self._give_up_at
+        return self._farewell_until is not None and self._clock() >= self._farewell_until
 
     def silent(self, for_s: float) -> list[str]:
-        """Neighbours that had spoken, whose run is not over, and of whom there has been no word for `for_s`."""
-        return self._vigil.silent(self._clock(), for_s)
+        """Return the neighbours silent for at least `for_s` seconds, after their first message and before their end."""
+        return self._heartbeats.silent(self._clock(), for_s)
 
-    def unheard(self) -> list[str]:
-        """Who has not been heard when the greeting is over: told once, and nobody before and after."""
+    def never_heard(self) -> list[str]:
+        """Return, once, the agents from which nothing has arrived when the greeting is over."""
         if not self._greet_until or self._clock() < self._greet_until:
             return []
         self._greet_until = 0.0
-        heard = {peer.name for peer in self._peers.values() if peer.heard}
+        heard = {peer.name for peer in self._peers.values() if peer.last_serial}
         return [name for name in self._names if name not in heard and name != self._me]
 
     def next_deadline(self) -> float | None:
-        """When `advance` must be called even if nothing happens."""
-        return self._next if self._key else None
+        """Return the time at which `advance` must be called even if nothing happens."""
+        return self._next_send if self._key else None
 
     def advance(self) -> None:
-        """Say what is due, and take care of the connections."""
+        """Send the messages that are due, and flush, open or close connections."""
         if not self._key:
             return
         now = self._clock()
-        self._vigil.look(now)
-        if now >= self._next:
-            owed = self._owed()
-            greeted = [peer for peer in self._peers.values() if self._greet_until and not peer.heard]
+        self._heartbeats.check_pause(now)
+        if now >= self._next_send:
+            without_news = self._without_news()
+            greeted = [peer for peer in self._peers.values() if self._greet_until and not peer.last_serial]
             near = [self._peers[name] for name in self._neighbours if name in self._peers]
-            for peer in {peer.name: peer for peer in (*owed, *greeted, *near)}.values():
-                self._say(peer, now)
-            self._next = now + (URGENT_S if owed or greeted else BEAT_S)
+            for peer in {peer.name: peer for peer in (*without_news, *greeted, *near)}.values():
+                self._send(peer, now)
+            self._next_send = now + (RETRY_S if without_news or greeted else HEARTBEAT_S)
         for peer in self._peers.values():
-            self._tend(peer)
-        for link in list(self._incoming):
-            self._tend_incoming(link)
+            self._maintain(peer)
+        for connection in list(self._incoming):
+            self._maintain_incoming(connection)
 
-    def _owed(self) -> list[Peer]:
-        """Who does not know our news yet and must."""
+    def _without_news(self) -> list[Peer]:
+        """Return the agents that must know our latest state and have not answered it."""
         if self._stop is not None:
-            told = list(self._peers.values())
+            addressed = list(self._peers.values())
         elif self._is_over:
-            told = [self._peers[name] for name in self._neighbours if name in self._peers]
+            addressed = [self._peers[name] for name in self._neighbours if name in self._peers]
         else:
             return []
-        return [peer for peer in told if not (peer.is_over or peer.is_stopping or peer.answered >= self._news)]
+        return [
+            peer for peer in addressed if not (peer.is_over or peer.is_stopping or peer.answered >= self._news_serial)
+        ]
 
-    # Connections that we open
+    # Outgoing connections
 
-    def _say(self, peer: Peer, now: float) -> None:
+    def _send(self, peer: Peer, now: float) -> None:
         if peer.is_over:
             return
-        if peer.link is not None and peer.asked is not None and now - peer.asked >= ANSWER_S:
+        if peer.unanswered_since is not None and now - peer.unanswered_since >= ANSWER_S:
             self._close(peer)
-        if peer.link is None and not self._connect(peer):
+        if peer.connection is None and not self._connect(peer):
             return
-        if peer.asked is None:
-            peer.asked = now
-        assert peer.link is not None
-        peer.link.put(self._sealed(peer.name, 0))
+        if peer.unanswered_since is None:
+            peer.unanswered_since = now
+        assert peer.connection is not None
+        peer.connection.put(self._encoded(peer.name, answers=0))
 
     def _connect(self, peer: Peer) -> bool:
-        if sum(each.link is not None for each in self._peers.values()) >= OUTGOING:
+        if sum(each.connection is not None for each in self._peers.values()) >= OUTGOING:
             return False
         try:
             connecting = socket.socket(peer.family, socket.SOCK_STREAM)
-        except OSError:  # No descriptor is left: tried again at the next word.
+        except OSError:  # No descriptor is left: retried with the next message.
             return False
         connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer.link = Lines(connecting, seal.LONGEST)
-        connecting.connect_ex(peer.address)  # How it went shows when it can be read or written.
-        peer.asked = None
-        self._loop.watch(connecting, partial(self._hear_answers, peer, peer.link))
+        peer.connection = Lines(connecting, peer_status.MAX_LINE)
+        connecting.connect_ex(peer.address)  # An error shows at the first read or write.
+        peer.unanswered_since = None
+        self._loop.watch(connecting, partial(self._receive_answers, peer, peer.connection))
         return True
 
-    def _hear_answers(self, peer: Peer, link: Lines) -> None:
-        for word in self._words(link):
-            peer.asked = None
-            peer.answered = max(peer.answered, word.answers)
-            self._take(word)
-        if peer.link is link and peer.asked is None and link.is_open and peer.name not in self._neighbours:
-            link.is_open = False
+    def _receive_answers(self, peer: Peer, connection: Lines) -> None:
+        for status in self._received(connection):
+            peer.unanswered_since = None
+            peer.answered = max(peer.answered, status.answers)
+            self._apply(status)
+        is_current = peer.connection is connection and connection.is_open
+        if is_current and peer.unanswered_since is None and peer.name not in self._neighbours:
+            connection.is_open = False
 
-    def _tend(self, peer: Peer) -> None:
-        if peer.link is None:
+    def _maintain(self, peer: Peer) -> None:
+        if peer.connection is None:
             return
-        peer.link.flush()
-        if peer.link.is_open and not peer.is_over:
-            self._loop.watch_writing(peer.link.socket, wanted=peer.link.waiting > 0)
+        peer.connection.flush()
+        if peer.connection.is_open and not peer.is_over:
+            self._loop.watch_writing(peer.connection.socket, wanted=peer.connection.waiting > 0)
         else:
             self._close(peer)
 
     def _close(self, peer: Peer) -> None:
-        if peer.link is not None:
-            self._loop.forget(peer.link.socket)
-            peer.link.close()
-            peer.link = None
-            peer.asked = None
+        if peer.connection is not None:
+            self._loop.forget(peer.connection.socket)
+            peer.connection.close()
+            peer.connection = None
+            peer.unanswered_since = None
 
-    # Connections that others open
+    # Incoming connections
 
     def _accept(self) -> None:
         assert self._listener is not None
         try:
-            link = Lines(self._listener.accept()[0], seal.LONGEST)
+            connection = Lines(self._listener.accept()[0], peer_status.MAX_LINE)
         except OSError:
             return
         if len(self._incoming) >= INCOMING:
             self._drop(self._incoming[0])
-        self._incoming.append(link)
-        self._loop.watch(link.socket, partial(self._hear_questions, link))
+        self._incoming.append(connection)
+        self._loop.watch(connection.socket, partial(self._answer, connection))
 
-    def _hear_questions(self, link: Lines) -> None:
-        for word in self._words(link):
-            self._take(word)
-            link.put(self._sealed(word.sender, word.serial))
+    def _answer(self, connection: Lines) -> None:
+        for status in self._received(connection):
+            self._apply(status)
+            connection.put(self._encoded(status.sender, answers=status.serial))
 
-    def _tend_incoming(self, link: Lines) -> None:
-        link.flush()
-        if not link.is_open:
-            self._drop(link)
+    def _maintain_incoming(self, connection: Lines) -> None:
+        connection.flush()
+        if not connection.is_open:
+            self._drop(connection)
 
-    def _drop(self, link: Lines) -> None:
-        self._incoming.remove(link)
-        self._loop.forget(link.socket)
-        link.close()
+    def _drop(self, connection: Lines) -> None:
+        self._incoming.remove(connection)
+        self._loop.forget(connection.socket)
+        connection.close()
 
-    # Words
+    # Messages
 
-    def _sealed(self, to: str, answers: int) -> bytes:
+    def _encoded(self, to: str, answers: int) -> bytes:
         self._serial += 1
         reason, kill_at, by_hand = self._stop or ("", 0.0, False)
         grace_s = max(0.0, kill_at - self._clock())
-        word = seal.PeerStatus(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
-        return seal.seal(self._key, word)
+        status = PeerStatus(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
+        return peer_status.encode(self._key, status)
 
-    def _words(self, link: Lines) -> list[seal.PeerStatus]:
-        """What has arrived on `link`, if it is for us and was not heard before; anything else ends the connection."""
-        words = []
+    def _received(self, connection: Lines) -> list[PeerStatus]:
+        """Return the new messages for this agent; anything but a message from another agent closes the connection."""
+        received = []
         try:
-            for line in link.receive():
-                word = seal.unseal(self._key, line)
-                peer = self._peers.get(word.sender)
-                if peer is None or word.to != self._me:
-                    raise wire.WireError(f"a word of {word.sender} for {word.to}")
-                if word.serial > peer.heard.get(word.answers > 0, 0):
-                    peer.heard[word.answers > 0] = word.serial
-                    words.append(word)
+            for line in connection.receive():
+                status = peer_status.decode(self._key, line)
+                peer = self._peers.get(status.sender)
+                if peer is None or status.to != self._me:
+                    raise wire.WireError(f"message from {status.sender} for {status.to}")
+                is_answer = status.answers > 0
+                if status.serial > peer.last_serial.get(is_answer, 0):
+                    peer.last_serial[is_answer] = status.serial
+                    received.append(status)
         except wire.WireError:
-            link.is_open = False
-        return words
+            connection.is_open = False
+        return received
 
-    def _take(self, word: seal.PeerStatus) -> None:
-        peer = self._peers[word.sender]
-        if word.over:
+    def _apply(self, status: PeerStatus) -> None:
+        peer = self._peers[status.sender]
+        if status.over:
             peer.is_over = True
-            self._vigil.forget(word.sender)
-        elif word.sender in self._neighbours:
-            self._vigil.heard(word.sender, self._clock())
-        if word.stop and not peer.is_stopping:
+            self._heartbeats.forget(status.sender)
+        elif status.sender in self._neighbours:
+            self._heartbeats.beat(status.sender, self._clock())
+        if status.stop and not peer.is_stopping:
             peer.is_stopping = True
-            self._on_stop(word)
+            self._on_stop(status)

@@ -1,4 +1,4 @@
-"""Where the other agents of a run are found, and which of them a node looks after."""
+"""Neighbours of a node: which other agents it watches, their addresses, and test connections to them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import time
 from typing import Callable, Tuple
 
 WATCHED = 3
-"""How many nodes before it, and how many after it, a node exchanges words with all the time: the cost of a node is the
-same in every size of cluster, and each node is watched by six others."""
+"""Number of neighbours on each side. Six agents watch each node, and the cost per node is independent of the size of
+the cluster."""
 
 LOOK_UP_S = 2.0
-"""How long all names together may take to be looked up."""
+"""Seconds for looking up all names together."""
 
 TRY_S = 2.0
-"""How long a connection that is tried may take. Linux repeats a lost SYN after 1 s: one lost packet is no block."""
+"""Timeout of a test connection. Linux repeats a lost SYN after 1 s, so one lost packet does not fail the test."""
 
 OK, SILENT, REFUSED, NAMELESS, UNREACHABLE = "ok", "silent", "refused", "nameless", "unreachable: "
 ENDS = (OK, SILENT, REFUSED, NAMELESS, UNREACHABLE)
-"""How a connection that is tried ends; the last is followed by the system's reason."""
+"""Results of a test connection; the last one is followed by the error of the system."""
 
 Target = Tuple[socket.AddressFamily, str, int]
 
 
 def neighbours(me: str, names: list[str]) -> list[str]:
-    """Those of `names` (all nodes, in rank order, as a ring) that `me` watches."""
+    """Return the nodes that `me` watches: the nearest in the ring of `names`, all nodes in rank order."""
     if me not in names:
         return []
     place, count = names.index(me), len(names)
@@ -36,29 +36,29 @@ def neighbours(me: str, names: list[str]) -> list[str]:
 
 
 def look_up(addresses: dict[str, str]) -> dict[str, tuple[socket.AddressFamily, str]]:
-    """The address of each node as a number; nodes whose names mean nothing here, or not in time, are left out."""
+    """Return the numeric address of each node, without nodes whose names cannot be resolved in time."""
     found: dict[str, tuple[socket.AddressFamily, str]] = {}
     until = time.monotonic() + LOOK_UP_S
     for name, address in addresses.items():
         flags = 0 if time.monotonic() < until else socket.AI_NUMERICHOST
         try:
             family, _, _, _, place = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM, flags=flags)[0]
-        except (OSError, UnicodeError):  # The latter for a name that is no domain name at all.
+        except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
             continue
         found[name] = (family, str(place[0]))
     return found
 
 
 def listen() -> socket.socket | None:
-    """A listening TCP socket on a port that the kernel chooses, for IPv6 and IPv4 where there are both.
+    """Listen on a TCP port that the kernel chooses, with IPv6 and IPv4 where both exist.
 
-    None when there is none to be had: the run goes without words between its agents, which the controller is told.
+    Returns None when no port is free: peer messaging is disabled, and `Ready` reports port 0.
     """
     try:
         if socket.has_dualstack_ipv6():
             return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256)
     except OSError:
-        pass  # Compiled in, and switched off on this node.
+        pass  # IPv6 is compiled in, and disabled on this node.
     try:
         return socket.create_server(("", 0), backlog=256)
     except OSError:
@@ -68,9 +68,9 @@ def listen() -> socket.socket | None:
 def try_connections(
     targets: dict[str, Target], on_incoming: Callable[[], None], listener: socket.socket
 ) -> dict[str, str]:
-    """How a TCP connection to each of `targets` ends, all at once, within TRY_S. Nothing is sent.
+    """Connect to all `targets` at once, for TRY_S at most, and return the result of each. Nothing is sent.
 
-    `on_incoming` is called for connections that reach `listener` meanwhile.
+    Calls `on_incoming` for connections that reach `listener` meanwhile.
     """
     ends: dict[str, str] = {}
     with selectors.DefaultSelector() as selector:
@@ -78,11 +78,11 @@ def try_connections(
         for name, (family, address, port) in targets.items():
             try:
                 connecting = socket.socket(family, socket.SOCK_STREAM)
-            except OSError as error:  # No descriptor is left, or the family is switched off here.
+            except OSError as error:  # No descriptor is left, or the family is disabled here.
                 ends[name] = UNREACHABLE + os.strerror(error.errno or 0)
                 continue
             connecting.setblocking(False)
-            connecting.connect_ex((address, port))  # Its end shows when it can be written.
+            connecting.connect_ex((address, port))  # The socket becomes writable when the connection succeeds or fails.
             selector.register(connecting, selectors.EVENT_WRITE, name)
         until = time.monotonic() + TRY_S
         while len(ends) < len(targets) and (left := until - time.monotonic()) > 0:
@@ -91,7 +91,7 @@ def try_connections(
                     on_incoming()
                     continue
                 assert isinstance(key.fileobj, socket.socket)
-                ends[key.data] = _end(key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                ends[key.data] = _result(key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
                 selector.unregister(key.fileobj)
                 key.fileobj.close()
         for key in list(selector.get_map().values()):
@@ -102,6 +102,6 @@ def try_connections(
     return ends
 
 
-def _end(error: int) -> str:
+def _result(error: int) -> str:
     known = {0: OK, errno.ECONNREFUSED: REFUSED, errno.ETIMEDOUT: SILENT}
     return known.get(error, UNREACHABLE + os.strerror(error))

@@ -1,1 +1,1 @@
-"""The agent process: it accepts controllers, and answers for runs that are over."""
+"""Serve controllers: the supervisor process of a run, its connections, and replay of runs that are over."""

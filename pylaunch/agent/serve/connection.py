@@ -1,4 +1,4 @@
-"""One controller's connection to the supervisor: its place in the run's events and logs."""
+"""Connection of one controller to the supervisor, with its position in the events and logs of the run."""
 
 from __future__ import annotations
 
@@ -14,79 +14,79 @@ from pylaunch.agent.telemetry import usage
 from pylaunch.agent.wire.lines import Lines
 
 HIGH_WATER = 256 * 1024
-"""Log files are not read while this many bytes wait to be taken."""
+"""Bytes in the send buffer above which no more log output is read."""
 
 
 class Controller(Lines):
-    """A controller that is connected."""
+    """Connected controller."""
 
     def __init__(self, connected: socket.socket) -> None:
         super().__init__(connected)
         self.follower: LogFollower | None = None
-        self.wants: wire.Follow | None = None
-        """What it wants to follow and does not yet."""
+        self.pending_follow: wire.Follow | None = None
+        """`Follow` that was received and is not obeyed yet."""
 
-        self.is_told = False
-        """It hears of events: it prepared, follows or stopped the run."""
+        self.is_subscribed = False
+        """Events are sent to this controller: it prepared, follows or stopped the run."""
 
-        self.will_follow = False
-        """It released the run and has not said yet what it wants to follow: Finished waits for that."""
+        self.awaits_follow = False
+        """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
 
-        self._meter: usage.Meter | None = None
+        self._usage_meter: usage.Meter | None = None
         self._next_event = 0
         self._is_caught_up = True
 
-    def say(self, message: object) -> None:
-        """Send `message` now, ahead of events and output that are still to come."""
+    def send(self, message: object) -> None:
+        """Queue `message` ahead of events and output that are not queued yet."""
         self.put(wire.encode(message))
 
-    def begin_to_follow(
+    def start_following(
         self, directory: RunDirectory, paths: dict[str, str], mask: Mask, meter: Callable[[float], usage.Meter]
     ) -> None:
-        """Follow what it wants of the streams that there are: name → log file. `meter` makes one of a period."""
-        if self.wants is not None:
-            since = log_index.begins(directory, paths, self.wants.since)
-            self.follower = LogFollower(paths, self.wants, mask=mask, since=since)
+        """Obey a pending `Follow`. `paths` has the log file of each stream; `meter` makes a usage meter."""
+        if self.pending_follow is not None:
+            since = log_index.begins(directory, paths, self.pending_follow.since)
+            self.follower = LogFollower(paths, self.pending_follow, mask=mask, since=since)
             self.follower.dates = log_index.Dates(directory)
-            self._meter = meter(self.wants.usage_s) if self.wants.usage_s > 0 else None
-            self.wants = None
+            self._usage_meter = meter(self.pending_follow.usage_s) if self.pending_follow.usage_s > 0 else None
+            self.pending_follow = None
             self._is_caught_up = False
 
-    def fill(self, events: list[object], *, ended: bool) -> bool:
-        """Take events and output while there is room. True when there may be more at once.
+    def queue_available(self, events: list[object], *, ended: bool) -> bool:
+        """Queue events and output while the buffer has room. Return whether more may be available.
 
-        Finished comes last: after all output, for one that follows.
+        `Finished` is last: a follower receives all output before it.
         """
-        if not self.is_told:
+        if not self.is_subscribed:
             return False
-        reading = None if ended else usage.due(self._meter)
+        reading = None if ended else usage.due(self._usage_meter)
         if reading is not None and self.waiting < HIGH_WATER:
-            self.say(reading)
+            self.send(reading)
         while self.waiting < HIGH_WATER:
-            message = self._take(events, ended=ended)
+            message = self._next_message(events, ended=ended)
             if message is None:
                 return False
-            self.say(message)
+            self.send(message)
         return True
 
-    def _take(self, events: list[object], *, ended: bool) -> object | None:
+    def _next_message(self, events: list[object], *, ended: bool) -> object | None:
         event = events[self._next_event] if self._next_event < len(events) else None
         if event is None or isinstance(event, wire.Finished):
-            output = self._take_output(self.follower, ended=ended) if self.follower is not None else None
+            output = self._next_output(self.follower, ended=ended) if self.follower is not None else None
             if output is not None:
                 return output
-            if self.will_follow:
+            if self.awaits_follow:
                 return None
         if event is not None:
             self._next_event += 1
         return event
 
-    def _take_output(self, follower: LogFollower, *, ended: bool) -> wire.Output | wire.Skipped | wire.CaughtUp | None:
+    def _next_output(self, follower: LogFollower, *, ended: bool) -> wire.Output | wire.Skipped | wire.CaughtUp | None:
         if not self._is_caught_up and follower.has_caught_up:
             self._is_caught_up = True
             return wire.CaughtUp()
         return follower.next(ended=ended)
 
-    def has_all(self, events: list[object]) -> bool:
-        """It asked to be told, and has been told everything."""
-        return self.is_told and not self.waiting and self._next_event == len(events)
+    def has_everything(self, events: list[object]) -> bool:
+        """Return whether every event has been sent to this subscriber."""
+        return self.is_subscribed and not self.waiting and self._next_event == len(events)

@@ -1,7 +1,7 @@
-"""`open` and `attach`: between a controller on stdin and stdout, and the supervisor of a run on its socket.
+"""`open` and `attach`: relay between a controller on stdin and stdout and the supervisor of a run on its socket.
 
-`open` starts the supervisor if none lives: listening already, in a session of its own, holding nothing of ours, so
-that the SSH connection can end without it.
+`open` starts the supervisor if there is none. The supervisor is a daemon: its session is its own and it keeps no
+descriptor of the SSH connection, so that it survives the end of that connection.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, Run
 STARTING_S = 5.0
 POLL_S = 0.02
 LOOK_S = 0.5
-"""After this long without a word from the supervisor, whether it is stopped is looked at."""
+"""Seconds without an answer from the supervisor after which the relay checks whether it is stopped (SIGSTOP)."""
 
 
 def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Talk to the supervisor of `run`, which is started if there is none. Raises AgentError for one that is over."""
+    """Relay to the supervisor of `run`, and start it if there is none. Raises AgentError for a run that is over."""
     directory = root.run(run)
     for made in (directory.path, directory.logs):
         os.makedirs(made, mode=0o700, exist_ok=True)
@@ -47,7 +47,7 @@ def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], No
 
 
 def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Talk to the supervisor of `run`, or answer from the run's files when it is over. Raises AgentError if unknown."""
+    """Relay to the supervisor of `run`, or replay the files of a run that is over. Raises AgentError if unknown."""
     directory = root.run(run)
     if not os.path.isdir(directory.path):
         raise RunNotOnNodeError(f"no run {run} on this host")
@@ -77,7 +77,7 @@ def _start(root: NodeRoot, directory: RunDirectory, version: str, held: int) -> 
 
 
 def _supervise(supervisor: Supervisor) -> None:
-    """Be `supervisor` and nothing else: the end of it is the end of this process, and a bug of it is in its log."""
+    """Run `supervisor` and end this process with it. A bug leaves its traceback in agent.log."""
     try:
         supervisor.serve()
     except Exception:  # noqa: BLE001 -- the boundary of this process
@@ -95,34 +95,37 @@ def _become_daemon(directory: RunDirectory, keep: tuple[int, int]) -> None:
     os.dup2(log, 2)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) not in keep:
-            with contextlib.suppress(OSError):  # The listing itself was open while it was made.
+            with contextlib.suppress(OSError):  # The directory listing had a descriptor of its own.
                 os.close(int(name))
 
 
 def _relay(directory: RunDirectory) -> int | None:
-    """Pass bytes both ways until one side ends; None when no supervisor spoke. Raises AgentStoppedError."""
+    """Copy bytes in both directions until one side closes; return None if no supervisor answers.
+
+    Raises SupervisorStoppedError.
+    """
     try:
         supervisor = local_socket.connect(directory.file("agent.sock"), LOOK_S)
-        first = _first_word(supervisor, directory)
+        received = _first_bytes(supervisor, directory)
     except (BlockingIOError, socket.timeout):
         _need_running(directory)
         return None
     except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
         return None
-    if not first:
+    if not received:
         return None
-    threading.Thread(target=_pass_on, args=(supervisor,), daemon=True).start()
+    threading.Thread(target=_forward_stdin, args=(supervisor,), daemon=True).start()
     try:
-        while first:
-            _write_all(first)
-            first = supervisor.recv(1 << 16)
+        while received:
+            _write_all(received)
+            received = supervisor.recv(1 << 16)
     except OSError:
         os._exit(1)
     os._exit(0)
 
 
-def _first_word(supervisor: socket.socket, directory: RunDirectory) -> bytes:
-    """What it says first, however long it is busy. Raises AgentStoppedError."""
+def _first_bytes(supervisor: socket.socket, directory: RunDirectory) -> bytes:
+    """Wait for the first bytes, as long as the supervisor is busy but not stopped. Raises SupervisorStoppedError."""
     while True:
         try:
             first = supervisor.recv(1 << 16)
@@ -139,7 +142,7 @@ def _need_running(directory: RunDirectory) -> None:
         raise SupervisorStoppedError(stopped)
 
 
-def _pass_on(supervisor: socket.socket) -> None:
+def _forward_stdin(supervisor: socket.socket) -> None:
     try:
         while True:
             chunk = os.read(0, 1 << 16)
@@ -157,7 +160,7 @@ def _write_all(chunk: bytes) -> None:
 
 
 def fail(message: str, code: str = "") -> int:
-    """Say on the wire why there is nobody to talk to."""
+    """Send `Failed` to the controller; return the exit code."""
     sys.stdout.buffer.write(wire.encode(wire.Failed(message, code)))
     sys.stdout.buffer.flush()
     return 1

@@ -1,4 +1,4 @@
-"""Answer a controller from the files of a run that is over, in the words its supervisor would have used."""
+"""Answer a controller from the files of a run that is over, with the messages that its supervisor would send."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
 
 def replay(directory: RunDirectory, version: str) -> int:
-    """Speak the wire on stdin and stdout until the controller has heard all or goes."""
-    _clear(directory)
-    _say(hello(directory.run, version, "finished", []))
+    """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
+    _remove_sockets(directory)
+    _send(hello(directory.run, version, "finished", []))
     while True:
         line = sys.stdin.buffer.readline(wire.MAX_LINE)
         if not line:
             return 0
         message = bounds.checked(wire.decode(line))
         if isinstance(message, wire.Ping):
-            _say(wire.Pong(message.serial, time.time()))
+            _send(wire.Pong(message.serial, time.time()))
         elif isinstance(message, wire.Stop):
             if message.by_hand:
                 stop_request.keep(directory, message.reason)
         elif isinstance(message, wire.Follow):
-            _tell_output(directory, message)
-            _tell_end(directory)
+            _send_output(directory, message)
+            _send_end(directory)
             return 0
         else:
-            raise wire.WireError(f"run {directory.run} is over: {type(message).__name__} is of no use")
+            raise wire.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
 
 
-def _clear(directory: RunDirectory) -> None:
-    """Remove the sockets of a supervisor that was killed, so that nothing of the run is left but its files."""
+def _remove_sockets(directory: RunDirectory) -> None:
+    """Remove the sockets of a supervisor that was killed."""
     held = clean.lock(directory)
     if held is None:
         return
@@ -55,10 +55,10 @@ def _clear(directory: RunDirectory) -> None:
         os.close(held)
 
 
-def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
+def _send_output(directory: RunDirectory, follow: wire.Follow) -> None:
     for event in record.read_events(directory):
         if not isinstance(event, wire.Finished):
-            _say(event)
+            _send(event)
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
     since = log_index.begins(directory, paths, follow.since)
@@ -68,22 +68,22 @@ def _tell_output(directory: RunDirectory, follow: wire.Follow) -> None:
         output = follower.next(ended=True)
         if output is None:
             break
-        _say(output)
-    _say(wire.CaughtUp())
+        _send(output)
+    _send(wire.CaughtUp())
 
 
-def _tell_end(directory: RunDirectory) -> None:
+def _send_end(directory: RunDirectory) -> None:
     finished = [event for event in record.read_events(directory) if isinstance(event, wire.Finished)]
     outcome = record.read_outcome(directory)
     if finished:
-        _say(finished[-1])
+        _send(finished[-1])
     elif outcome is not None:
-        _say(wire.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
+        _send(wire.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
     else:
-        said = "".join(f" | {line}" for line in last_lines(directory.file("agent.log")))
-        _say(wire.Failed(f"the agent of run {directory.run} was killed, and its ranks with it{said}"))
+        log = "".join(f" | {line}" for line in last_lines(directory.file("agent.log")))
+        _send(wire.Failed(f"the agent of run {directory.run} was killed, and its ranks with it{log}"))
 
 
-def _say(message: object) -> None:
+def _send(message: object) -> None:
     sys.stdout.buffer.write(wire.encode(message))
     sys.stdout.buffer.flush()

@@ -1,6 +1,7 @@
-"""The agent of one run on one node: it serves controllers and outlives them.
+"""Supervisor: the agent process of one run on one node, which serves controllers and outlives them.
 
-One thread, one loop: wait for something to happen, let the run deal with it, pass on news and output.
+One thread runs one loop: wait for an event, advance the run, send messages to controllers and to the agents of other
+nodes.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import time
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
-from pylaunch.agent.peers import seal
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
+from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
 from pylaunch.agent.run.run import RefusedError, Run, prepare_run
 from pylaunch.agent.serve.connection import Controller
@@ -29,20 +30,20 @@ from pylaunch.agent.wire import bounds
 from pylaunch.agent.wire.loop import Loop
 
 UNRELEASED_S = 600.0
-"""How long a supervisor waits for Prepare and Release."""
+"""Seconds that a supervisor waits for Prepare and Release."""
 
 MOST_CONTROLLERS = 100
 FOLLOW_POLL_S = 0.05
 CONTROLLER = "controller"
-LOOK_S = 1.0
-"""Between two looks at who is silent."""
+HEARTBEAT_CHECK_S = 1.0
+"""Seconds between two checks of the heartbeats."""
 
 DRAIN_S = 10.0
-"""How long a supervisor whose run is over waits for a controller that takes nothing."""
+"""Seconds that a supervisor whose run is over waits for a controller that reads nothing."""
 
 
 def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
-    """What this node says first on every connection."""
+    """Return the first message of every connection."""
     return wire.Hello(
         protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
         python=platform.python_version(), phase=phase, time=time.time(), running=running,
@@ -51,7 +52,7 @@ def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
 
 
 class Supervisor:
-    """Serves one run until it is over."""
+    """Serve one run until it is over."""
 
     def __init__(
         self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str, *, notes: list[str]
@@ -64,23 +65,23 @@ class Supervisor:
         self._record = Record(directory)
         self._run: Run | None = None
         self._peers: Peers | None = None
-        self._controller_watch: Heartbeats | None = None
-        """From the release on: when a controller was last heard."""
+        self._controller_heartbeats: Heartbeats | None = None
+        """Time of the last message of a controller, from the release on."""
 
         self._outcome: NodeOutcome | None = None
-        self._told_by_peer = ""
-        """Why we stop, if another node told us."""
+        self._peer_reason = ""
+        """Reason of the stop, if it came from another node."""
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
         self._smi = usage.Smi()
         self._deadline = time.monotonic() + UNRELEASED_S
-        """When patience with silence ends: first for Prepare and Release, after the end for controllers to drain."""
+        """Deadline for Prepare and Release; after the end of the run, for controllers to read the rest."""
 
         self._loop.watch(listener, lambda: self._accept(listener))
 
     def serve(self) -> None:
-        """Live until the run is over and everybody who wants to know has been told."""
+        """Run until the run is over and every subscriber and neighbour knows it."""
         spawn.adopt_orphans()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}, self._on_signals)
@@ -100,13 +101,13 @@ class Supervisor:
         return "new" if self._run is None else self._run.life.phase
 
     def _timeout(self, now: float) -> float:
-        times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + LOOK_S]
+        times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
         deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
         if deadline is not None:
             times.append(max(deadline, now + FOLLOW_POLL_S) if self._phase == "stopping" else deadline)
-        told = self._peers.next_deadline() if self._peers is not None else None
-        if told is not None:
-            times.append(told)
+        next_peer_message = self._peers.next_deadline() if self._peers is not None else None
+        if next_peer_message is not None:
+            times.append(next_peer_message)
         if self._outcome is None and any(controller.follower for controller in self._controllers):
             times.append(now + FOLLOW_POLL_S)
         return max(0.0, min(times) - now)
@@ -122,7 +123,7 @@ class Supervisor:
 
     def _on_signals(self, arrived: set[int]) -> None:
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
-            self._stop("the agent was told to end by a signal", self._run.task.grace_s if self._run else 0.0)
+            self._stop("the agent received a signal to end", self._run.task.grace_s if self._run else 0.0)
 
     def _advance(self, now: float) -> None:
         if self._outcome is None:
@@ -134,49 +135,49 @@ class Supervisor:
         if self._run is not None:
             self._run.advance(now)
         if self._phase in ("new", "prepared") and now > self._deadline:
-            self._stop(f"no word from a controller for {UNRELEASED_S:.0f} s", 0.0)
+            self._stop(f"no controller sent Prepare and Release within {UNRELEASED_S:.0f} s", 0.0)
         if self._run is not None and self._run.outcome is not None:
             self._end(self._run.outcome)
         elif self._phase == "running":
-            self._watch_others(now)
+            self._check_heartbeats(now)
 
-    def _watch_others(self, now: float) -> None:
-        """Ranks would wait for a lost node for ever. While a controller is there, it decides; else this node does."""
+    def _check_heartbeats(self, now: float) -> None:
+        """Stop if a node is lost, because ranks would wait for it forever. A connected controller decides instead."""
         assert self._run is not None
-        assert self._controller_watch is not None
-        self._controller_watch.look(now)
+        assert self._controller_heartbeats is not None
+        self._controller_heartbeats.check_pause(now)
         task = self._run.task
-        if not self._controller_watch.silent(now, task.node_timeout_s):
+        if not self._controller_heartbeats.silent(now, task.node_timeout_s):
             return
         if task.ends_with_controller:
-            # Whoever started the run with --kill-on-disconnect asked for this end.
-            self._stop(f"no word from the controller for {task.node_timeout_s:g} s", task.grace_s, by_hand=True)
+            # The user requested this with --kill-on-disconnect.
+            self._stop(f"no heartbeat from the controller for {task.node_timeout_s:g} s", task.grace_s, by_hand=True)
         elif self._peers is not None and (lost := self._peers.silent(task.node_timeout_s)):
-            self._stop(f"{lost[0]} lost: no word from it for {task.node_timeout_s:g} s", task.grace_s)
+            self._stop(f"{lost[0]} lost: no heartbeat for {task.node_timeout_s:g} s", task.grace_s)
 
     def _advance_peers(self, peers: Peers) -> None:
         run = self._run
         assert run is not None
         if run.stopping is not None:
             kill_at = run.life.kill_at or time.monotonic()
-            peers.say_stop(self._with_host(run.stopping), kill_at, by_hand=run.is_stopped_by_hand)
+            peers.announce_stop(self._with_host(run.stopping), kill_at, by_hand=run.is_stopped_by_hand)
         if self._outcome is not None:
-            peers.say_over()
+            peers.announce_end()
         peers.advance()
-        unheard = peers.unheard()
-        if unheard:
-            self._record.append(wire.PeersUnheard(unheard))
+        silent = peers.never_heard()
+        if silent:
+            self._record.append(wire.PeersUnheard(silent))
 
     def _with_host(self, stopping: wire.Stopping) -> str:
-        """Its reason with the host where it arose: not what a person said, and what other nodes told has it already."""
+        """Return the reason, with the host where the stop began unless a person or another node gave the reason."""
         assert self._run is not None
         host = "" if stopping.by_hand else f"{self._run.task.host}: "
-        return self._told_by_peer or f"{host}{stopping.reason}"
+        return self._peer_reason or f"{host}{stopping.reason}"
 
-    def _on_peer_stop(self, word: seal.PeerStatus) -> None:
+    def _on_peer_stop(self, status: PeerStatus) -> None:
         if self._phase in ("prepared", "running"):
-            self._told_by_peer = word.stop
-            self._stop(word.stop, word.grace_s, by_hand=word.by_hand)
+            self._peer_reason = status.stop
+            self._stop(status.stop, status.grace_s, by_hand=status.by_hand)
 
     def _stop(self, reason: str, grace_s: float, *, by_hand: bool = False) -> None:
         if by_hand:
@@ -185,8 +186,8 @@ class Supervisor:
             self._run.stop(reason, grace_s, time.monotonic(), by_hand=by_hand)
         elif self._outcome is None:
             for controller in self._controllers:
-                # Also the one that has not asked for anything yet, and would take the silence for a fault.
-                controller.is_told = True
+                # Also a controller that has sent nothing yet.
+                controller.is_subscribed = True
             self._record.append(wire.Stopping(reason, time.time(), by_hand))
             self._record.append(wire.Finished([], [], time.time()))
             self._end(NodeOutcome(self._directory.run, "aborted", reason, time.time()))
@@ -206,83 +207,83 @@ class Supervisor:
             return
         controller = Controller(connected)
         self._controllers.append(controller)
-        self._loop.watch(controller.socket, lambda: self._hear(controller))
+        self._loop.watch(controller.socket, lambda: self._receive(controller))
         running = sorted(self._run.life.running) if self._run is not None else []
-        controller.say(hello(self._directory.run, self._version, self._phase, running))
+        controller.send(hello(self._directory.run, self._version, self._phase, running))
 
-    def _hear(self, controller: Controller) -> None:
+    def _receive(self, controller: Controller) -> None:
         try:
             for line in controller.receive():
                 self._on_message(controller, bounds.checked(wire.decode(line)))
         except wire.WireError as error:
-            controller.say(wire.Failed(str(error)))
+            controller.send(wire.Failed(str(error)))
             controller.flush()
             controller.is_open = False
 
     def _on_message(self, controller: Controller, message: object) -> None:
         if isinstance(message, wire.Ping):
-            if self._controller_watch is not None:
-                self._controller_watch.heard(CONTROLLER, time.monotonic())
-            controller.say(wire.Pong(message.serial, time.time()))
+            if self._controller_heartbeats is not None:
+                self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
+            controller.send(wire.Pong(message.serial, time.time()))
             controller.flush()
         elif isinstance(message, wire.Prepare):
             self._prepare(controller, message)
         elif isinstance(message, wire.TryPeers):
             ends = self._peers.try_all(message.ports) if self._peers is not None else {}
-            controller.say(wire.PeersTried(ends))
+            controller.send(wire.PeersTried(ends))
         elif isinstance(message, wire.Release):
             if controller is not self._owner or self._run is None:
                 raise wire.WireError("Release from a connection that has not prepared the run")
-            controller.will_follow = controller.wants is None and controller.follower is None
-            self._controller_watch = Heartbeats([CONTROLLER], time.monotonic())
+            controller.awaits_follow = controller.pending_follow is None and controller.follower is None
+            self._controller_heartbeats = Heartbeats([CONTROLLER], time.monotonic())
             if self._peers is not None:
-                self._peers.meet(message.ports, message.key)
+                self._peers.start(message.ports, message.key)
             self._run.release(message.at - time.time(), time.monotonic(), message.rendezvous_port)
         elif isinstance(message, wire.Follow):
-            controller.is_told = True
-            controller.wants = message
-            controller.will_follow = False
+            controller.is_subscribed = True
+            controller.pending_follow = message
+            controller.awaits_follow = False
         elif isinstance(message, wire.Stop):
-            controller.is_told = True
-            controller.will_follow = False
+            controller.is_subscribed = True
+            controller.awaits_follow = False
             self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
         else:
             raise wire.WireError(f"{type(message).__name__} is not for an agent")
 
-    def _prepare(self, controller: Controller, asked: wire.Prepare) -> None:
-        task = asked.task
+    def _prepare(self, controller: Controller, message: wire.Prepare) -> None:
+        task = message.task
         began = time.monotonic()
         if self._phase != "new":
             reason = wire.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
-            controller.say(wire.Refused([reason]))
+            controller.send(wire.Refused([reason]))
             return
         if task.run != self._directory.run:
             raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self._directory.run}")
         try:
-            self._run, removed = prepare_run(asked, self._root, self._record, self._loop)
+            self._run, removed = prepare_run(message, self._root, self._record, self._loop)
         except RefusedError as refusal:
-            controller.say(wire.Refused(refusal.reasons))
-            controller.is_told = True
-            message = "; ".join(reason.message for reason in refusal.reasons)
-            self._end(NodeOutcome(task.run, "refused", message, time.time()))
+            controller.send(wire.Refused(refusal.reasons))
+            controller.is_subscribed = True
+            reasons = "; ".join(reason.message for reason in refusal.reasons)
+            self._end(NodeOutcome(task.run, "refused", reasons, time.time()))
             return
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller
-        controller.is_told = True
+        controller.is_subscribed = True
         ready = wire.Ready(
             time.monotonic() - began, removed, essentials(task.python), self._peers.port, self._notes,
             self._run.chosen_port, installed_libraries(task.python),
         )  # fmt: skip
-        controller.say(ready)
+        controller.send(ready)
 
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
-            controller.begin_to_follow(self._directory, self._run.streams, self._run.mask, self._meter)
-        more = controller.fill(self._record.events, ended=self._outcome is not None)
-        if controller.flush() and controller.is_told:
+            controller.start_following(self._directory, self._run.streams, self._run.mask, self._meter)
+        more = controller.queue_available(self._record.events, ended=self._outcome is not None)
+        if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
-        if not controller.is_open or (self._outcome is not None and controller.has_all(self._record.events)):
-            self._part_with(controller)
+        if not controller.is_open or (self._outcome is not None and controller.has_everything(self._record.events)):
+            self._drop(controller)
         else:
             self._loop.watch_writing(controller.socket, wanted=more or controller.waiting > 0)
 
@@ -290,11 +291,11 @@ class Supervisor:
         ranks = [rank.rank for rank in self._run.task.ranks] if self._run is not None else []
         return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self._directory, ranks))
 
-    def _part_with(self, controller: Controller) -> None:
+    def _drop(self, controller: Controller) -> None:
         self._loop.forget(controller.socket)
         self._controllers.remove(controller)
         controller.close()
         if self._phase == "prepared" and controller is self._owner:
-            self._stop("the controller went away before the start", 0.0)
+            self._stop("the controller disconnected before the start", 0.0)
         elif self._phase == "new" and not self._controllers:
-            self._stop("the controller went away before it asked for anything", 0.0)
+            self._stop("the controller disconnected before Prepare", 0.0)

@@ -17,7 +17,7 @@
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
 A connection that closes before Release aborts the run on that node. One that closes later detaches and changes nothing,
-unless the task sets `ends_with_controller`. Messages between agents are in `peers/seal.py`.
+unless the task sets `ends_with_controller`. Messages between agents are in `peers/peer_status.py`.
 Times are seconds since the epoch on the sender's clock.
 """
 

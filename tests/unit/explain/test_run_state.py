@@ -63,11 +63,11 @@ def test_a_lost_node_stops_the_others() -> None:
 
 
 def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
-    flight = TWO.with_stopping("n2 lost: no word from it for 10 s", GRACE).with_stopping("n2: no controller", GRACE)
+    flight = TWO.with_stopping("n2 lost: no heartbeat for 10 s", GRACE).with_stopping("n2: no controller", GRACE)
     assert flight.stop is not None
     flight = finished(flight.with_end(end(0, "n1", signal=15, stopped=True), GRACE))
     outcome = flight.outcome(9.0)
-    assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no word from it for 10 s")
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no heartbeat for 10 s")
 
 
 def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:

@@ -5,37 +5,37 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import seal
-from pylaunch.agent.peers.heartbeats import LATE_S, Heartbeats
+from pylaunch.agent.peers import peer_status
+from pylaunch.agent.peers.heartbeats import PAUSE_S, Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours
 
 KEY = b"k" * 32
-WORD = seal.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
+WORD = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
 
 
 def test_a_word_arrives_as_it_was_said() -> None:
-    line = seal.seal(KEY, WORD)
+    line = peer_status.encode(KEY, WORD)
     assert line.endswith(b"\n")
-    assert seal.unseal(KEY, line.rstrip(b"\n")) == WORD
+    assert peer_status.decode(KEY, line.rstrip(b"\n")) == WORD
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        seal.seal(b"x" * 32, WORD).rstrip(b"\n"),
-        seal.seal(KEY, WORD).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
+        peer_status.encode(b"x" * 32, WORD).rstrip(b"\n"),
+        peer_status.encode(KEY, WORD).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
         b"",
         b"GET / HTTP/1.1",
     ],
 )
 def test_a_word_that_was_not_sealed_with_the_key_is_none(line: bytes) -> None:
-    with pytest.raises(wire.WireError, match="no agent of this run"):
-        seal.unseal(KEY, line)
+    with pytest.raises(wire.WireError, match="key of this run"):
+        peer_status.decode(KEY, line)
 
 
 def test_the_longest_reason_in_the_worst_characters_fits_a_line() -> None:
-    word = seal.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
-    assert len(seal.seal(KEY, word)) <= seal.LONGEST
+    word = peer_status.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
+    assert len(peer_status.encode(KEY, word)) <= peer_status.MAX_LINE
 
 
 def test_everybody_is_watched_by_six_others_in_a_large_cluster() -> None:
@@ -57,18 +57,18 @@ def test_addresses_in_digits_need_no_looking_up() -> None:
 
 
 def test_silence_is_counted_from_the_last_word() -> None:
-    vigil = Heartbeats(["n1", "n2"], 100.0)
+    heartbeats = Heartbeats(["n1", "n2"], 100.0)
     for second in range(1, 11):
-        vigil.look(100.0 + second)
-    vigil.heard("n1", 109.0)
-    assert vigil.silent(110.0, 10.0) == ["n2"]
-    vigil.forget("n2")
-    assert vigil.silent(110.0, 10.0) == []
+        heartbeats.check_pause(100.0 + second)
+    heartbeats.beat("n1", 109.0)
+    assert heartbeats.silent(110.0, 10.0) == ["n2"]
+    heartbeats.forget("n2")
+    assert heartbeats.silent(110.0, 10.0) == []
 
 
 def test_a_pause_of_our_own_is_nobodys_silence() -> None:
-    vigil = Heartbeats(["n1"], 100.0)
-    vigil.look(101.0)
-    vigil.look(101.0 + 3600.0)
-    assert vigil.silent(101.0 + 3600.0, 2.0) == []
-    assert LATE_S < 3600.0
+    heartbeats = Heartbeats(["n1"], 100.0)
+    heartbeats.check_pause(101.0)
+    heartbeats.check_pause(101.0 + 3600.0)
+    assert heartbeats.silent(101.0 + 3600.0, 2.0) == []
+    assert PAUSE_S < 3600.0

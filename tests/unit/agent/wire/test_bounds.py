@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import seal
+from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.neighbours import look_up
 from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
@@ -133,11 +133,11 @@ def test_an_order_out_of_bounds_is_refused(message: object) -> None:
 ).map(lambda body: json.dumps(body).encode()))  # fmt: skip
 def test_what_a_peer_with_the_key_says_is_a_word_or_none(body: bytes) -> None:
     try:
-        word = seal.unseal(KEY, seal._mac(KEY, body) + b" " + body)
+        word = peer_status.decode(KEY, peer_status._mac(KEY, body) + b" " + body)
     except wire.WireError:
         return
     assert word.serial >= 0
-    assert 0 <= word.grace_s <= seal.LONGEST_GRACE_S
+    assert 0 <= word.grace_s <= peer_status.MAX_GRACE_S
 
 
 SAID = st.dictionaries(st.sampled_from(["local_rank", "started", "ended", "time", "told"]), LEAVES | st.just(0))
