@@ -45,8 +45,8 @@ Examples:
 """
 
 
-@dataclass(frozen=True)
-class CheckFlags:
+@dataclass(frozen=True, kw_only=True)
+class CheckFlags(sync.SyncFlags):
     """Flags of `check` as they are parsed."""
 
     only: str | None
@@ -57,10 +57,6 @@ class CheckFlags:
     nproc_per_node: int | None
     framework: str
     workdir: str | None
-    sync: str | None
-    sync_exclude: tuple[str, ...]
-    sync_include: tuple[str, ...]
-    sync_limit: str
     python: str | None
     port: int | None
     files: tuple[str, ...]
@@ -122,7 +118,7 @@ def command(
     pasted = taken_apart(words)
     words = words if pasted is None else pasted.words
     cluster = load_cluster(inventory, limit=limit)
-    tree = sync.given(asked)
+    tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
     request = plan_check(cluster, _job(words, flags, tree), needs, checks)
     found = check(request)
@@ -144,7 +140,7 @@ def _with_shipped(found: Result, tree: Tree, plan: RunPlan) -> Result:
     """Add a warning for modules that the shipped code lacks; it is the same code on all hosts."""
     console.say(f"the code is that of {tree.directory}: {sync.described(plan.job.sync)}" if plan.job.sync else "")
     lacking = modules_not_shipped(tree, plan.job.workdir, plan.job.command[0])
-    return with_warning(found, SHIPPED_CODE, *sync.told_not_shipped(lacking)) if lacking else found
+    return with_warning(found, SHIPPED_CODE, *sync.not_shipped_warning(lacking)) if lacking else found
 
 
 def _job(words: tuple[str, ...], flags: CheckFlags, tree: Tree | None) -> JobSpec:

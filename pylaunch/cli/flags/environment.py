@@ -1,4 +1,4 @@
-"""The variables of a run as its flags give them: plain ones, and secrets apart from everything that is kept."""
+"""Flags that set variables of a run: plain ones, and secrets, which are never recorded."""
 
 from __future__ import annotations
 
@@ -36,8 +36,18 @@ _OPTIONS = (
 )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentFlags:
+    """Flags of `options`, as click parsed them."""
+
+    env: tuple[str, ...] = ()
+    env_file: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    secret_file: tuple[str, ...] = ()
+
+
 def options(command: F) -> F:
-    """The flags that `given` understands."""
+    """Add --env, --env-file, --secret and --secret-file."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -45,45 +55,41 @@ def options(command: F) -> F:
 
 @dataclass(frozen=True)
 class Environment:
-    """What a run is given, by variable."""
+    """Variables of a run by name."""
 
     plain: Mapping[str, str]
     secrets: Secrets
 
 
-def given(asked: Mapping[str, object], ours: Mapping[str, str]) -> Environment:
-    """The variables of the flags in `asked`; `ours` is the environment of pylaunch itself.
+def given(flags: EnvironmentFlags, ours: Mapping[str, str]) -> Environment:
+    """Return the variables that `flags` set; `ours` is the environment of pylaunch.
 
-    A variable whose name says that it is a secret becomes one, however it is given. Raises UsageError for what cannot
-    be read, is not there, or is given both ways.
+    A variable with the name of a secret becomes one, whichever flag sets it. Raises UsageError for files and variables
+    that do not exist or cannot be read, and for variables that are set as plain and as secret.
     """
     plain: dict[str, str] = {}
-    for path in _words(asked["env_file"]):
+    for path in flags.env_file:
         plain |= read_environment(_text("--env-file", path), path, ours)
-    for word in _words(asked["env"]):
+    for word in flags.env:
         name, value = _variable(word, ours)
         plain[name] = value
     secrets: dict[str, str] = {}
-    for path in _words(asked["secret_file"]):
+    for path in flags.secret_file:
         secrets |= read_environment(_text("--secret-file", path), path, ours)
         _warn_if_open(path)
-    for word in _words(asked["secret"]):
+    for word in flags.secret:
         name = _secret_name(word, ours)
         secrets[name] = ours[name]
     both = sorted(plain.keys() & secrets.keys())
     if both:
-        raise UsageError(f"{', '.join(both)}: given as a variable and as a secret", hint="leave --env away")
+        raise UsageError(f"{', '.join(both)}: given as a variable and as a secret", hint="omit --env")
     secrets |= {name: value for name, value in plain.items() if sounds_secret(name)}
     return Environment({name: value for name, value in plain.items() if name not in secrets}, Secrets(secrets))
 
 
 def again(names: Sequence[str], ours: Mapping[str, str]) -> Secrets:
-    """The secrets that an earlier run named, as `ours` has them now. Raises UsageError for one that is not there."""
+    """Return the secrets `names` of an earlier run with their values in `ours`. Raises UsageError for a missing one."""
     return Secrets({_secret_name(name, ours): ours[name] for name in names})
-
-
-def _words(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
 def _variable(word: str, ours: Mapping[str, str]) -> tuple[str, str]:

@@ -1,22 +1,23 @@
-"""The program of a start, another launcher's line among them, and the framework that fits it."""
+"""The program of a start, or the command line of another launcher, and the framework that fits it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pylaunch.agent.shared.script_framework import choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.cli import console
+from pylaunch.cli.flags.start import AUTO, StartFlags
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv, pylaunch, quoted
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import Pasted, described, taken_apart
 
-AUTO = "auto"
 RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
 COMPUTING_ALONE = frozenset({
     "torch", "torchvision", "torchaudio", "jax", "flax", "optax", "chex", "numpy", "scipy", "pandas", "sklearn", "PIL",
@@ -28,58 +29,52 @@ UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dr
 """Options of `start` that few scripts have: reported also after a script whose source is not here."""
 
 SHORTEST_PREFIX = len("--npro")
-DEFAULTS: Mapping[str, object] = {
-    "nproc_per_node": "auto",
-    "nodes": None,
-    "max_restarts": 0,
-    "port": None,
-    "python": None,
-}
 NUMBERS = ("nodes", "max_restarts", "port")
+"""Flags of another launcher whose values are numbers here."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to start, and how."""
+    """A program, and the framework that starts its ranks."""
 
     words: Argv
     """A script or program and its arguments, or `-m MODULE` and its arguments."""
 
     framework: Framework
     is_unread: bool = False
-    """auto chose without the source, which is not on this machine."""
+    """--framework auto chose without the source, which is not on this machine."""
 
     alone: str = ""
-    """The package with which each rank would compute alone, as far as the source shows; "" if nothing is known."""
+    """Package with which each rank would compute alone, judged from the source; "" if nothing is known."""
 
 
-def understood(asked: Mapping[str, object], tree: Tree | None) -> tuple[Program, dict[str, object]]:
-    """The program that `asked` names, and `asked` with what another launcher's line adds to it.
+def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlags]:
+    """Return the program that `flags` name, and `flags` with the options of another launcher's command line.
 
-    Raises UsageError for a program that cannot be started as asked.
+    Raises UsageError for a program that these flags cannot start.
     """
-    words = tuple(map(str, _sequence(asked["words"])))
+    words = flags.words
     if not words:
         raise UsageError("nothing to run", hint="pylaunch start -- train.py")
-    if asked["module"]:
+    if flags.module:
         words = ("-m", *words)
     if words == ("-m",):
         raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
-    named = str(asked["framework"])
-    directory = _directory(asked["workdir"], tree)
+    named = flags.framework
+    directory = _directory(flags.workdir, tree)
     pasted = None if named == Framework.COMMAND.value else taken_apart(words)
     if pasted is not None and pasted.launcher:
-        asked = _with_options(asked, pasted)
+        flags = _with_options(flags, pasted)
         chosen = _chosen(
             named if named != AUTO or pasted.framework is None else pasted.framework.value, pasted.words, directory
         )
-        return chosen, dict(asked)
+        return chosen, flags
     if pasted is not None and named == AUTO:
         found = choose(read_program(directory, list(pasted.words)))
         if found is None:
-            return Program(words, Framework.COMMAND), dict(asked)
-        asked, words = _with_options(asked, pasted), pasted.words
-    return _chosen(named, words, directory), dict(asked)
+            return Program(words, Framework.COMMAND), flags
+        flags, words = _with_options(flags, pasted), pasted.words
+    return _chosen(named, words, directory), flags
 
 
 def _chosen(named: str, words: Argv, directory: str) -> Program:
@@ -111,26 +106,26 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
     return Program(words, Framework(found.framework), alone=_alone(sources))
 
 
-def _directory(workdir: object, tree: Tree | None) -> str:
-    """Where the program's words are looked up on this machine."""
-    return str(Path.cwd() / str(workdir or "") if tree is None else tree.directory / str(workdir or ""))
+def _directory(workdir: str | None, tree: Tree | None) -> str:
+    """Return the directory on this machine that has the source of the program."""
+    return str((Path.cwd() if tree is None else tree.directory) / (workdir or ""))
 
 
-def _with_options(asked: Mapping[str, object], pasted: Pasted) -> dict[str, object]:
-    """`asked` with what `pasted` asks for where nothing else was typed, which is reported."""
-    used = {name: value for name, value in pasted.options.items() if asked[name] == DEFAULTS[name]}
+def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
+    """Take over the options of `pasted` that `flags` leave at their defaults, and report them."""
+    used = {name: value for name, value in pasted.options.items() if getattr(flags, name) == getattr(StartFlags, name)}
     for name in NUMBERS:
         if name in used and not used[name].isdecimal():
             raise UsageError(f"{pasted.launcher} {name.replace('_', '-')} {used[name]}: expected a number")
-    numbers = {name: int(value) if name in NUMBERS else value for name, value in used.items()}
+    taken: dict[str, Any] = {name: int(value) if name in NUMBERS else value for name, value in used.items()}
     env = tuple(f"{name}={value}" for name, value in pasted.env.items())
     if pasted.launcher:
         console.say(described(pasted, used))
-    return {**asked, **numbers, "env": (*env, *_sequence(asked["env"]))}
+    return replace(flags, **taken, env=(*env, *flags.env))
 
 
 def _alone(sources: Sequence[Names]) -> str:
-    """The package with which every rank would compute alone, because nothing in `sources` can join ranks."""
+    """Return the package with which every rank would compute alone, because nothing in `sources` can join ranks."""
     packages = {package for source in sources for package in source.packages}
     local = {part for source in sources for part in Path(source.path).with_suffix("").parts[-3:]}
     foreign = packages - COMPUTING_ALONE - set(sys.stdlib_module_names) - local
@@ -142,7 +137,7 @@ def _alone(sources: Sequence[Names]) -> str:
 
 
 def report_ranks_alone(program: Program, world_size: int) -> None:
-    """Say so where the source shows that ranks will not join."""
+    """Warn where the source shows that ranks will not join."""
     if program.alone and world_size > 1:
         how = "torch.distributed" if program.alone == "torch" else "jax.distributed.initialize()"
         console.say(
@@ -151,14 +146,12 @@ def report_ranks_alone(program: Program, world_size: int) -> None:
         )
 
 
-def report_misplaced(
-    program: Program, asked: Mapping[str, object], tree: Tree | None, options: Collection[str]
-) -> None:
-    """Say which words after the script look like options of `start`, unless the script's source knows them."""
+def report_misplaced(program: Program, workdir: str | None, tree: Tree | None, options: Collection[str]) -> None:
+    """Report words after the script that look like options of `start`, unless the source of the script has them."""
     own: set[str] = set()
     sources: list[Names] = []
     if program.framework is not Framework.COMMAND:
-        sources = read_program(_directory(asked["workdir"], tree), list(program.words))
+        sources = read_program(_directory(workdir, tree), list(program.words))
         own = {word.lstrip("-").replace("-", "_") for source in sources for word in source.words}
     rest = program.words[2:] if program.words[0] == "-m" else program.words[1:]
     for place, word in enumerate(rest):
@@ -177,7 +170,7 @@ def report_misplaced(
 
 
 def _option(flag: str, options: Collection[str]) -> str | None:
-    """The option of `start` that `flag` is, or begins unmistakably."""
+    """Return the option of `start` that `flag` is, or abbreviates without doubt."""
     typed = flag.replace("_", "-")
     if not typed.startswith("--"):
         return None
@@ -189,7 +182,3 @@ def _option(flag: str, options: Collection[str]) -> str | None:
 
 def _shown(words: Argv) -> str:
     return " ".join(words[:2]) if words[0] == "-m" else words[0]
-
-
-def _sequence(value: object) -> tuple[object, ...]:
-    return value if isinstance(value, tuple) else ()

@@ -1,8 +1,9 @@
-"""`--sync`: the working tree as the flags ask for it, and what is said about it."""
+"""`--sync`: read the working tree that the flags name, and report on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from posixpath import join, normpath
 from typing import TypeVar
@@ -19,7 +20,7 @@ from pylaunch.model.job import TREE, Sync
 from pylaunch.model.size import shown_size
 
 F = TypeVar("F", bound=Callable[..., object])
-SHOWN = 3
+SHOWN_PATHS = 3
 
 _OPTIONS = (
     click.option(
@@ -38,30 +39,35 @@ _OPTIONS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SyncFlags:
+    """Flags of `options`, as click parsed them."""
+
+    sync: str | None = None
+    sync_exclude: tuple[str, ...] = ()
+    sync_include: tuple[str, ...] = ()
+    sync_limit: str = "2GiB"
+
+
 def options(command: F) -> F:
-    """The flags that `given` understands."""
+    """Add --sync, --sync-exclude, --sync-include and --sync-limit."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def given(asked: Mapping[str, object]) -> Tree | None:
-    """The tree that the flags in `asked` name, read; None without --sync. Raises UsageError for one not to be had."""
-    excludes, includes = (_patterns(asked[name]) for name in ("sync_exclude", "sync_include"))
-    limit = size("--sync-limit", str(asked["sync_limit"]))
-    if asked["sync"] is None:
-        if excludes or includes or limit != DEFAULT_LIMIT:
+def given(flags: SyncFlags) -> Tree | None:
+    """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
+    limit = size("--sync-limit", flags.sync_limit)
+    if flags.sync is None:
+        if flags.sync_exclude or flags.sync_include or limit != DEFAULT_LIMIT:
             raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")
         return None
-    tree = read_tree(Path(str(asked["sync"])).absolute(), excludes, limit, includes)
+    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, limit, flags.sync_include)
     _report_ignored(tree.ignored)
     for path in tree.left_out:
         console.say(f"warning: {path} is neither a file nor a link and is not shipped")
     return tree
-
-
-def _patterns(asked: object) -> tuple[str, ...]:
-    return tuple(map(str, asked)) if isinstance(asked, Sequence) else ()
 
 
 def _report_ignored(ignored: Ignored) -> None:
@@ -76,23 +82,23 @@ def _report_ignored(ignored: Ignored) -> None:
 
 
 def as_asked(tree: Tree, excludes: tuple[str, ...], includes: tuple[str, ...]) -> Sync:
-    """`tree` as a job records it, which was read without `excludes` and with `includes`."""
+    """Return the record of `tree` for a job; it was read with these patterns."""
     manifest = tree.manifest
     files = len(manifest.files) + len(manifest.links)
     return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes, includes)
 
 
 def again(asked: Sync) -> Tree:
-    """The tree of an earlier run, read as it is now. Raises UsageError for one not to be had."""
+    """Read the tree of an earlier run as it is now. Raises UsageError for a tree that cannot be shipped."""
     tree = read_tree(Path(asked.directory), asked.excludes, max(DEFAULT_LIMIT, asked.size), asked.includes)
     if tree.manifest.digest != asked.tree:
         console.say(f"note: {asked.directory} has changed since that run")
     return tree
 
 
-def workdir(asked: object, tree: Tree) -> str:
-    """Where ranks start inside of `tree`. Raises UsageError for a --workdir outside of it."""
-    inside = normpath(str(asked or "."))
+def workdir(asked: str | None, tree: Tree) -> str:
+    """Return the directory in `tree` in which ranks start. Raises UsageError for a --workdir outside of the tree."""
+    inside = normpath(asked or ".")
     if inside.startswith(("/", "..")):
         raise UsageError(
             f"--workdir {asked}: with --sync, expected a directory in {tree.directory}", hint="--workdir src"
@@ -101,7 +107,7 @@ def workdir(asked: object, tree: Tree) -> str:
 
 
 def check_script(tree: Tree, workdir: str, script: str | None) -> None:
-    """Raises UsageError when `script` is not in `tree`; None is a module, which may be installed on the nodes."""
+    """Raise UsageError when `script` is not in `tree`. None is a module, which may be installed on the nodes."""
     if script is None or script.startswith("/"):
         return
     path = normpath(join(workdir.removeprefix(TREE).lstrip("/"), script))
@@ -118,13 +124,13 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
     )
 
 
-def told_not_shipped(paths: Sequence[str]) -> tuple[str, str]:
-    """What is printed of modules that the script imports and that are not shipped, and what to type."""
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    include = quoted([word for path in paths[:SHOWN] for word in ("--sync-include", path)])
-    return f"imported by the script and not shipped: {', '.join(paths[:SHOWN])}{more}", include
+def not_shipped_warning(paths: Sequence[str]) -> tuple[str, str]:
+    """Return a warning about modules that the script imports and that are not shipped, and the flags that ship them."""
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    include = quoted([word for path in paths[:SHOWN_PATHS] for word in ("--sync-include", path)])
+    return f"imported by the script and not shipped: {', '.join(paths[:SHOWN_PATHS])}{more}", include
 
 
 def described(sync: Sync) -> str:
-    """A tree in one line."""
+    """Return a tree in one line."""
     return f"{sync.files} files, {shown_size(sync.size)}, tree {sync.tree[:12]} of {sync.directory}"

@@ -2,18 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.flags.environment import Environment, given
+from pylaunch.cli.flags.environment import Environment, EnvironmentFlags, given
 from pylaunch.errors import UsageError
 
 OURS = {"HF_TOKEN": "hf_0123456789", "CACHE": "/c"}
 
 
-def asked(**flags: tuple[str, ...]) -> dict[str, object]:
-    return {"env": (), "env_file": (), "secret": (), "secret_file": (), **flags}
-
-
 def env(**flags: tuple[str, ...]) -> Environment:
-    return given(asked(**flags), OURS)
+    return given(EnvironmentFlags(**flags), OURS)
 
 
 def test_a_name_alone_passes_our_value_and_the_flag_wins_over_the_file(tmp_path: Path) -> None:

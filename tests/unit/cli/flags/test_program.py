@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pylaunch.cli.flags import program
+from pylaunch.cli.flags.start import StartFlags
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
 
-NOTHING_ASKED = {**program.DEFAULTS, "framework": "auto", "module": False, "workdir": None, "env": ()}
 OPTIONS = ("--nproc-per-node", "--nodes", "--node-timeout", "--env", "--port")
 
 
@@ -20,8 +21,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def understood(*words: str, **asked: object) -> program.Program:
-    return program.understood({**NOTHING_ASKED, **asked, "words": words}, None)[0]
+def understood(*words: str, **flags: Any) -> program.Program:
+    return program.understood(StartFlags(words=words, **flags), None)[0]
 
 
 @pytest.mark.parametrize(
@@ -142,9 +143,9 @@ def test_what_a_pasted_line_asks_for_is_taken_over_where_nothing_else_was_typed(
         "train.py",
         "-x",
     )
-    chosen, asked = program.understood({**NOTHING_ASKED, "max_restarts": 1, "words": words}, None)
+    chosen, flags = program.understood(StartFlags(max_restarts=1, words=words), None)
     assert (chosen.words, chosen.framework) == (("train.py", "-x"), Framework.ACCELERATE)
-    assert (asked["nproc_per_node"], asked["max_restarts"], asked["env"]) == ("2", 1, ("OMP_NUM_THREADS=2",))
+    assert (flags.nproc_per_node, flags.max_restarts, flags.env) == ("2", 1, ("OMP_NUM_THREADS=2",))
     assert (
         "pylaunch starts the ranks in place of torchrun, takes over --nproc-per-node 2, --env OMP_NUM_THREADS=2, "
         "does itself what --standalone asks for" in capsys.readouterr().err
@@ -174,7 +175,7 @@ def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
 ) -> None:
     (here / "train.py").write_text("import torch.distributed\ndef main(port, lr):\n    p.add_argument('--env')")
     chosen = understood("train.py", *rest)
-    program.report_misplaced(chosen, NOTHING_ASKED, None, OPTIONS)
+    program.report_misplaced(chosen, None, None, OPTIONS)
     said = capsys.readouterr().err.rstrip("\n")
     assert said.endswith(hint)
     assert bool(said) == bool(hint)

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,8 @@ from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import TREE
 
 
-def asked(directory: Path | None, **flags: object) -> dict[str, object]:
-    return {"sync": directory, "sync_exclude": (), "sync_include": (), "sync_limit": "2GiB", **flags}
+def given(directory: Path | None, **flags: Any) -> Tree | None:
+    return sync.given(sync.SyncFlags(sync=None if directory is None else str(directory), **flags))
 
 
 @pytest.fixture
@@ -17,24 +18,24 @@ def tree(tmp_path: Path) -> Tree:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/train.py").write_text("1")
     (tmp_path / "secret.env").write_text("1")
-    found = sync.given(asked(tmp_path, sync_exclude=("*.env",)))
+    found = given(tmp_path, sync_exclude=("*.env",))
     assert found is not None
     return found
 
 
 def test_without_the_flag_there_is_no_tree() -> None:
-    assert sync.given(asked(None)) is None
+    assert given(None) is None
 
 
 @pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_include": ("*.bin",)}, {"sync_limit": "1GiB"}])
 def test_flags_that_mean_nothing_without_sync_are_refused(flags: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="go with --sync"):
-        sync.given(asked(None, **flags))
+        given(None, **flags)
 
 
 def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--sync-limit: expected a size such as 2GiB"):
-        sync.given(asked(tmp_path, sync_limit="much"))
+        given(tmp_path, sync_limit="much")
 
 
 @pytest.mark.parametrize(
@@ -66,12 +67,12 @@ def test_what_gitignore_leaves_out_is_reported_with_the_flag_that_ships_the_larg
 ) -> None:
     for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
         (tmp_path / name).write_text(content)
-    sync.given(asked(tmp_path))
+    given(tmp_path)
     assert capsys.readouterr().err == (
         "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
         "--sync-include 'my data.bin' ships it\n"
     )
-    shipped = sync.given(asked(tmp_path, sync_include=("*.bin",)))
+    shipped = given(tmp_path, sync_include=("*.bin",))
     assert shipped is not None
     assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
     assert capsys.readouterr().err == ""

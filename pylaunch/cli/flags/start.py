@@ -1,0 +1,136 @@
+"""Flags of `start` as one value, and the job and the queue that they describe."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from pylaunch.cli.flags import options, sync
+from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
+from pylaunch.errors import UsageError
+from pylaunch.launch.start.queue import Turn
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model.argv import Argv
+from pylaunch.model.job import Framework, JobSpec, RankOrder
+from pylaunch.model.size import shown_size
+
+AUTO = "auto"
+
+MIN_NODE_TIMEOUT_S = 3
+"""The controller expects a heartbeat of each node every second."""
+
+LEAST_LOG = 4 << 20
+"""Bytes: less would cut the beginning of a log or the lines that explain a failure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartFlags(EnvironmentFlags, sync.SyncFlags):
+    """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
+
+    words: Argv = ()
+    nodes: int | None = None
+    nproc_per_node: str = AUTO
+    rank_order: str = RankOrder.INVENTORY.value
+    framework: str = AUTO
+    module: bool = False
+    workdir: str | None = None
+    python: str | None = None
+    port: int | None = None
+    interface: str | None = None
+    max_restarts: int = 0
+    spares: int = 0
+    min_nodes: int | None = None
+    grace: float | None = None
+    start_timeout: float = 60.0
+    log_limit: str = "1GiB"
+    collect: Path | None = None
+    node_timeout: float = 10.0
+    detach: bool = False
+    kill_on_disconnect: bool = False
+    no_check: bool = False
+    skip: str | None = None
+    queue: bool = False
+    queue_timeout: float | None = None
+    stale: str = "leave"
+    dry_run: bool = False
+
+    def turn(self) -> Turn | None:
+        """Return the place in the queue; None without --queue."""
+        timeout = self.queue_timeout
+        if not self.queue:
+            if timeout is not None:
+                raise UsageError(
+                    "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
+                )
+            return None
+        return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
+
+    def job(
+        self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool
+    ) -> JobSpec:
+        """Return the job. Raises UsageError for values out of range and for a script that is not in `tree`."""
+        workdir = _workdir(self.workdir) if tree is None else sync.workdir(self.workdir, tree)
+        job = JobSpec(
+            command=words,
+            framework=framework,
+            workdir=workdir,
+            is_unread=is_unread,
+            ranks_per_node=_ranks_per_node(self.nproc_per_node),
+            rank_order=RankOrder(self.rank_order),
+            nodes=self.nodes,
+            env=env.plain,
+            secrets=tuple(env.secrets),
+            sync=None if tree is None else sync.as_asked(tree, self.sync_exclude, self.sync_include),
+            python=self.python or None,
+            rendezvous_port=self.port,
+            interface=self.interface or None,
+            log_limit=_log_limit(self.log_limit),
+            grace=None if self.grace is None else _seconds("--grace", self.grace),
+            start_timeout=_seconds("--start-timeout", self.start_timeout),
+            node_timeout=_node_timeout(self.node_timeout),
+            max_restarts=self.max_restarts,
+            spares=self.spares,
+            min_nodes=self.min_nodes,
+            ends_with_controller=self.kill_on_disconnect,
+        )
+        if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
+            sync.check_script(tree, workdir, job.script)
+        return job
+
+
+def _workdir(given: str | None) -> str:
+    workdir = given or str(Path.cwd())
+    if not workdir.startswith("/"):
+        raise UsageError(
+            f"--workdir {workdir}: expected an absolute path", hint=f"--workdir {Path(workdir).absolute()}"
+        )
+    return workdir
+
+
+def _log_limit(text: str) -> int:
+    size = options.size("--log-limit", text)
+    if 0 < size < LEAST_LOG:
+        raise UsageError(f"--log-limit {text}: expected {shown_size(LEAST_LOG)} at least, or 0")
+    return size
+
+
+def _ranks_per_node(text: str) -> int | None:
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--nproc-per-node {text}: expected auto or a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(option: str, seconds: float) -> timedelta:
+    if not 0 <= seconds <= 86400:
+        raise UsageError(f"{option} {seconds:g}: expected 0 … 86400 seconds")
+    return timedelta(seconds=seconds)
+
+
+def _node_timeout(seconds: float) -> timedelta:
+    if not MIN_NODE_TIMEOUT_S <= seconds <= 3600:
+        raise UsageError(f"--node-timeout {seconds}: expected {MIN_NODE_TIMEOUT_S} … 3600 seconds")
+    return timedelta(seconds=seconds)
