@@ -20,6 +20,8 @@ ONCE = {
 FIRST = (
     "provisioned",
     "framework_lab",
+    "tests/lab/test_firewall",
+    "tests/lab/test_provision_life",
     "tests/lab/",
     "torch_python",
     "tests/starts/",
