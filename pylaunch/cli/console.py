@@ -1,7 +1,7 @@
-"""The one door to stdout and stderr. stdout is data, stderr is talk; nothing depends on colour or on a terminal.
+"""The only writer to stdout and stderr. stdout is data, stderr is talk; nothing depends on colour or on a terminal.
 
 A terminal gets text that `sanitise` made safe, with colours where it takes them; a file or a pipe gets text as it is.
-While a `LiveArea` is drawn, what else is written to the terminal appears above it.
+While a `LiveArea` is drawn, other output to the terminal appears above it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _MARKS = (
 
 
 class Area(Protocol):
-    """Lines at the bottom of the terminal that make room for what is written above them."""
+    """Lines at the bottom of the terminal, below the text that is written."""
 
     def erase(self) -> None:
-        """Take them off the terminal."""
+        """Erase the lines."""
 
     def draw(self) -> None:
-        """Write them again, where the cursor is."""
+        """Write the lines at the cursor."""
 
 
 class _Door:
-    """What all writers share."""
+    """State that all writers share."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -50,60 +50,60 @@ _DOOR = _Door()
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """A person looks at `stream`."""
+    """Return True for a terminal."""
     return stream.isatty()
 
 
 def is_drawable() -> bool:
-    """stderr is a terminal that can move its cursor."""
+    """Return True when stderr is a terminal that can move its cursor."""
     return is_terminal(sys.stderr) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def has_colour(stream: TextIO) -> bool:
-    """`stream` is a terminal that takes colours, and nobody asked to do without (https://no-color.org)."""
+    """Return True for a terminal with colours, unless NO_COLOR is set (https://no-color.org)."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def silence(stream: TextIO) -> None:
-    """Send to nowhere what is still written to `stream`: its reader is gone (`pylaunch … | head`)."""
+    """Discard further output to `stream`, whose reader is gone (`pylaunch … | head`)."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
 def say(text: str, *, style: str | None = None) -> None:
-    """Lines for the person, on stderr: progress, summaries, errors. Continues where nobody reads them."""
-    _tell(_sentences(sys.stderr, text, style))
+    """Print lines to stderr: progress, summaries, errors. Continues when the reader is gone."""
+    _to_stderr(_sentences(sys.stderr, text, style))
 
 
 def quote(lines: Iterable[str], *, indent: str = "  ") -> None:
-    """Lines that a rank wrote, on stderr, indented."""
-    _tell("".join(f"{indent}{_of_rank(sys.stderr, line)}\n" for line in lines))
+    """Print lines of a rank to stderr, indented."""
+    _to_stderr("".join(f"{indent}{_of_rank(sys.stderr, line)}\n" for line in lines))
 
 
 def data(text: str) -> None:
-    """Text that may be piped, to stdout."""
+    """Print text that may be piped to stdout."""
     write(sys.stdout, _sentences(sys.stdout, text.removesuffix("\n")))
 
 
 def json_data(value: object) -> None:
-    """`value` as JSON to stdout, for `--json`."""
+    """Print `value` as JSON to stdout, for `--json`."""
     data(json.dumps(value, indent=2, default=str))
 
 
 def json_line(value: object) -> None:
-    """`value` as one line of JSON to stdout, for a `--json` that continues."""
+    """Print `value` as one line of JSON to stdout, for a stream of documents."""
     data(json.dumps(value, default=str))
 
 
 def rank_lines(stream: TextIO, lines: Iterable[tuple[str, str]]) -> None:
-    """Lines of ranks, each with what stands before it. Raises OSError where nobody reads them."""
+    """Print lines of ranks, each after its prefix. Raises OSError when the reader is gone."""
     prefixed = (f"{_one_line(stream, prefix)}{_of_rank(stream, line)}\n" for prefix, line in lines)
     write(stream, "".join(prefixed))
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A listing to stdout in aligned columns; on a terminal, cells of several words are folded to its width."""
+    """Print a table to stdout; on a terminal, cells of several words are folded to its width."""
     out = sys.stdout
     cells = [[_one_line(out, cell) for cell in row] for row in rows]
     head, *lines = layout.aligned(columns, cells, width_of(out) if is_terminal(out) else None)
@@ -111,18 +111,18 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def confirm(question: str) -> bool:
-    """What the person answers; no without an answer."""
+    """Ask a yes-or-no question; no without an answer."""
     return click.confirm(visible(question), default=False, err=True)
 
 
 def password(prompt: str) -> str:
-    """What the person types, unseen."""
+    """Ask for a password, which is not shown."""
     answer: str = click.prompt(visible(prompt), hide_input=True, err=True)
     return answer
 
 
 def size_of(stream: TextIO) -> os.terminal_size:
-    """Columns and rows of the terminal behind `stream`."""
+    """Return the columns and rows of the terminal behind `stream`."""
     try:
         size = os.get_terminal_size(stream.fileno())
     except OSError:
@@ -131,12 +131,12 @@ def size_of(stream: TextIO) -> os.terminal_size:
 
 
 def width_of(stream: TextIO) -> int:
-    """Columns of the terminal behind `stream`."""
+    """Return the columns of the terminal behind `stream`."""
     return size_of(stream).columns
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Whole lines to `stream`, above what is drawn at the bottom of the same terminal. `text` is safe already."""
+    """Write whole lines to `stream`, above the area at the bottom of the same terminal. `text` is sanitised already."""
     with _DOOR.lock:
         if _DOOR.area is None or not is_terminal(stream):
             put(stream, text)
@@ -147,7 +147,7 @@ def write(stream: TextIO, text: str) -> None:
 
 
 def put(stream: TextIO, text: str) -> None:
-    """`text` and nothing else; characters that the stream's encoding lacks as escapes."""
+    """Write `text` as it is; characters that the encoding of the stream lacks become escapes."""
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -157,14 +157,14 @@ def put(stream: TextIO, text: str) -> None:
 
 
 def lay(area: Area) -> None:
-    """Keep `area` below everything that is written from now on."""
+    """Draw `area` below all output from now on."""
     with _DOOR.lock:
         _DOOR.area = area
         area.draw()
 
 
 def redraw(area: Area) -> None:
-    """Bring `area` up to date, if it is there."""
+    """Redraw `area`, if it is shown."""
     with _DOOR.lock:
         if _DOOR.area is area:
             area.erase()
@@ -172,14 +172,14 @@ def redraw(area: Area) -> None:
 
 
 def lift(area: Area) -> None:
-    """Take `area` away, if it is there."""
+    """Remove `area`, if it is shown."""
     with _DOOR.lock:
         if _DOOR.area is area:
             area.erase()
             _DOOR.area = None
 
 
-def _tell(text: str) -> None:
+def _to_stderr(text: str) -> None:
     try:
         write(sys.stderr, text)
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""The `pylaunch` command: the table of verbs, and the one place where errors become words and exit codes."""
+"""The `pylaunch` command: the table of verbs, and the only place that prints errors and picks their exit codes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 class Verbs(CommandGroup):
-    """The verbs of `VERBS`, loaded one at a time so that `pylaunch start` pays only for itself."""
+    """The verbs of `VERBS`; only the module of the verb that is used is loaded."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
+        """Return the verbs in the order of the table."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command behind a verb, or None for an unknown one. Each module calls its command `command`."""
+        """Return the command of a verb, None for an unknown one. Each module names its command `command`."""
         if cmd_name not in VERBS:
             return None
         module = importlib.import_module(f"pylaunch.cli.commands.{cmd_name}")
@@ -60,14 +60,14 @@ class Verbs(CommandGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Keep which verb it is: errors of its options are told with it, too."""
+        """Keep the verb: errors of its options are reported with it."""
         found = super().resolve_command(ctx, args)
         current().verb = found[0] or ""
         return found
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the verb. That the reader of our stdout is gone (`pylaunch logs | head`) is nothing wrong, and nothing
-        is left to say; where it arrives, click would exit with 1."""
+        """Run the verb. Exit with 0 when the reader of stdout is gone (`pylaunch logs | head`), where click exits with
+        1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -75,7 +75,7 @@ class Verbs(CommandGroup):
             return ExitCode.DONE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Help without importing any verb."""
+        """Write the list of verbs without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; the exit code. The only place that turns exceptions into words, and into JSON."""
+    """Run one command line and return its exit code. Prints errors, as text and as JSON."""
     invocation = Invocation()
     code, error = _ended(arguments, invocation)
     if error is not None:
@@ -109,7 +109,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchError | None]:
-    """The exit code, and the error that led to it."""
+    """Return the exit code, and the error that led to it."""
     try:
         answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False, obj=invocation)
     except PylaunchError as error:
@@ -137,12 +137,12 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
 
 
 class _InterruptedError(PylaunchError):
-    """The person ended the command."""
+    """The user interrupted the command."""
 
     exit_code = ExitCode.INTERRUPTED
 
     def render(self) -> str:
-        """No error."""
+        """Return the message without "error:"."""
         return self.message
 
 

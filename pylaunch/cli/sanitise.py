@@ -1,4 +1,4 @@
-"""What may reach a terminal: text of hosts, users and ranks without anything that a terminal obeys. Pure.
+"""Make text of hosts, users and ranks safe for a terminal: remove everything that a terminal obeys. Pure.
 
 `visible` is for values in our own sentences: every control character is shown as its escape (`\\x1b`), so that two
 different values never look alike. `rank_output` is for what ranks write: colours (SGR) are kept, other escape sequences
@@ -81,12 +81,12 @@ def _escaped(character: re.Match[str]) -> str:
 
 @dataclass
 class Pieces:
-    """Streams that arrive in pieces: a colour or cursor sequence that a piece cuts waits for the rest of it."""
+    """Streams that arrive in pieces: a colour or cursor sequence that a piece cuts waits for its rest."""
 
     _held: dict[Hashable, str] = field(default_factory=dict)
 
     def joined(self, stream: Hashable, piece: str) -> str:
-        """What `stream` has to show now. Only a piece that ends within a line can cut a sequence."""
+        """Return the text of `stream` to show now. Only a piece that ends within a line can cut a sequence."""
         text = self._held.pop(stream, "") + piece
         if (cut := _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))) is None:
             return text

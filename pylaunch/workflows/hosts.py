@@ -1,6 +1,6 @@
 """Compare hosts with each other, and with a record of them.
 
-found  = look(cluster)                  every host is asked for all that it is; nothing is changed
+found  = look(cluster)                  every host reports all facts; nothing is changed
 report = drift(found, before)           facts on which hosts disagree
 made   = attest(found, inventory, …)    a sealed record of the hosts, kept next to the inventory
 report = changes_since(found, before)   facts that are no longer as they were attested
@@ -56,7 +56,7 @@ def inventory_of(cluster: Cluster, verb: str) -> Path:
 
 
 def look(cluster: Cluster) -> HostsFound:
-    """Ask every host for all that it is, also for facts that no role needs."""
+    """Ask every host for all facts, also those that no role needs."""
     return HostsFound(survey(site_request(cluster), portraits=True))
 
 

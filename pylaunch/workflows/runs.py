@@ -40,7 +40,7 @@ def discover_runs(cluster: Cluster) -> Discovery:
     found = discover.discover(cluster)
     if len(found.silent) == len(cluster.hosts):
         raise ClusterNotReadyError(
-            "none of the hosts can be asked for runs",
+            "no host answered",
             evidence=[f"{host}: {reason}" for host, reason in found.silent.items()],
         )
     return found

@@ -103,7 +103,7 @@ def test_a_run_is_watched_on_a_terminal_until_ctrl_c(lab: Lab, tmp_path: Path, g
         assert re.search(r"run \w+ running for \d+ s: 6 of 6 ranks on n\[1-3\]", written)
         assert re.search(r"  step 7: all ranks, the last \d+ s ago", written)
         screen = left_on_screen(written)
-        assert re.fullmatch(r"(\^C)?run \w+ goes on", screen[-1]), screen
+        assert re.fullmatch(r"(\^C)?run \w+ continues", screen[-1]), screen
         assert not any("running for" in line or "  cpu " in line for line in screen)
         gate.open()
         assert started.ends() == ExitCode.DONE

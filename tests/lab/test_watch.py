@@ -106,7 +106,7 @@ def test_a_run_is_watched_from_here_and_from_elsewhere_and_notices_nothing(
             assert all(0 < node["usage"]["memory_used"] < node["usage"]["memory"] for node in found["nodes"])
             elsewhere.process.send_signal(signal.SIGINT)
             assert elsewhere.ends() == ExitCode.DONE
-            assert elsewhere.stderr.endswith(" goes on\n")
+            assert elsewhere.stderr.endswith(" continues\n")
         plain.says("6 of 6 ranks on n[1-3]")
         assert started.process.poll() is None
         gate.open()

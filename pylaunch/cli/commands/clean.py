@@ -1,4 +1,4 @@
-"""`pylaunch clean`: nothing of runs that are over, and of training that nobody runs any more, is left on the hosts."""
+"""`pylaunch clean`: remove leftovers of runs that are over, and processes whose launcher is gone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pylaunch.workflows.prove import prove_runs
 
 
 class Stale(Enum):
-    """What to do with processes of the same user whose launcher is gone."""
+    """Handling of processes of the same user whose launcher is gone."""
 
     ASK = "ask"
     KILL = "kill"

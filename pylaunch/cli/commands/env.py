@@ -16,6 +16,7 @@ from pylaunch.cli.views import document
 from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
+from pylaunch.model.size import shown_size
 from pylaunch.model.variables.lint import LintLevel
 from pylaunch.provision.environment import (
     CONTROLLER_PYTHON,
@@ -27,8 +28,6 @@ from pylaunch.provision.environment import (
     read_manifest,
 )
 from pylaunch.store.paths import project_directory
-
-MIB = 1 << 20
 
 
 @click.group(cls=CommandGroup)
@@ -128,15 +127,15 @@ def _text(name: str) -> str:
 
 
 def summary(locked: Locked, directory: Path) -> str:
-    """What locking did, in one line."""
+    """Return the result of locking in one line."""
     if not locked.is_new:
         return f"nothing new: {described(locked.manifest)}"
     return f"locked: {described(locked.manifest)}, in {directory}"
 
 
 def described(manifest: EnvironmentManifest) -> str:
-    """An environment in one line."""
+    """Return an environment in one line."""
     return (
         f"environment {manifest.id}, {len(manifest.packages)} packages for Python {manifest.python} "
-        f"on {manifest.machine}, {manifest.archive_bytes // MIB} MiB"
+        f"on {manifest.machine}, {shown_size(manifest.archive_bytes)}"
     )

@@ -64,7 +64,7 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
     """
     share, release = tuple(path.resolve() for path in asked["share"]), asked["release"]
     request = Request(name, nodes, share, inventory_out, release)
-    why_local = "asked for" if is_local else tools.obstacle()
+    why_local = "requested" if is_local else tools.obstacle()
     if why_local is not None and release is not None:
         raise UsageError(f"--release {release}: local nodes ({why_local}) have the release of this machine")
     if why_local is None:

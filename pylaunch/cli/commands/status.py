@@ -25,16 +25,16 @@ from pylaunch.workflows.status import RunReport, node_start_seconds, report, sta
 @click.option("--watch", is_flag=True, help="Show it live until it ends; Ctrl-C leaves the run alone.")
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bool) -> int:
-    """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, how it stands or ended.
+    """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, state or outcome.
 
-    With --watch: what its nodes tell now, on a terminal as a board, else as a line when something changes, or as
-    JSON, one object a line; at the end, how it ended.
+    With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes,
+    or as JSON, one object a line; at the end, its outcome.
     """
     record = find(run, inventory)
     if watch:
         last = watch_attempts(record, as_json=as_json)
         if last is None:
-            console.say(f"run {record.plan.run} goes on")
+            console.say(f"run {record.plan.run} continues")
             return ExitCode.DONE
         record = last
     known = report(record, console.say)

@@ -44,7 +44,7 @@ def discovered(cluster: Cluster) -> Discovery:
     """Ask the hosts of `cluster` for runs, and print which hosts did not answer. Raises as `discover_runs` does."""
     found = discover_runs(cluster)
     if found.silent:
-        console.say(f"{fold(found.silent)} could not be asked for runs: {next(iter(found.silent.values()))}")
+        console.say(f"{fold(found.silent)} did not answer: {next(iter(found.silent.values()))}")
     for note in found.notes:
         console.say(note)
     return found

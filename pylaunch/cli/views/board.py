@@ -1,4 +1,4 @@
-"""How a live run stands, how far its ranks are and what its nodes are busy with, in a few lines. Pure."""
+"""State of a live run, progress of its ranks and load of its nodes, in a few lines. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pylaunch.model.size import shown_size
 from pylaunch.model.usage import NodeUsage, RankStep
 
 MOST_ROWS = 8
-"""Nodes that are shown one by one; of more, those that do least."""
+"""Nodes that are shown one by one; of more, the least busy ones."""
 
 
 @dataclass
 class Board:
-    """What is known of a run while it goes on."""
+    """Latest events and load of a live run."""
 
     plan: RunPlan
     phase: str = "starting"
@@ -31,7 +31,7 @@ class Board:
     pace: Pace = field(default_factory=Pace)
 
     def on(self, event: Event) -> None:
-        """Take note of `event`."""
+        """Update the board with `event`."""
         if event.kind in (EventKind.RELEASED, EventKind.ATTACHED):
             self.phase, self.started_at = "running", self.started_at or event.time
         elif event.kind is EventKind.RANK_STARTED and event.rank is not None:
@@ -49,7 +49,7 @@ class Board:
             self.lost.discard(event.host)
 
     def read(self, host: str, reading: NodeUsage) -> None:
-        """Take note of what `host` tells of itself. A rank whose mark could not be read now keeps the one before."""
+        """Update the load of `host`. A rank whose mark could not be read keeps the mark before."""
         self.usage[host] = reading
         self.steps |= {step.rank: step for step in reading.steps}
         for step in reading.steps:
@@ -57,16 +57,16 @@ class Board:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What a person wants to hear of when it changes: all but time, steps and readings."""
+        """State whose changes are printed: everything but time, steps and load."""
         return self.plan.run, self.phase, frozenset(self.running), frozenset(self.ended), frozenset(self.lost)
 
     def lines(self, now: float) -> list[str]:
-        """The board at `now`, in lines that a narrow terminal cuts at their end."""
+        """Return the board at `now` in lines, which a narrow terminal may cut."""
         progress = self.progress(now)
         return [self.head(now), *([f"  {progress}"] if progress else []), *self._rows()]
 
     def head(self, now: float) -> str:
-        """How the run stands."""
+        """Return the state of the run in one line."""
         since = f" for {duration(now - self.started_at)}" if self.started_at is not None else ""
         again = f" (restart {self.plan.restart} of {self.plan.job.max_restarts})" if self.plan.restart else ""
         hosts = fold(node.host.name for node in self.plan.nodes)
@@ -76,7 +76,7 @@ class Board:
         return f"run {self.plan.run} {self.phase}{since}{again}: {ranks} on {hosts}{ended}{lost}"
 
     def progress(self, now: float) -> str:
-        """How far the ranks are; "" where none marks its steps."""
+        """Return the progress of the ranks in one line; "" when no rank marks its steps."""
         ends = self.extremes()
         if ends is None:
             return ""
@@ -93,16 +93,16 @@ class Board:
         )
 
     def _pace(self, slowest: RankStep, now: float) -> str:
-        """How fast the slowest rank is, because the others wait for it, and how long it will take."""
+        """Return the rate of the slowest rank, for which the others wait, and its remaining time."""
         rate = self.pace.rate(slowest.rank, now)
         left = self.pace.left_s(slowest, now)
-        said = ([shown_rate(rate)] if rate is not None else []) + (
+        parts = ([shown_rate(rate)] if rate is not None else []) + (
             [f"{duration(left)} left"] if left is not None else []
         )
-        return f" ({', '.join(said)})" if said else ""
+        return f" ({', '.join(parts)})" if parts else ""
 
     def extremes(self) -> tuple[RankStep, RankStep] | None:
-        """The slowest rank and the furthest, of those that still run where some do; of equals the latest to mark."""
+        """Return the slowest and the furthest rank, of the running ones if any; of equals the latest to mark."""
         marks = [self.steps[rank] for rank in self._going() if rank in self.steps]
         if not marks:
             return None

@@ -1,4 +1,4 @@
-"""Text in aligned columns, as wide as a terminal counts it. Pure."""
+"""Text in aligned columns, in the width that a terminal counts. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rich.cells import cell_len, set_cell_size
 
 GAP = "  "
 NARROWEST = 16
-"""Columns are not folded below this width: what does not fit then is left to the terminal."""
+"""Columns are not folded below this width."""
 
 _SEQUENCE = re.compile("\x1b\\[[0-9;:]*m")
 
 
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """The heading and the rows as lines; cells of several words are folded until `width` fits."""
+    """Return the heading and the rows as lines; cells of several words are folded to fit `width`."""
     table = [list(columns), *map(list, rows)]
     widths = [max(cell_len(row[at]) for row in table) for at in range(len(columns))]
     if width is not None:
@@ -31,13 +31,13 @@ def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int | 
 
 
 def cropped(line: str, width: int) -> str:
-    """`line` without colours, in at most `width` cells."""
+    """Return `line` without colours, cut to `width` cells."""
     plain = _SEQUENCE.sub("", line)
     return plain if cell_len(plain) <= width else set_cell_size(plain, max(0, width - 1)) + "…"
 
 
 def _narrow(widths: list[int], table: Sequence[Sequence[str]], width: int) -> None:
-    """Take what is too much from the widest columns, down to their longest words."""
+    """Reduce the widest columns to fit `width`, down to their longest words."""
     floors = [
         max(NARROWEST, *(cell_len(word) for row in table for word in row[at].split(" "))) for at in range(len(widths))
     ]

@@ -1,13 +1,13 @@
-"""The one JSON document of a command: the envelope around what a verb has to say, and the forms in it.
+"""The JSON document of a command: the envelope around the content of a verb, and the forms in it.
 
-    schema_version   grows when a field changes its meaning or goes; new fields may come at any time
-    verb, time       which command, and when the document was made
-    exit_code        what the command exits with
+    schema_version   grows when a field is removed or changes its meaning; fields are added at any time
+    verb, time       command, and the time of the document
+    exit_code        exit code of the command
     error            null, or {message, evidence, hint, exit_code}
-    …                what the verb has to say
+    …                content of the verb
 
-A set of hosts is a list of their names. What there is to say of each host is a list of objects with `host` and
-`unreachable`, which is null, or why the host could not be asked. A moment is ISO 8601 with its zone.
+A set of hosts is a list of their names. Data of each host is a list of objects with `host` and `unreachable`, which is
+null, or the reason why the host did not answer. A moment is ISO 8601 with its zone.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ SCHEMA_VERSION = 1
 
 
 def show(content: Mapping[str, object], *, is_stream: bool = False) -> None:
-    """What the verb has to say. The boundary prints it when the verb has ended, with how that went; the last document
-    of a stream on one line, too."""
+    """Set the content of the verb, which is printed with the exit code at the end; the last document of a stream on one
+    line."""
     invocation = current()
     invocation.document = content
     invocation.is_stream = invocation.is_stream or is_stream
 
 
 def line(content: Mapping[str, object]) -> None:
-    """One document of a stream, on one line, now."""
+    """Print one document of a stream on one line, now."""
     invocation = current()
     invocation.is_stream = True
     console.json_line({**_envelope(invocation, None, None), **content})
 
 
 def close(invocation: Invocation, code: int, error: PylaunchError | None) -> None:
-    """Print the document of a command that has ended, if it was asked for JSON and has anything to say."""
+    """Print the document of a command that has ended with --json and has content or an error."""
     if invocation.as_json and (invocation.document is not None or error is not None):
         show_one = console.json_line if invocation.is_stream else console.json_data
         show_one({**_envelope(invocation, code, error), **(invocation.document or {})})
@@ -65,12 +65,12 @@ def _error(error: PylaunchError) -> dict[str, object]:
 
 
 def moment(seconds: float) -> str:
-    """Seconds since the epoch, to the millisecond."""
+    """Return seconds since the epoch as ISO 8601, to the millisecond."""
     return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds")
 
 
 def hosts(
     names: Iterable[str], unreachable: Mapping[str, str], known: Mapping[str, Mapping[str, object]]
 ) -> list[dict[str, object]]:
-    """One entry per host: what is `known` of it, and why it could not be asked."""
+    """Return one entry for each host: its `known` data, and the reason why it did not answer."""
     return [{"host": name, "unreachable": unreachable.get(name), **known.get(name, {})} for name in names]

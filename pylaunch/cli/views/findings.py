@@ -1,4 +1,4 @@
-"""How findings are shown, by `check` and by `start` alike."""
+"""Findings as lines and as JSON, for `check` and `start`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def all_lines(findings: Sequence[Finding]) -> list[str]:
 def summary(found: Result) -> str:
     """The last line: "47 checks on 16 hosts in 1.9 s: 1 fail, 2 warnings, 1 could not be measured"."""
     parts = [
-        told
+        count
         for severity, one, many in (
             (Severity.FAIL, "fail", "fail"),
             (Severity.WARN, "warning", "warnings"),
             (Severity.UNKNOWN, "could not be measured", "could not be measured"),
             (Severity.NOTE, "note", "notes"),
         )
-        if (told := _counted(found.count(severity), one, many))
+        if (count := _counted(found.count(severity), one, many))
     ]
     asked = _counted(len(found.checks), "check", "checks") or "no check"
     hosts = _counted(len(found.hosts), "host", "hosts") or "no host"

@@ -1,7 +1,7 @@
-"""Commands in hints, as they work when they are pasted.
+"""Commands in hints, completed so that they work when they are pasted.
 
-Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes for any shell; they do not know how this
-command line named its inventory. Where hints are shown, each command that reads one gets it.
+Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes for any shell; they do not know the
+inventory of this command line. It is added to each command that reads an inventory.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pylaunch.store.paths import project_environment
 WITH_INVENTORY = (
     "provision", "verify", "drift", "attest", "check", "start", "gpus", "clean", "trust", "env lock", "env show",
 )  # fmt: skip
-"""Verbs that act on the hosts of an inventory. Those that take a RUN find its hosts in its record."""
+"""Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 
 ENVIRONMENT = "pylaunch provision --roles python_env"
-"""Installs what was locked. Where nothing was, that comes first."""
+"""Installs a locked environment, which has to exist."""
 
 _LOCK = "pylaunch env lock requirements.txt && "
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
@@ -32,8 +32,8 @@ _NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts)\b")
 
 
 def completed(text: str, invocation: Invocation | None = None) -> str:
-    """`text` with commands that work as they are: the inventory of this command line in each that reads one and names
-    none, brackets of hosts quoted, and no step before the one that it needs."""
+    """Complete the commands in `text`: add the inventory of this command line where a command reads one and names none,
+    quote brackets of hosts, and put `env lock` before a step that needs an environment."""
     given = invocation or current()
     if ENVIRONMENT in text and not _has_environment(given):
         text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
@@ -52,7 +52,7 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
 
 
 def _has_environment(invocation: Invocation) -> bool:
-    """An environment is locked for the project; so it is said where nobody knows which project that is."""
+    """Return True when an environment is locked for the project, or the project is not known."""
     try:
         source = source_of(invocation.source)
     except UsageError:
@@ -61,5 +61,5 @@ def _has_environment(invocation: Invocation) -> bool:
 
 
 def say(*lines: str) -> None:
-    """What to type next, below what was said."""
+    """Print the next step as a hint."""
     console.say("\nhint: " + completed("\n      ".join(lines)))

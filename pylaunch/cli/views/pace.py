@@ -1,4 +1,4 @@
-"""How fast ranks do their steps, and how long the rest will take. Pure; times are passed in."""
+"""Rate of the steps of ranks, and their remaining time. Pure; times are passed in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pylaunch.model.usage import RankStep
 
 WINDOW_S = 60.0
-"""The rate is that of the last minute."""
+"""The rate is measured over the last minute."""
 
 STALLED_STEPS = 3.0
 STALLED_S = 10.0
-"""A rank that is late by so many steps and seconds has no rate that says anything of its next ones."""
+"""A rank that is late by this many steps and seconds has no rate."""
 
 LONGEST_S = 10 * 365 * 86400.0
 
@@ -24,7 +24,7 @@ class Pace:
     _marks: dict[int, deque[RankStep]] = field(default_factory=dict)
 
     def add(self, mark: RankStep) -> None:
-        """Take note of a mark, which may be the one that is known already. Steps that begin again forget the rest."""
+        """Add a mark, which may be known already. Earlier marks are dropped when steps begin again."""
         marks = self._marks.setdefault(mark.rank, deque())
         if marks and (mark.step < marks[-1].step or mark.time < marks[-1].time):
             marks.clear()
@@ -34,7 +34,7 @@ class Pace:
             marks.popleft()
 
     def rate(self, rank: int, now: float) -> float | None:
-        """Steps a second; None before the second mark, and while the next step is overdue."""
+        """Return the steps a second; None before the second mark, and while the next step is overdue."""
         marks = self._marks.get(rank)
         if marks is None or len(marks) < 2 or (elapsed := marks[-1].time - marks[0].time) <= 0:
             return None
@@ -42,7 +42,7 @@ class Pace:
         return rate if now - marks[-1].time < STALLED_S + STALLED_STEPS / rate else None
 
     def left_s(self, mark: RankStep, now: float) -> float | None:
-        """How long the steps after `mark` will take; None where nobody knows how many there are."""
+        """Return the seconds for the steps after `mark`; None when their number is not known."""
         rate = self.rate(mark.rank, now)
         if rate is None or mark.total <= 0:
             return None

@@ -1,4 +1,4 @@
-"""How `pylaunch verify` shows what it found: promises that are not kept, by hosts, with reason and next step. Pure."""
+"""Results of `pylaunch verify`: promises that are not kept, by hosts, with reason and next step. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COMMAND = re.compile(
     r"""CommandResult\(backend=<[^>]*>, exit_status=\d+, command=b(['"])(?P<command>.*?)\1, """
     r"""_stdout=b(['"]).*?\3, _stderr=b(['"])(?P<stderr>.*?)\4\)"""
 )
-"""How testinfra prints the answer of a command; the address in it differs from host to host."""
+"""Answer of a command as testinfra prints it, with an address that differs from host to host."""
 
 _HOSTS = "\0"
 """Stands for the host's own name in a message, so that equal messages of several hosts are one."""
@@ -26,7 +26,7 @@ _HOSTS = "\0"
 
 @dataclass(frozen=True)
 class _Kind:
-    """What results have that are shown together."""
+    """Properties of results that are shown together."""
 
     outcome: str
     role: str | None
@@ -38,7 +38,7 @@ class _Kind:
 
 
 def lines(results: Iterable[SpecificationResult], inventory: str) -> list[str]:
-    """What did not pass, as lines; what could not hold there at all comes last."""
+    """Return the lines of results that did not pass, skipped ones last."""
     kinds: dict[_Kind, list[SpecificationResult]] = {}
     for each in results:
         if each.outcome != "passed":
@@ -51,9 +51,9 @@ def summary(results: Sequence[SpecificationResult], hosts: int, seconds: str) ->
     """The last line: "54 promises on 3 hosts in 12 s: 2 not kept, 3 skipped"."""
     counts = {outcome: sum(each.outcome == outcome for each in results) for outcome in _MARKS}
     words = {"failed": "not kept", "error": "could not be judged", "skipped": "skipped"}
-    told = [f"{count} {words[outcome]}" for outcome, count in counts.items() if count]
+    parts = [f"{count} {words[outcome]}" for outcome, count in counts.items() if count]
     of = f"{len(results)} promise{'s' * (len(results) != 1)} on {hosts} host{'s' * (hosts != 1)}"
-    return f"{of} in {seconds}: {', '.join(told) or 'all kept'}"
+    return f"{of} in {seconds}: {', '.join(parts) or 'all kept'}"
 
 
 def _kind(result: SpecificationResult) -> _Kind:

@@ -1,4 +1,4 @@
-"""`status --watch`: a live run as it goes on, on a terminal, in a pipe or as JSON. Ctrl-C ends the watching alone."""
+"""`status --watch`: a live run on a terminal, in a pipe or as JSON. Ctrl-C ends only the watching."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pylaunch.workflows.status import watch_run
 
 USAGE_S = 2.0
 QUIET_S = 60.0
-"""In plain lines, how long nothing is said while nothing but steps and readings change."""
+"""In plain lines, the interval while only steps and load change."""
 
 
 def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
@@ -30,10 +30,10 @@ def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
 
 
 class View(Protocol):
-    """Shows a board, now and then."""
+    """Shows a board at intervals."""
 
     def show(self, board: Board, now: float) -> None:
-        """Twice a second; `now` is seconds since the epoch."""
+        """Show `board`; called twice a second with seconds since the epoch."""
 
 
 class Spectator:
@@ -47,18 +47,18 @@ class Spectator:
         self._clock = clock
 
     def event(self, event: Event) -> None:
-        """Take note of it. The record is not ours to write."""
+        """Update the board. The record is left alone."""
         self._board.on(event)
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Nobody asked for output."""
+        """Ignore it: no output was requested."""
 
     def usage(self, host: str, reading: NodeUsage) -> None:
-        """Take note of it."""
+        """Update the board."""
         self._board.read(host, reading)
 
     def phase(self, text: str) -> None:
-        """Say it."""
+        """Print it."""
         console.say(text)
 
     def look(self) -> None:
@@ -85,48 +85,48 @@ class ScreenView:
         self._lines: list[str] = []
 
     def show(self, board: Board, now: float) -> None:
-        """Let it be drawn the next time."""
+        """Keep the lines of `board` for the next drawing."""
         self._lines = board.lines(now)
 
     def lines(self) -> list[str]:
-        """What the board was when it was shown last."""
+        """Return the lines that were kept last."""
         return self._lines
 
 
 class PlainView:
-    """A line when the run's state has changed and has been the same for two looks, and one a minute anyway."""
+    """Prints a line when the state of the run changed and was the same twice, and one each minute."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._seen: object = None
-        self._said: object = None
-        self._said_at = 0.0
+        self._printed: object = None
+        self._printed_at = 0.0
 
     def show(self, board: Board, now: float) -> None:
-        """Say it if there is something to say."""
+        """Print the board if it is due."""
         state = board.state
         is_steady, self._seen = state == self._seen, state
-        if is_steady and (state != self._said or now - self._said_at >= QUIET_S):
-            self._said, self._said_at = state, now
+        if is_steady and (state != self._printed or now - self._printed_at >= QUIET_S):
+            self._printed, self._printed_at = state, now
             self._say("; ".join(part for part in (board.head(now), board.progress(now)) if part))
 
 
 class JsonView:
-    """One object a line, as often as nodes tell what they are busy with."""
+    """Prints one object a line, as often as nodes report their load."""
 
     def __init__(self, say: Callable[[Mapping[str, object]], None]) -> None:
         self._say = say
         self._next = 0.0
 
     def show(self, board: Board, now: float) -> None:
-        """Print it if it is time."""
+        """Print the board if it is due."""
         if now >= self._next:
             self._next = now + USAGE_S
             self._say(snapshot(board, now))
 
 
 def snapshot(board: Board, now: float) -> dict[str, object]:
-    """The board at `now` as data."""
+    """Return the board at `now` as data."""
     slowest, furthest = board.extremes() or (None, None)
     return {
         "time": document.moment(now),

@@ -52,7 +52,7 @@ _LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not a
 
 @dataclass(frozen=True)
 class StatusQuery:
-    """A run whose nodes are asked for its state, and the watcher that receives their events."""
+    """A run to query, and the watcher that receives the events of its nodes."""
 
     record: RunRecord
     watcher: Watcher
