@@ -1,0 +1,100 @@
+"""The workflows of runs that exist, without a command line: from any thread, printing nothing."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.inventory import load_cluster
+from pylaunch.launch.connect.interruptible import Interrupter
+from pylaunch.launch.existing.logs import LogQuery
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.workflows.attach import Attached, AttachEvent, RunOver, attach
+from pylaunch.workflows.logs import collect_logs, follow_logs
+from pylaunch.workflows.run_events import Output, RunEvent
+from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_run, find_run
+from pylaunch.workflows.status import list_runs, report
+from pylaunch.workflows.stop import StopEvent, stop_run
+from tests.starts.cluster import DirectoryCluster, appears
+
+WITHIN_S = 30.0
+JOB = "echo loss=1; echo nothing; touch up; while :; do sleep 0.1; done"
+
+
+@pytest.fixture
+def live(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch) -> DirectoryCluster:
+    """Two nodes on which a detached run writes two lines and waits."""
+    cluster = directories("n1", "n2")
+    words = ("--workdir", str(cluster.inventory.parent), "--framework", "command", "--detach", "--no-check")
+    started = cluster.run("start", "-i", str(cluster.inventory), *words, "--", "sh", "-c", JOB)
+    assert started.returncode == 0, started.stderr
+    appears(cluster.inventory.parent / "up")
+    return cluster
+
+
+def in_thread(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_a_run_is_found_read_and_stopped_from_a_program(
+    live: DirectoryCluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster, handler = load_cluster(live.inventory), signal.getsignal(signal.SIGINT)
+    capfd.readouterr()
+    record = find_live_run(cluster.sources)
+    run = record.plan.run
+    assert find_run(run[:6]).plan.run == run
+    assert discover_runs(cluster).live == {run}
+    state = report(record).status
+    assert (state.state, [node.running for node in state.nodes]) == ("running", [(0,), (1,)])
+
+    lines: list[RunEvent] = []
+    query = LogQuery(record.plan.nodes, rank_streams(record.plan))
+    follow_logs(record, query, lines.append, pattern=re.compile("loss"))
+    assert sorted((each.host, each.text) for each in lines if isinstance(each, Output)) == [
+        ("n1", "loss=1\n"), ("n2", "loss=1\n"),
+    ]  # fmt: skip
+    collected = collect_logs(record, tmp_path / "logs", lambda _: None)
+    assert (tmp_path / "logs" / "n2" / "1.out").read_text() == "loss=1\nnothing\n"
+    assert tmp_path / "logs" / "n2" / "1.out" in collected.files
+
+    events: list[StopEvent] = []
+    stopped = stop_run(record, events.append, now=True)
+    stopped.raise_if_unclean()
+    assert (stopped.outcome.status, stopped.clean) == (Status.STOPPED, ("n1", "n2"))
+    assert stop_run(find_run(run), events.append, now=True).was_over
+    assert [each.status.state for each in list_runs(past=True)] == ["stopped"]
+    assert list_runs(past=False) == []
+    with pytest.raises(RunNotNamedError, match="no run is live of this machine alone") as refused:
+        find_live_run(())
+    assert [each.plan.run for each in refused.value.candidates] == [run]
+    assert capfd.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_interrupter_stops_the_run_that_a_thread_is_attached_to(live: DirectoryCluster) -> None:
+    record = find_live_run(load_cluster(live.inventory).sources)
+    interrupter, read, outcomes = Interrupter(), threading.Event(), list[Outcome]()
+    events: list[AttachEvent] = []
+
+    def take(event: AttachEvent) -> None:
+        events.append(event)
+        if isinstance(event, Output):
+            read.set()
+
+    thread = in_thread(lambda: outcomes.append(attach(record, take, interrupter)))
+    assert read.wait(WITHIN_S), events
+    interrupter.interrupt("stopped by a notebook")
+    thread.join(WITHIN_S)
+    assert [(each.status, each.reason) for each in outcomes] == [(Status.STOPPED, "stopped by a notebook")]
+    assert isinstance(events[0], Attached)
+    assert isinstance(events[-1], RunOver)
+    assert report(find_run(record.plan.run)).status.state == "stopped"
