@@ -1,13 +1,13 @@
-"""Errors that reach a person. Each carries what happened, the evidence, and what to type next.
+"""Errors shown to the user. Each carries a message, the evidence, and a hint that says what to type next.
 
     PylaunchError                 exit code
-      UsageError                  2   a flag, a file or a value the user wrote
-        InventoryError            2   the same, found in the inventory
-      ClusterNotReadyError        3   a host refused, is unreachable, or is not what the plan needs
+      UsageError                  2   a flag, a file or a value is wrong
+        InventoryError            2   the inventory is wrong
+      ClusterNotReadyError        3   a host refused, is unreachable, or does not meet the plan
       ProvisionError              4   Ansible ran and a task failed
       LabError                    3   the lab could not be built, changed or removed
 
-Anything else that escapes is our bug: exit code 70.
+Any other exception is a bug of pylaunch: exit code 70.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the `pylaunch` command. They are part of its interface."""
+    """Exit codes of the `pylaunch` command, part of its interface."""
 
     DONE = 0
     JOB_FAILED = 1
     DIFFERENT = 1
-    """What --exit-code asked about differs, as with git diff --exit-code."""
+    """With --exit-code: there are differences, as in git diff --exit-code."""
 
     USAGE = 2
     CLUSTER_NOT_READY = 3
@@ -32,7 +32,7 @@ class ExitCode(IntEnum):
 
 
 class PylaunchError(Exception):
-    """What happened (one line, with the value), optional evidence lines, optional hint (what to type next)."""
+    """A message (one line, with the value), optional evidence lines, an optional hint (what to type next)."""
 
     exit_code: ExitCode = ExitCode.BUG
 
@@ -43,7 +43,7 @@ class PylaunchError(Exception):
         self.hint = hint
 
     def render(self) -> str:
-        """The error as the user reads it: message, indented evidence, blank line, hint."""
+        """Return the error as printed: message, indented evidence, blank line, hint."""
         lines = [_indented(f"error: {self.message}"), *(_indented(f"  {line}") for line in self.evidence)]
         if self.hint is not None:
             lines += ["", f"hint: {self.hint}"]
@@ -51,18 +51,18 @@ class PylaunchError(Exception):
 
 
 def _indented(text: str) -> str:
-    """`text` with further lines below its first, so that none of them passes for a line of ours."""
+    """Return `text` with its further lines indented, so that none looks like a line of pylaunch."""
     return text.replace("\n", "\n  ")
 
 
 class UsageError(PylaunchError):
-    """The user wrote something that cannot be obeyed."""
+    """A flag, a file or a value cannot be used."""
 
     exit_code = ExitCode.USAGE
 
 
 class InventoryError(UsageError):
-    """The inventory is missing, unreadable or says something impossible."""
+    """The inventory is missing, unreadable or contradictory."""
 
 
 class ClusterNotReadyError(PylaunchError):

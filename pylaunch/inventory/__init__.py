@@ -1,12 +1,13 @@
-"""From an Ansible inventory to a `Cluster`.
+"""Read an Ansible inventory as a `Cluster`.
 
-load       finds the inventory, asks Ansible for it, applies `--limit`; the only I/O
+load       finds the inventory, lets Ansible parse it, applies `--limit`
 listing    what `ansible-inventory` answers: groups, hosts in order, variables
-cluster    that answer → Cluster, with every complaint at once
-keys       the keys a host may have and how each value is understood
-template   the small part of Jinja that needs no play
-locate     where in the files a host or a key stands, for complaints
-refusal    what Ansible says about a source it cannot parse, in fewer words
+cluster    the listing as a Cluster, or all its errors at once
+keys       the keys of a host and how each value is parsed
+template   Jinja templates that need no play
+locate     the line of a host or a key in the files, for error messages
+refusal    the relevant part of Ansible's errors about a source that it cannot parse
+    cache      answers of `ansible-inventory`, kept while their inputs are unchanged
 """
 
 from pylaunch.inventory.load import load_cluster

@@ -1,4 +1,4 @@
-"""From a listing to a `Cluster`, or to every complaint about it. Pure."""
+"""Read the hosts of a listing, with every error found in it. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylaunch.model.cluster import ENV_ROOT, NODE_ROOT, Connection, Host, SshOpt
 from pylaunch.model.hostset import fold
 
 GROUP = "cluster"
-"""The group whose hosts are the cluster. Without it, all hosts are."""
+"""The group whose hosts form the cluster. Without that group, all hosts do."""
 
 SSH_PORT = 22
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Complaint:
-    """What is wrong with one host: the key at fault and its raw value, where there is one."""
+    """An error in the variables of one host, with the key and its raw value, where there is one."""
 
     host: str
     message: str
@@ -33,31 +33,31 @@ class Complaint:
 
 @dataclass(frozen=True)
 class InventoryReading:
-    """What the inventory says. `hosts` can be trusted only where there are no complaints."""
+    """The hosts of an inventory. `hosts` is valid only if there are no complaints."""
 
     hosts: tuple[Host, ...]
     complaints: tuple[Complaint, ...]
 
 
 def group_in_use(listing: Listing) -> str:
-    """The group whose hosts are the cluster."""
+    """Return the group whose hosts form the cluster."""
     return GROUP if GROUP in listing.groups else "all"
 
 
 def read_hosts(listing: Listing) -> InventoryReading:
-    """The hosts of the cluster in rank order, and all complaints about them."""
+    """Return the hosts of the cluster in rank order, and all errors in their variables."""
     readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
     hosts = [reader.host() for reader in readers]
     ranks = {reader.name: rank for reader in readers if (rank := reader.take("rank", keys.whole_number)) is not None}
     complaints = [complaint for reader in readers for complaint in reader.complaints]
     complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
-    # Hosts with a rank come first, in that order; the sort keeps the others as the inventory has them.
+    # Hosts with a rank come first, in that order; the sort is stable, so the others keep the order of the inventory.
     hosts.sort(key=lambda host: (host.name not in ranks, ranks.get(host.name, 0)))
     return InventoryReading(tuple(hosts), tuple(complaints))
 
 
 class _HostReader:
-    """Reads the variables of one host and collects what is wrong with them."""
+    """Reads the variables of one host and collects the errors in them."""
 
     def __init__(self, name: str, variables: Mapping[str, object]) -> None:
         self.name = name
@@ -68,7 +68,7 @@ class _HostReader:
                 self.complaints.append(Complaint(name, message, variable, value))
 
     def take(self, key: str, reader: Callable[[object], T]) -> T | None:
-        """The value of `key`; None when it is not set or wrong."""
+        """Return the value of `key`; None when it is not set or invalid."""
         spelled = [name for name in (key, *_other_spellings(key)) if name in self._variables]
         if not spelled:
             return None
@@ -82,7 +82,7 @@ class _HostReader:
             return None
 
     def host(self) -> Host:
-        """The host these variables describe."""
+        """Return the host that these variables describe."""
         chosen = self.take("ansible_python_interpreter", keys.interpreter)
         return Host(
             name=self.name,
@@ -109,7 +109,7 @@ class _HostReader:
         )
 
     def _devices(self) -> tuple[int, ...]:
-        """`devices` if given, else all of `gpus`."""
+        """Return `devices` if set, else all of `gpus`."""
         count = self.take("gpus", keys.whole_number)
         named = self.take("devices", keys.devices)
         if named is None:
@@ -136,7 +136,7 @@ def _shared_ranks(ranks: Mapping[str, int]) -> list[Complaint]:
 
 
 def _shared_addresses(hosts: Sequence[Host]) -> list[Complaint]:
-    """Two entries for one machine would start every rank of it twice."""
+    """Return hosts that are the same machine as another: each of its ranks would start twice."""
     complaints = []
     for names in _owners({host.name: _identity(host) for host in hosts}).values():
         if len(names) > 1:
@@ -167,7 +167,7 @@ def _owners(values: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 
 def _loopback_among_others(hosts: Sequence[Host]) -> list[Complaint]:
-    """A loopback address means each node itself; it works only when all nodes are this machine."""
+    """Return hosts with a loopback address, which works only when all nodes are this machine."""
     on_loopback = [host for host in hosts if _is_loopback(host.rank_address)]
     if len(on_loopback) == len(hosts):
         return []

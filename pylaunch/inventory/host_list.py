@@ -1,6 +1,6 @@
-"""Hosts named on the command line instead of in a file: Ansible's host list, `gpu01,gpu02,`. Pure but for one look.
+"""Hosts named on the command line instead of in a file: Ansible's host list, `gpu01,gpu02,`.
 
-Such an inventory has no file, so what belongs to its project (`.pylaunch`) is in the working directory.
+A host list has no directory of its own, so the project directory `.pylaunch` is in the working directory.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 
 
 def is_host_list(source: Path) -> bool:
-    """`source` is a host list, as Ansible tells it from a file: it has a comma, and there is no file of that name."""
+    """Return whether `source` is a host list, by Ansible's rule: it has a comma, and there is no file of that name."""
     text = str(source)
     return "," in text and "/" not in text and not source.exists()
 
 
 def names_in(source: Path) -> tuple[str, ...]:
-    """The hosts of a host list, in its order. Raises ValueError for a word that is no host."""
+    """Return the hosts of a host list, in its order. Raises ValueError for an invalid name."""
     names = tuple(dict.fromkeys(name.strip() for name in str(source).split(",") if name.strip()))
     if not names:
         raise ValueError("no host is named")
@@ -32,17 +32,17 @@ def names_in(source: Path) -> tuple[str, ...]:
         if "@" in name:
             raise ValueError(f"{name!r}: the user belongs in ~/.ssh/config, or in an inventory file as ansible_user")
         if not _HOST.fullmatch(name):
-            raise ValueError(f"{name!r} is no host")
+            raise ValueError(f"{name!r} is not a host name")
     return names
 
 
 def host_list(hostset: str) -> str:
-    """The host list of `gpu[01-02],x`. Raises ValueError for what is no set of hosts."""
+    """Return the host list of a host set such as `gpu[01-02],x`. Raises ValueError for an invalid one."""
     return "".join(f"{name}," for name in names_in(Path(",".join(expand(hostset)) + ",")))
 
 
 def command_to_write(names: Sequence[str], file: str) -> str:
-    """The shell command that writes the inventory `file` with the hosts `names`, in their order."""
+    """Return a shell command that writes the inventory `file` with the hosts `names`, in their order."""
     words = ("printf", r"%s\n", "[cluster]", *_lines(names))
     return f"{quoted(words)} > {quoted((file,))}"
 
@@ -55,13 +55,13 @@ def _lines(names: Sequence[str]) -> list[str]:
 
 
 def _line(name: str) -> str:
-    """A host with its port as Ansible's INI format has it."""
+    """Return a line of Ansible's INI format for a host, with its port."""
     found = _WITH_PORT.fullmatch(name)
     return name if found is None else f"{found[1].strip('[]')} ansible_port={found[2]}"
 
 
 def _ranges(piece: str) -> list[str]:
-    """`gpu[01-02,07]` as Ansible counts: `gpu[01:02]`, `gpu07`."""
+    """Return `gpu[01-02,07]` in Ansible's notation: `gpu[01:02]`, `gpu07`."""
     head, bracket, rest = piece.partition("[")
     if not bracket:
         return [piece]

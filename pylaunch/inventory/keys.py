@@ -1,6 +1,6 @@
-"""The keys pylaunch reads for a host, and how each value is understood.
+"""The keys that pylaunch reads for a host, and a parser for each value.
 
-Readers take what Ansible made of the text (a number, a string, a list) and raise ValueError saying what was expected.
+Parsers take the value from Ansible (a number, a string, a list) and raise ValueError that names the expected form.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEYS = (
     "pylaunch_attestation",
     "pylaunch_unprivileged",
 )
-"""Every key read, in the order of the reference. The last one is read by provision's playbook alone."""
+"""All keys, in the order of the reference. Only provision's playbook reads the last one."""
 
 ALIASES = {
     "ansible_ssh_host": "ansible_host",
@@ -40,7 +40,7 @@ ALIASES = {
     "ansible_ssh_user": "ansible_user",
     "ansible_private_key_file": "ansible_ssh_private_key_file",
 }
-"""Ansible's other spellings, obeyed because Ansible would connect by them."""
+"""Ansible's aliases: Ansible connects by them, so pylaunch does."""
 
 REFUSED = {
     "ansible_ssh_args": "it would replace the options that make Ansible share pylaunch's connections and known_hosts; "
@@ -53,7 +53,7 @@ _RANGE = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 
 def complaint_about_name(name: str) -> str | None:
-    """Why a variable called `name` cannot be meant, or None when it is ours or none of our business."""
+    """Return the error in a variable name; None for keys of pylaunch and for variables that it does not read."""
     if name in REFUSED:
         return REFUSED[name]
     if name in KEYS or name in ALIASES:
@@ -77,19 +77,19 @@ def _is_misspelling(name: str, key: str) -> bool:
     if len(differing) == 2:
         first, second = differing
         return second == first + 1 and plain[first] == wanted[second] and plain[second] == wanted[first]
-    # One letter replaced makes another word of a short one: `cpus` is not `gpus`.
+    # In a short word, one other letter makes another word: `cpus` is not `gpus`.
     return len(differing) == 1 and len(wanted) > 6
 
 
 def shown(value: object) -> str:
-    """`value` as a complaint quotes it."""
+    """Return `value` as an error message quotes it."""
     if isinstance(value, dict) and "__ansible_vault" in value:
-        return "a value encrypted alone (encrypt the whole file with ansible-vault instead, or write it plainly)"
+        return "a single encrypted value (encrypt the whole file with ansible-vault, or write the value in plain text)"
     return repr(value)
 
 
 def word(value: object) -> str:
-    """A text without blanks."""
+    """Parse a text without blanks."""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
         text = str(value)
         if text and not any(character.isspace() for character in text) and not text.startswith("-"):
@@ -98,7 +98,7 @@ def word(value: object) -> str:
 
 
 def whole_number(value: object) -> int:
-    """A number ≥ 0."""
+    """Parse a number ≥ 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     if isinstance(value, str) and value.strip().isdecimal():
@@ -107,7 +107,7 @@ def whole_number(value: object) -> int:
 
 
 def port(value: object) -> int:
-    """A TCP port."""
+    """Parse a TCP port."""
     number = whole_number(value)
     if not 1 <= number <= 65535:
         raise ValueError(f"expected a port from 1 to 65535, got {number}")
@@ -115,7 +115,7 @@ def port(value: object) -> int:
 
 
 def connection(value: object) -> Connection:
-    """How Ansible, and so pylaunch, reaches the host."""
+    """Parse Ansible's connection plugin: ssh or local."""
     name = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
     if name in ("ssh", "smart"):
         return Connection.SSH
@@ -125,7 +125,7 @@ def connection(value: object) -> Connection:
 
 
 def agreement(value: object) -> Agreement:
-    """What a start does about hosts that differ. YAML reads a bare off as false."""
+    """Parse the policy for hosts that differ. YAML reads an unquoted off as false."""
     text = "off" if value is False else str(value)
     if text in {each.value for each in Agreement}:
         return Agreement(text)
@@ -133,7 +133,7 @@ def agreement(value: object) -> Agreement:
 
 
 def arguments(value: object) -> tuple[str, ...]:
-    """Words for the ssh command line."""
+    """Parse words of the ssh command line."""
     if not isinstance(value, str):
         raise ValueError(f"expected words for ssh, got {shown(value)}")
     try:
@@ -143,7 +143,7 @@ def arguments(value: object) -> tuple[str, ...]:
 
 
 def devices(value: object) -> tuple[int, ...]:
-    """Device indexes: a number, `0,1`, `4-7`, or a list of these."""
+    """Parse device indexes: a number, `0,1`, `4-7`, or a list of these."""
     parts = value if isinstance(value, list) else str(value).split(",")
     indexes: list[int] = []
     for part in parts:
@@ -162,7 +162,7 @@ def devices(value: object) -> tuple[int, ...]:
 
 
 def interface(value: object) -> str:
-    """A network interface, as the kernel may call it."""
+    """Parse the name of a network interface."""
     name = word(value)
     if "/" in name or "," in name or len(name) > INTERFACE_NAME_LIMIT:
         raise ValueError(f"expected the name of one network interface, got {shown(value)}")
@@ -170,7 +170,7 @@ def interface(value: object) -> str:
 
 
 def topology(value: object) -> tuple[str, ...]:
-    """Where a host stands, from the outside in: names with "/" between them."""
+    """Parse the location of a host, outermost first: names separated by "/"."""
     is_text = isinstance(value, (str, int)) and not isinstance(value, bool)
     parts = tuple(str(value).split("/")) if is_text else ("",)
     if not all(_PLACE.fullmatch(part) for part in parts):
@@ -179,19 +179,19 @@ def topology(value: object) -> tuple[str, ...]:
 
 
 def path(value: object) -> str:
-    """An absolute path on the host."""
+    """Parse an absolute path on the host."""
     if isinstance(value, str) and value.startswith("/") and "\n" not in value:
         return value
     raise ValueError(f"expected an absolute path, got {shown(value)}")
 
 
 def interpreter(value: object) -> str | None:
-    """Ansible's interpreter setting: a path, or one of its ways to choose, which leave the choice to us."""
+    """Parse Ansible's interpreter setting: a path; None for `auto…`, where pylaunch chooses."""
     return None if str(value).startswith("auto") else path(value)
 
 
 def text(value: object) -> str:
-    """Any text with something in it."""
+    """Parse a text that is not blank."""
     if isinstance(value, str) and value.strip():
         return value
     raise ValueError(f"expected text, got {shown(value)}")

@@ -1,7 +1,7 @@
-"""`--limit`: a pattern of hosts and groups, as Ansible understands it, with ranges as people write them. Pure.
+"""Apply `--limit`: an Ansible pattern of hosts and groups, with ranges such as `gpu[01-04]`. Pure.
 
-`gpu[01-04],storage` and `gpu[01-04]:storage` are unions, `gpu*` and `gpu?` globs over hosts and groups, `!gpu01` takes
-away and `&rack1` keeps only what is in it as well. A pattern that only takes away or keeps starts with all hosts.
+`gpu[01-04],storage` and `gpu[01-04]:storage` are unions, `gpu*` and `gpu?` globs over hosts and groups, `!gpu01`
+excludes, and `&rack1` intersects. A pattern that only excludes or intersects starts with all hosts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SYNTAX = "hosts and groups, with ranges and patterns: --limit 'gpu[01-04]', --l
 
 
 def limited(cluster: Cluster, limit: str, groups: Mapping[str, Sequence[str]]) -> Cluster:
-    """`cluster` reduced to what `limit` says. Raises UsageError for names that match nothing."""
+    """Return the hosts of `cluster` that match `limit`. Raises UsageError for names that match nothing."""
     there = set(cluster.names)
     choices = {group: inside for group, hosts in groups.items() if (inside := set(hosts) & there)}
     choices |= {name: {name} for name in cluster.names}
@@ -38,20 +38,20 @@ def limited(cluster: Cluster, limit: str, groups: Mapping[str, Sequence[str]]) -
     if unknown or not words:
         near = difflib.get_close_matches((unknown or [limit])[0], choices, n=3)
         raise UsageError(
-            f"--limit {limit}: not in the cluster: {fold(unknown) or 'no host is named'}",
+            f"--limit {limit}: not in the cluster: {fold(unknown) or 'no host named'}",
             hint=f"did you mean {' or '.join(near)}?" if near else f"the cluster is {fold(cluster.names)}",
         )
     start = found[""] if any(sign == "" for sign, _ in words) else there
     wanted = (start & kept) - found["!"]
     if not wanted:
-        raise UsageError(f"--limit {limit}: no host is left", hint=f"the cluster is {fold(cluster.names)}")
+        raise UsageError(f"--limit {limit}: no host matches", hint=f"the cluster is {fold(cluster.names)}")
     return cluster.only(wanted)
 
 
 def _words(limit: str, choices: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Sign ("", "!" or "&") and pattern of each part."""
+    """Return sign ("", "!" or "&") and pattern of each part."""
     for piece in _COMMAS.split(limit):
-        # A name with colons in it, as IPv6 addresses have, is a name where the cluster has it.
+        # A host of the cluster may have colons in its name, as IPv6 addresses do.
         whole = piece.strip().lstrip("!&") in choices
         for part in (piece,) if whole else _COLONS.split(piece):
             word = part.strip()
@@ -61,7 +61,7 @@ def _words(limit: str, choices: Mapping[str, object]) -> Iterator[tuple[str, str
 
 
 def _matched(limit: str, pattern: str, choices: Mapping[str, set[str]]) -> tuple[set[str], list[str]]:
-    """The hosts that `pattern` means, and what of it means none."""
+    """Return the hosts that match `pattern`, and the parts of it that match none."""
     if pattern in choices:
         return choices[pattern], []
     try:

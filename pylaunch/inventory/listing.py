@@ -1,4 +1,4 @@
-"""What `ansible-inventory --list` answers: groups, hosts in inventory order, and the variables of each host."""
+"""The output of `ansible-inventory --list`: groups, hosts in inventory order, and the variables of each host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class InventoryGroup:
 
 @dataclass(frozen=True)
 class Listing:
-    """An inventory as Ansible understood it. Values of variables are not rendered."""
+    """An inventory as Ansible parsed it. Templates in values are not rendered."""
 
     groups: Mapping[str, InventoryGroup]
     variables: Mapping[str, Mapping[str, object]]
@@ -26,7 +26,7 @@ class Listing:
 
     @classmethod
     def parse(cls, text: str) -> Listing:
-        """The listing in the JSON that `ansible-inventory --list` prints."""
+        """Parse the JSON that `ansible-inventory --list` prints."""
         answer: dict[str, Any] = json.loads(text)
         variables: dict[str, dict[str, object]] = answer.pop("_meta", {}).get("hostvars", {})
         groups = {
@@ -37,7 +37,7 @@ class Listing:
         return cls({**{name: InventoryGroup() for name in mentioned}, **groups}, variables)
 
     def hosts_of(self, group: str) -> tuple[str, ...]:
-        """All hosts in `group` and below it, in Ansible's order: own hosts first, then level by level."""
+        """Return all hosts in `group` and below it, in Ansible's order: own hosts first, then level by level."""
         found: dict[str, None] = {}
         level: Sequence[str] = (group,)
         seen = {group}

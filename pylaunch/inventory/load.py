@@ -1,4 +1,4 @@
-"""Finds the inventory, asks Ansible what it says, and reduces it to what the user wants of it."""
+"""Find the inventory, let Ansible parse it, and apply `--limit`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.errors import InventoryError, UsageError
-from pylaunch.inventory import refusal, remembered
+from pylaunch.inventory import cache, refusal
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
@@ -28,7 +28,7 @@ INVENTORY = "cluster.ini"
 EXAMPLE = "start from the example: pylaunch help cluster.ini > cluster.ini"
 LARGEST_FILE = 1 << 20
 ANSWER_TIMEOUT_S = 120
-"""Dynamic sources ask clouds."""
+"""Dynamic sources query cloud services."""
 
 ANSIBLE_SETTINGS = {
     "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
@@ -41,28 +41,28 @@ ANSIBLE_SETTINGS = {
 
 
 def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster:
-    """The cluster that `inventory` (a file, a directory or a host list) describes, reduced to `limit`.
+    """Return the cluster of `inventory` (a file, a directory or a host list), restricted to `limit`.
 
     Without `inventory`: the one that `pylaunch.toml` in the working directory names, else `cluster.ini` there, else
-    this machine alone. Raises InventoryError with all complaints at once, UsageError for a `limit` it cannot obey.
+    this machine alone. Raises InventoryError with all errors at once, UsageError for a `limit` that matches nothing.
     """
     source = source_of(inventory)
     if source is None:
         cluster = Cluster((this_machine(),))
         return cluster if limit is None else limited(cluster, limit, {})
     listing = _ask_ansible(source)
-    cluster = _judged(listing, source)
+    cluster = _checked(listing, source)
     return cluster if limit is None else limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
 
 
 def source_of(inventory: Path | None) -> Path | None:
-    """The inventory that `load_cluster` would read: a host list, or an absolute path; None for this machine alone."""
+    """Return the inventory that `load_cluster` reads: a host list, or an absolute path; None for this machine alone."""
     source = inventory if inventory is not None else _found_here(Path.cwd())
     return source if source is None or is_host_list(source) else source.absolute()
 
 
 def this_machine(devices: Path = Path("/dev")) -> Host:
-    """The machine pylaunch runs on, as the only host of a cluster. Nothing is provisioned: ranks use our own Python."""
+    """Return the controller as the only host of a cluster. Its ranks use pylaunch's own Python."""
     accelerators = [entry for entry in devices.glob("nvidia*") if entry.name.removeprefix("nvidia").isdecimal()]
     return Host(
         name=platform.node(),
@@ -106,8 +106,8 @@ def _named_in_settings(settings: Path) -> Path | None:
 
 def _ask_ansible(source: Path) -> Listing:
     _readable(source)
-    asked = remembered.question(source, Path.cwd(), os.environ)
-    if asked is not None and (answered := remembered.recall(asked)) is not None:
+    key = cache.key(source, Path.cwd(), os.environ)
+    if key is not None and (answered := cache.lookup(key)) is not None:
         return answered
     program = Path(sys.executable).parent / "ansible-inventory"
     argv = (str(program), "-i", str(source), "--list")
@@ -122,12 +122,12 @@ def _ask_ansible(source: Path) -> Listing:
         )
     if skipped := refusal.skipped(answer.stderr, str(_directory(source))):
         raise InventoryError(
-            f"Ansible would skip a part of the inventory {_shown(source)}",
+            f"Ansible would ignore a part of the inventory {_shown(source)}",
             evidence=skipped,
             hint="remove or correct it; a group in YAML holds only hosts, vars and children",
         )
-    if asked is not None:
-        remembered.keep(asked, answer.stdout)
+    if key is not None:
+        cache.store(key, answer.stdout)
     return Listing.parse(answer.stdout)
 
 
@@ -156,7 +156,7 @@ def _names_in(directory: Path) -> list[str]:
     return [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
 
 
-def _judged(listing: Listing, source: Path) -> Cluster:
+def _checked(listing: Listing, source: Path) -> Cluster:
     group = group_in_use(listing)
     if not listing.hosts_of(group):
         raise InventoryError(
@@ -168,9 +168,9 @@ def _judged(listing: Listing, source: Path) -> Cluster:
     reading = read_hosts(listing)
     if reading.complaints:
         evidence = explained(reading.complaints, _texts(source))
-        count = f"{len(evidence)} complaints" if len(evidence) > 1 else "1 complaint"
+        count = f"{len(evidence)} errors" if len(evidence) > 1 else "1 error"
         raise InventoryError(
-            f"{count} about the inventory {_shown(source)}",
+            f"{count} in the inventory {_shown(source)}",
             evidence=evidence,
             hint="every key is described in pylaunch help inventory",
         )
@@ -178,17 +178,17 @@ def _judged(listing: Listing, source: Path) -> Cluster:
 
 
 def explained(complaints: Sequence[Complaint], files: Mapping[str, str]) -> list[str]:
-    """One line per complaint, hosts folded where they share it: `cluster.ini:12: gpu[01-04]: gpus: expected …`."""
+    """Return one line per error, with the hosts that share it: `cluster.ini:12: gpu[01-04]: gpus: expected …`."""
     hosts: dict[tuple[str, str], list[str]] = {}
     for complaint in complaints:
         place = place_of(files, complaint.host, complaint.key, complaint.value)
-        said = f"{complaint.key}: {complaint.message}" if complaint.key is not None else complaint.message
-        hosts.setdefault((f"{place}: " if place else "", said), []).append(complaint.host)
-    return [f"{place}{fold(names)}: {said}" for (place, said), names in hosts.items()]
+        message = f"{complaint.key}: {complaint.message}" if complaint.key is not None else complaint.message
+        hosts.setdefault((f"{place}: " if place else "", message), []).append(complaint.host)
+    return [f"{place}{fold(names)}: {message}" for (place, message), names in hosts.items()]
 
 
 def _texts(source: Path) -> dict[str, str]:
-    """The files an inventory is made of, as far as they are text: the source, and variables next to it."""
+    """Return the text of the inventory's files: the source, and variables next to it."""
     directory = _directory(source)
     files = [*sorted(source.rglob("*"))] if source.is_dir() else [source]
     files += [file for name in ("group_vars", "host_vars") for file in sorted((directory / name).rglob("*"))]
@@ -204,5 +204,5 @@ def _directory(source: Path) -> Path:
 
 
 def _shown(path: Path) -> str:
-    """`path` as a person in the working directory would type it."""
+    """Return `path` relative to the working directory, if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,6 +1,6 @@
-"""Where in the inventory's files a key of a host stands. Ansible does not say, so this looks at the text.
+"""Find the line that sets a key of a host in the inventory's files. Ansible does not report it.
 
-Only a single possible line counts as an answer: no line is better than a wrong one.
+The result is None unless exactly one line fits: no line is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pylaunch.model.hostset import expand
 
 @dataclass(frozen=True)
 class Line:
-    """One line of an inventory file, with the YAML keys it stands under."""
+    """One line of an inventory file, with the YAML keys above it."""
 
     file: str
     number: int
@@ -23,12 +23,12 @@ class Line:
 
     @property
     def place(self) -> str:
-        """As editors and compilers write it."""
+        """The location as editors and compilers write it."""
         return f"{self.file}:{self.number}"
 
 
 def place_of(files: Mapping[str, str], host: str, key: str | None, value: object) -> str | None:
-    """`file:line` where `key` is set for `host` (or where `host` stands, without a key); None when unsure."""
+    """Return `file:line` where `key` is set for `host`, or without a key, where `host` is listed; None when unsure."""
     lines = [line for name, text in files.items() for line in _lines(name, text)]
     if key is None:
         candidates = [line for line in lines if _names_host(line, host)]
@@ -43,7 +43,7 @@ def place_of(files: Mapping[str, str], host: str, key: str | None, value: object
 
 
 def place_of_text(files: Mapping[str, str], excerpt: str) -> str | None:
-    """`file:line` of the only line with `excerpt` in it."""
+    """Return `file:line` of the only line with `excerpt` in it; None when there are several."""
     found = [line.place for name, text in files.items() for line in _lines(name, text) if excerpt in line.text]
     return found[0] if len(found) == 1 else None
 
@@ -64,13 +64,13 @@ def _lines(file: str, text: str) -> list[Line]:
 
 
 def _names_host(line: Line, host: str) -> bool:
-    """Whether the line is about `host`: it begins with it (INI, also as a range) or stands under it (YAML)."""
+    """Return whether the line concerns `host`: it begins with its name or range (INI), or is below its key (YAML)."""
     pattern = line.text.split()[0].strip("\"'").rstrip(":")
     return any(host in _hosts(name) for name in (pattern, *line.parents))
 
 
 def _hosts(pattern: str) -> tuple[str, ...]:
-    # Ansible counts with a colon, `n[1:3]`, and takes a port after the name.
+    # Ansible writes ranges with a colon, `n[1:3]`, and accepts a port after the name.
     counted = re.sub(r"\[(\d+):(\d+)\]", r"[\1-\2]", pattern)
     try:
         return expand(re.sub(r":\d+$", "", counted))

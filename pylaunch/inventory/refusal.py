@@ -1,7 +1,7 @@
-"""What Ansible says about a source that no parser accepts, reduced to what the author of the source can use.
+"""Reduce Ansible's errors about an inventory source to the lines that help its author.
 
-Ansible tries its parsers one after the other and reports every failure; the first one that is not merely
-"this is not my format" is the one that matters.
+Ansible tries its parsers one after the other and reports the failure of each. The relevant one is the first that is not
+just "this is not my format".
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _QUOTED = re.compile(r"got: (.+)$|'(.+)'")
 
 
 def evidence(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]:
-    """One line per file that could not be parsed, with its line where it can be known.
+    """Return one line per file that Ansible could not parse, with the line number where it is known.
 
-    `files` are the texts of the inventory by path relative to `directory`.
+    `files` maps paths relative to `directory` to the texts of the inventory.
     """
     lines: dict[str, list[str]] = {}
     for block in _BLOCK.split(stderr):
@@ -39,20 +39,20 @@ def evidence(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]
         if _UNPACKING in message and (number := _unclosed_section(text)) is not None:
             position, message = str(number), "a section header without its closing bracket"
         place = f"{name}:{position.split(':')[0]}" if position else _place(name, text, message)
-        script_said = block.partition(_SCRIPT_STDERR)[2].strip().splitlines()
-        lines.setdefault(name, [f"{place}: {message}", *script_said])
+        script_output = block.partition(_SCRIPT_STDERR)[2].strip().splitlines()
+        lines.setdefault(name, [f"{place}: {message}", *script_output])
     if lines:
         return [line for group in lines.values() for line in group]
     return [line.removeprefix("[ERROR]: ") for line in stderr.splitlines() if line.strip()][-5:]
 
 
 def _cause(block: str) -> str:
-    """The innermost cause of a chain."""
+    """Return the innermost cause of a chain."""
     return block.split("<<< caused by >>>")[-1].strip().splitlines()[0]
 
 
 def _place(name: str, text: str, message: str) -> str:
-    """`name`, with a line when the message quotes something that stands on one line only."""
+    """Return `name`, with a line number when the message quotes text that occurs on one line only."""
     quoted = _QUOTED.search(message)
     return (quoted and place_of_text({name: text}, quoted[1] or quoted[2])) or name
 
@@ -63,9 +63,9 @@ def _unclosed_section(text: str) -> int | None:
 
 
 def skipped(stderr: str, directory: str) -> list[str]:
-    """Parts of the inventory that Ansible read past: nothing the user wrote may be lost in silence."""
+    """Return the parts of the inventory that Ansible ignored with a warning."""
     twice = [
-        f"{path.removeprefix(f'{directory}/')}:{line}: {said}, and only the last is used"
-        for said, path, line in _DUPLICATE.findall(stderr)
+        f"{path.removeprefix(f'{directory}/')}:{line}: {warning}, and only the last is used"
+        for warning, path, line in _DUPLICATE.findall(stderr)
     ]
     return twice + _SKIPPED.findall(stderr)

@@ -1,7 +1,7 @@
-"""The part of Jinja that needs no play: variables of the host itself.
+"""Render Jinja templates that use only variables of the host itself.
 
-`ansible-inventory` prints templates as they are written. A key we read may refer to the host's other variables
-(`fabric_address: "{{ ib_address }}"`); what needs facts, lookups or Ansible's filters is refused here.
+`ansible-inventory` prints templates unrendered. A key may refer to the host's other variables
+(`fabric_address: "{{ ib_address }}"`); templates that need facts, lookups or Ansible's filters are refused.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 DEPTH = 8
-"""How many times a value may lead to another template."""
+"""Number of times that rendering may yield another template."""
 
 
 def resolved(value: object, host: str, variables: Mapping[str, object]) -> object:
-    """`value` for `host`: itself, or its text when it is a template.
+    """Return `value`, or its rendered text when it is a template.
 
-    Raises ValueError saying why a template cannot be rendered without a play.
+    Raises ValueError with the reason for a template that cannot be rendered without a play.
     """
     if not _is_template(value):
         return value

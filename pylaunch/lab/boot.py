@@ -1,4 +1,4 @@
-"""One node's life: its own files, its start, and the moment it is ready."""
+"""Create the files of a node, start it, and wait until it is ready."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ READY_TIMEOUT_S = 60.0
 _NSPAWN_LEFTOVERS = (Path("/run/systemd/nspawn/propagate"), Path("/run/systemd/nspawn/unix-export"))
 
 _NSPAWN_SETTINGS = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_NSPAWN_LOCK": "0"}
-"""Nodes have cgroup version 2 only, whatever this machine mixes; and nspawn, whose lock files stay behind when it is
-killed, need not lock what we have locked."""
+"""Nodes have cgroup version 2 only, whatever this machine mounts. nspawn takes no locks: pylaunch holds its own, and
+nspawn's lock files remain when it is killed."""
 
 HOSTS = """\
 127.0.0.1\tlocalhost
@@ -32,7 +32,7 @@ HOSTS = """\
 ff02::1\tip6-allnodes
 ff02::2\tip6-allrouters
 """
-"""As Debian's installer leaves it: the host's own name on a loopback address."""
+"""The file of Debian's installer, with the host's own name on a loopback address."""
 
 LINK = """\
 [Match]
@@ -44,11 +44,11 @@ Gateway={gateway}
 ConfigureWithoutCarrier=yes
 IgnoreCarrierLoss=yes
 """
-"""The address outlives a pulled cable, so that a cut is silence and not an error the node could react to."""
+"""The address outlives a pulled cable, so the node sees silence and no error that it could react to."""
 
 
 def personalise(node: Machine, resolver: str) -> None:
-    """Write what makes the node itself into its layer over the image: names, address, keys."""
+    """Write the node's names, address and keys into its layer over the image."""
     paths = node.paths
     for directory in (paths.upper, paths.work, paths.root):
         directory.mkdir(parents=True)
@@ -74,14 +74,14 @@ def personalise(node: Machine, resolver: str) -> None:
 
 
 class _Layer:
-    """Files over an image. Directories keep the owner and mode they have there; new ones are for their owner alone."""
+    """Files over an image. Directories keep their owner and mode of the image; new ones are private."""
 
     def __init__(self, image: Path, upper: Path) -> None:
         self.image = image
         self.upper = upper
 
     def write(self, relative: str, text: str, *, mode: int = 0o644) -> None:
-        """Write one file; it belongs to the owner of its directory."""
+        """Write one file, owned by the owner of its directory."""
         path = self.upper / relative
         self._directory(path.parent)
         path.write_text(text)
@@ -101,7 +101,7 @@ class _Layer:
 
 
 def nspawn(node: Machine) -> Argv:
-    """The words that start the node's container."""
+    """Return the command line that starts the node's container."""
     shares = [f"--bind={_escaped(path)}" for path in node.lab.share]
     return (
         "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit", "--notify-ready=yes", "--console=pipe",
@@ -116,7 +116,7 @@ def _escaped(path: str) -> str:
 
 
 class Boot:
-    """A node that has been told to start. `wait` returns when it is ready."""
+    """A node that is booting. `wait` returns when it is ready."""
 
     def __init__(self, node: Machine) -> None:
         self.node = node
@@ -138,7 +138,7 @@ class Boot:
         )  # fmt: skip
 
     def wait(self, timeout_s: float = READY_TIMEOUT_S) -> None:
-        """Until systemd in the node has started everything and sshd answers. Raises LabError with its console."""
+        """Wait until systemd in the node has started everything and sshd answers. Raises LabError with its console."""
         deadline = time.monotonic() + timeout_s
         try:
             while b"READY=1" not in self._message():
@@ -160,7 +160,7 @@ class Boot:
 
     def _has_ended(self) -> bool:
         console = self.node.paths.console
-        # Before it has joined its cgroup, a start that failed shows in what it wrote.
+        # A start that fails before it has joined its cgroup shows only in its output.
         return not self.node.cgroup.is_populated and console.stat().st_size > self._console_start
 
     def _sshd_answers(self) -> bool:
@@ -171,15 +171,15 @@ class Boot:
             return False
 
     def _failure(self, what: str) -> LabError:
-        said = self.node.paths.console.read_text("utf-8", "replace").splitlines()[-15:]
-        return LabError(f"node {self.node.name} {what}", evidence=said)
+        console = self.node.paths.console.read_text("utf-8", "replace").splitlines()[-15:]
+        return LabError(f"node {self.node.name} {what}", evidence=console)
 
 
 def end(node: Machine) -> None:
-    """The node is gone at once, as at power loss; nothing but its files is left of it."""
+    """End the node at once, as at power loss. Only its files remain."""
     node.cgroup.end()
     link = network.cable(node.lab.name, node.name)
-    # The kernel takes the cable away some time after the last process; a new boot needs its name.
+    # The kernel removes the cable some time after the last process; the next boot needs its name.
     if not reached(lambda: all(each.name != link for each in network.links()), timeout_s=1.0):
         process.run(("ip", "link", "delete", link))
     for directory in _NSPAWN_LEFTOVERS:

@@ -1,6 +1,6 @@
-"""A node's cgroup: every process of the node is in it, so that it is found, frozen and ended without a name or a guess.
+"""A node's cgroup: it contains every process of the node, to find, freeze and kill them without matching names.
 
-The directories are made under the cgroup pylaunch itself is in, on the version 2 hierarchy, the only one nodes see.
+The directories are below the cgroup of pylaunch itself, in the version 2 hierarchy, the only one that nodes see.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ END_TIMEOUT_S = 10.0
 
 
 def hierarchy(mountinfo: str) -> Path | None:
-    """Where the version 2 hierarchy is mounted, according to /proc/self/mountinfo."""
+    """Return the mount point of the version 2 hierarchy, from the text of /proc/self/mountinfo."""
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("cgroup2 "):
@@ -28,7 +28,7 @@ def hierarchy(mountinfo: str) -> Path | None:
 
 
 def own_directory(mountinfo: str, own: str) -> Path | None:
-    """The directory of the cgroup that /proc/self/cgroup (`own`) names; None without a version 2 hierarchy."""
+    """Return the directory of the cgroup that /proc/self/cgroup (`own`) names; None without a version 2 hierarchy."""
     root = hierarchy(mountinfo)
     if root is None:
         return None
@@ -38,28 +38,28 @@ def own_directory(mountinfo: str, own: str) -> Path | None:
 
 
 def here() -> Path | None:
-    """The directory of our own cgroup."""
+    """Return the directory of this process's cgroup."""
     return own_directory(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text())
 
 
 @dataclass(frozen=True)
 class Cgroup:
-    """A cgroup and all that is below it."""
+    """A cgroup and its descendants."""
 
     directory: Path
 
     @property
     def is_populated(self) -> bool:
-        """A process is alive in it."""
+        """A process is alive in the cgroup."""
         return self._event("populated")
 
     @property
     def is_frozen(self) -> bool:
-        """None of its processes gets to run."""
+        """All of its processes are stopped."""
         return self._event("frozen")
 
     def processes(self) -> list[int]:
-        """Process ids, the whole tree."""
+        """Return the process ids of the whole tree."""
         pids: list[int] = []
         for directory in self._tree():
             with contextlib.suppress(OSError):
@@ -67,17 +67,17 @@ class Cgroup:
         return pids
 
     def freeze(self) -> None:
-        """Stop every process where it is. Raises LabError when the kernel does not manage to."""
+        """Stop every process. Raises LabError when the kernel does not succeed in time."""
         self._freeze("1")
 
     def thaw(self) -> None:
-        """Let every process run on."""
+        """Continue every process."""
         self._freeze("0")
 
     def end(self) -> None:
-        """Kill every process, frozen ones too, and remove the tree. Nothing happens when there is none.
+        """Kill every process, frozen ones too, and remove the tree, if there is one.
 
-        Raises LabError when something is still there after END_TIMEOUT_S.
+        Raises LabError when a process or directory remains after END_TIMEOUT_S.
         """
         if not self.directory.exists():
             return
@@ -89,7 +89,7 @@ class Cgroup:
             raise LabError(f"cgroup cannot be removed: {self.directory}", hint=refused.hint) from refused
 
     def _gone(self) -> bool:
-        # A node that was about to start can join after it was found empty: killing goes on until the cgroup is removed.
+        # A starting node can join after the cgroup was found empty: repeat until the cgroup is removed.
         self._kill()
         for directory in reversed(self._tree()):
             with contextlib.suppress(OSError):
@@ -97,8 +97,9 @@ class Cgroup:
         return not self.directory.exists()
 
     def _tree(self) -> list[Path]:
-        """The directory and all below it, parents first. A node's services come and go while it is read:
-        what has gone by then is passed over, which Path.rglob does not do.
+        """Return the directory and its descendants, parents first.
+
+        Services of the node start and end meanwhile: os.walk skips directories that vanish, Path.rglob raises.
         """
         return [Path(here) for here, _, _ in os.walk(self.directory)]
 

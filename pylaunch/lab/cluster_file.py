@@ -1,4 +1,4 @@
-"""What a lab gives to the rest of pylaunch: an inventory, and the host keys of its nodes next to it."""
+"""The inventory of a lab, and the host keys of its nodes next to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REAL = """\
 # Written by `pylaunch lab up --name {name}`: {count} systemd nodes on this machine.
 # Remove them with `pylaunch lab down --name {name}`.
 
-# One line per host, in rank order: where SSH connects, as whom, with which key.
+# One line per host, in rank order: address, user and key of SSH.
 [cluster]
 {hosts}
 """
@@ -24,23 +24,23 @@ _LOCAL = """\
 # Written by `pylaunch lab up --name {name}`: {count} local nodes, which are directories of this machine.
 # Remove them with `pylaunch lab down --name {name}`.
 
-# One line per node, in rank order: what pylaunch keeps "on the node" goes to pylaunch_node_root.
+# One line per node, in rank order: pylaunch keeps the files of the node in pylaunch_node_root.
 [cluster]
 {hosts}
 
 [cluster:vars]
 ansible_connection=local
-# Ranks find each other over the loopback interface.
+# Ranks communicate over the loopback interface.
 ansible_host=127.0.0.1
 interface=lo
-# Nothing of the machine is changed: provisioning builds the Python environment and leaves the rest alone.
+# Provisioning builds the Python environment and changes nothing else on this machine.
 pylaunch_unprivileged=true
 pylaunch_env_root={environment}
 """
 
 
 def real_inventory(spec: LabSpec, nodes: Iterable[Machine]) -> str:
-    """The inventory of a lab with real nodes."""
+    """Return the inventory of a lab with real nodes."""
     hosts = [
         f"{node.name} ansible_host={node.address} ansible_user=root ansible_ssh_private_key_file={spec.paths.key}"
         for node in nodes
@@ -49,7 +49,7 @@ def real_inventory(spec: LabSpec, nodes: Iterable[Machine]) -> str:
 
 
 def local_inventory(spec: LabSpec) -> str:
-    """The inventory of a lab with local nodes."""
+    """Return the inventory of a lab with local nodes."""
     hosts = [f"{node} pylaunch_node_root={spec.paths.node(node).directory}" for node in spec.nodes]
     return _LOCAL.format(
         name=spec.name, count=len(hosts), hosts="\n".join(hosts), environment=spec.paths.environment
@@ -57,7 +57,7 @@ def local_inventory(spec: LabSpec) -> str:
 
 
 def check_place(path: Path) -> None:
-    """Make the directory of the inventory at `path`. Raises UsageError where no file can be written."""
+    """Create the directory of the inventory at `path`. Raises UsageError if no file can be written there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
@@ -69,21 +69,21 @@ def check_place(path: Path) -> None:
 
 
 def write_inventory(spec: LabSpec, text: str) -> None:
-    """Write the inventory where the spec wants it."""
+    """Write the inventory to the path in the spec."""
     path = Path(spec.inventory)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
 def with_host_keys(known_hosts: str, keys: Mapping[str, str | None]) -> str:
-    """`known_hosts` with the lines of these addresses replaced, or removed where the key is None. Others stay."""
+    """Return `known_hosts` with the lines of these addresses replaced, or removed where the key is None."""
     kept = [line for line in known_hosts.splitlines() if not set(_addresses(line)) & keys.keys()]
     added = [f"{address} {key}" for address, key in keys.items() if key is not None]
     return "".join(f"{line}\n" for line in [*kept, *added])
 
 
 def record_host_keys(spec: LabSpec, keys: Mapping[str, str | None]) -> None:
-    """Put the keys of these addresses into the known_hosts of the inventory's project; None forgets one."""
+    """Write the keys of these addresses to the known_hosts of the inventory's project; None removes a key."""
     path = project_known_hosts(Path(spec.inventory))
     before = path.read_text() if path.exists() else ""
     after = with_host_keys(before, keys)
@@ -96,7 +96,7 @@ def record_host_keys(spec: LabSpec, keys: Mapping[str, str | None]) -> None:
 
 
 def public_key(node: Machine) -> str:
-    """Type and key of the node's SSH server, as known_hosts has them."""
+    """Return type and key of the node's SSH server, as in known_hosts."""
     return " ".join(node.paths.host_key.with_suffix(".pub").read_text().split()[:2])
 
 

@@ -1,7 +1,7 @@
-"""Things that go wrong with a node. Each is felt at once, and each can be undone.
+"""Faults of a node. Each takes effect at once and can be undone.
 
-Where it can be, a fault comes from outside the node (its cable, the bridge, its cgroup), so that nothing the node does,
-provisioning included, takes it away.
+Where possible, a fault acts from outside the node (its cable, the bridge, its cgroup), so that nothing in the node,
+provisioning included, can remove it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from pylaunch.lab.machine import CLOCK_ENVIRONMENT, Machine
 
 
 class Fault(Protocol):
-    """Something that goes wrong."""
+    """A fault of a node."""
 
     def inject(self, node: Machine) -> None:
-        """Make it so. Raises LabError when that does not work."""
+        """Cause the fault. Raises LabError when that fails."""
 
     def undo(self, node: Machine) -> None:
-        """Make it good again."""
+        """Undo the fault."""
 
 
 @dataclass(frozen=True)
 class Injected:
-    """A fault that is there now. As a context manager it is undone at the end."""
+    """An active fault. As a context manager, it is undone at the end."""
 
     node: Machine
     fault: Fault
 
     def undo(self) -> None:
-        """Make it good again."""
+        """Undo the fault."""
         self.fault.undo(self.node)
 
     def __enter__(self) -> Injected:
@@ -48,26 +48,26 @@ class Injected:
 
 
 def inject(node: Machine, fault: Fault) -> Injected:
-    """Make `fault` happen to `node`."""
+    """Inject `fault` into `node`."""
     fault.inject(node)
     return Injected(node, fault)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The network cable is pulled. The node keeps its address, so all it notices is silence."""
+    """Pulled network cable. The node keeps its address, so it sees only silence."""
 
     def inject(self, node: Machine) -> None:
-        """Pull it."""
+        """Set the link down."""
         network.set_link(network.cable(node.lab.name, node.name), up=False)
 
     def undo(self, node: Machine) -> None:
-        """Plug it in."""
+        """Set the link up."""
         network.set_link(network.cable(node.lab.name, node.name), up=True)
 
 
 class Direction(Enum):
-    """Seen from the node."""
+    """Direction of packets, seen from the node."""
 
     IN = "in"
     OUT = "out"
@@ -76,13 +76,13 @@ class Direction(Enum):
 
 @dataclass(frozen=True)
 class Filter:
-    """TCP packets to a port are dropped in silence, as by a firewall between the node and all others."""
+    """Firewall between the node and all others that drops TCP packets to a port."""
 
     port: int
     direction: Direction = Direction.BOTH
 
     def inject(self, node: Machine) -> None:
-        """Drop them on the bridge."""
+        """Drop the packets on the bridge."""
         table = network.nft_table(node.lab.name)
         cable = network.cable(node.lab.name, node.name)
         script = [f"add table bridge {table}"]
@@ -94,11 +94,11 @@ class Filter:
         network.nft(script)
 
     def undo(self, node: Machine) -> None:
-        """Let them pass."""
+        """Let the packets pass."""
         table = network.nft_table(node.lab.name)
         script = [f"add table bridge {table}"]
         for hook, _, chain in self._chains(node):
-            # Adding first makes removing what is not there no error.
+            # Deleting a chain that does not exist is an error: add it first.
             script += [
                 f"add chain bridge {table} {chain} {{ type filter hook {hook} priority 0; }}",
                 f"flush chain bridge {table} {chain}",
@@ -117,32 +117,32 @@ class Filter:
 
 @dataclass(frozen=True)
 class Kill:
-    """The node is gone at once, as at power loss. What it had on disk stays; undoing boots it again."""
+    """Power loss: the node ends at once and keeps its disk. Undoing boots it again."""
 
     def inject(self, node: Machine) -> None:
-        """Switch it off."""
+        """Switch the node off."""
         boot.end(node)
-        # A node whose process 1 sees a shifted clock does not boot.
+        # A node does not boot if its process 1 sees a shifted clock.
         (node.paths.upper / _CLOCK_PRELOAD.lstrip("/")).unlink(missing_ok=True)
 
     def undo(self, node: Machine) -> None:
-        """Switch it on and wait until it is ready."""
+        """Switch the node on and wait until it is ready."""
         if not node.cgroup.is_populated:
             boot.Boot(node).wait()
 
 
 @dataclass(frozen=True)
 class Freeze:
-    """No process of the node gets to run: connections stay open and nothing answers, as when a kernel hangs."""
+    """Hanging kernel: no process of the node runs; connections stay open and nothing answers."""
 
     def inject(self, node: Machine) -> None:
-        """Stop all of them."""
+        """Stop all processes."""
         if not node.cgroup.is_populated:
-            raise LabError(f"node {node.name} is off: there is nothing to freeze")
+            raise LabError(f"node {node.name} is off: its processes cannot be frozen")
         node.cgroup.freeze()
 
     def undo(self, node: Machine) -> None:
-        """Let them run on."""
+        """Continue all processes."""
         node.cgroup.thaw()
 
 
@@ -152,12 +152,12 @@ _NEEDED = frozenset(
         ("/", "/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin"),
     )
 )
-"""What no node can do without."""
+"""Directories that every node needs."""
 
 
 @dataclass(frozen=True)
 class Fill:
-    """A directory has no room left: a small, full file system lies over it and hides what was there."""
+    """Full disk: a small, full file system is mounted over a directory."""
 
     path: str = "/var/tmp"
 
@@ -165,16 +165,16 @@ class Fill:
         if not PurePosixPath(self.path).is_absolute() or ".." in self.path.split("/"):
             raise LabError(f"fill {self.path}: expected an absolute path on the node, such as /var/tmp")
         if PurePosixPath("/", self.path.lstrip("/")) in _NEEDED:
-            raise LabError(f"fill {self.path}: the node itself runs from there; nothing could be undone any more")
+            raise LabError(f"fill {self.path}: the node itself runs from there, so the fault could not be undone")
 
     def inject(self, node: Machine) -> None:
-        """Lay it over the directory."""
+        """Mount the full file system."""
         node.run("mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "pylaunch-lab-fill", self.path)
-        # dd ends with an error when there is no room left, which is the point.
+        # dd fills the file system and ends with an error.
         node.run("dd", "if=/dev/zero", f"of={self.path}/full", "bs=4k", check=False)
 
     def undo(self, node: Machine) -> None:
-        """Take it away."""
+        """Unmount it."""
         node.run("umount", "--lazy", self.path)
 
 
@@ -189,12 +189,12 @@ signal.pause()
 
 @dataclass(frozen=True)
 class Occupy:
-    """A process in the node listens on a TCP port and never answers."""
+    """Port in use: a process in the node listens on a TCP port and never answers."""
 
     port: int
 
     def inject(self, node: Machine) -> None:
-        """Start it; returns when it listens."""
+        """Start the process and wait until it listens."""
         started = node.run(
             "systemd-run", "--quiet", "--collect", f"--unit={self._unit}", "--property=Type=notify",
             "/usr/bin/python3", "-c", _HOLD_PORT, str(self.port), check=False,
@@ -207,7 +207,7 @@ class Occupy:
             )
 
     def undo(self, node: Machine) -> None:
-        """End it."""
+        """End the process."""
         node.run("systemctl", "stop", self._unit)
 
     @property
@@ -221,16 +221,16 @@ _CLOCK_SERVICES = "/etc/systemd/system.conf.d/pylaunch-lab-clock.conf"
 
 @dataclass(frozen=True)
 class Clock:
-    """Programs started in the node from now on see its time shifted.
+    """Shifted clock, for programs that start in the node from now on.
 
     All nodes share one kernel clock, so this is a library (libfaketime) that /etc/ld.so.preload loads into every
-    program. Programs that already run, and static ones, still see the true time. A node that is killed forgets it.
+    program. Running programs and static ones still see the true time. Killing the node removes the fault.
     """
 
     seconds: float
 
     def inject(self, node: Machine) -> None:
-        """Shift it. sshd is started again, so that what comes over SSH sees it too."""
+        """Shift the clock, and restart sshd so that logins see it too."""
         files = node.run("dpkg", "-L", "libfaketime").stdout.splitlines()
         library = next(path for path in files if path.endswith("/libfaketime.so.1"))
         node.write(_CLOCK_SERVICES, f"[Manager]\nDefaultEnvironment={CLOCK_ENVIRONMENT}\n")
@@ -241,15 +241,15 @@ class Clock:
         node.run("systemctl", "restart", "ssh.service")
 
     def undo(self, node: Machine) -> None:
-        """Show the true time again, to programs started from then on."""
+        """Show the true time to programs that start from now on."""
         node.run("rm", "-f", _CLOCK_PRELOAD, "/etc/faketimerc", _CLOCK_SERVICES)
         node.write("/etc/environment", "".join(f"{line}\n" for line in self._foreign(node)))
         node.run("systemctl", "daemon-reload")
         node.run("systemctl", "restart", "ssh.service")
-        # The library leaves two of these for every program that it was loaded into.
+        # The library leaves two of these for every program that loaded it.
         node.run("find", "/dev/shm", "-name", "*faketime_s*_*", "-delete")
 
     def _foreign(self, node: Machine) -> list[str]:
-        """The lines of /etc/environment that are not ours."""
+        """Return the lines of /etc/environment that this fault did not write."""
         there = node.run("cat", "/etc/environment", check=False).stdout.splitlines()
         return [line for line in there if line != CLOCK_ENVIRONMENT]

@@ -1,4 +1,4 @@
-"""The image all nodes share: built once with debootstrap, kept until its recipe changes, never used half done."""
+"""The image that all nodes share: built once with debootstrap, and again when its recipe changes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ISOLATED: Argv = (
     "setpriv", "--pdeathsig", "KILL",
     "unshare", "--mount", "--propagation", "slave", "--pid", "--fork", "--kill-child=KILL", "--",
 )  # fmt: skip
-"""In namespaces of its own that die with us: a build that is killed leaves no mount and no process."""
+"""Run in namespaces that end with this process: a killed build leaves no mount and no process."""
 
 
 def controller_recipe(release: str | None = None) -> Recipe:
-    """The recipe for nodes of `release` (None: that of this machine), with this machine's mirrors and authorities."""
+    """Return the recipe for `release` (None: this machine's), with the mirrors and CA certificates of this machine."""
     own = controller_codename()
     targets = process.run(
         ("apt-get", "indextargets", "--format", recipe.TARGET_FORMAT, "Created-By: Packages")
@@ -41,12 +41,12 @@ def controller_recipe(release: str | None = None) -> Recipe:
 
 
 def controller_codename() -> str:
-    """The release of this machine."""
+    """Return the codename of this machine's release."""
     return recipe.codename(Path("/etc/os-release").read_text())
 
 
 def ready_image(report: Report, release: str | None = None) -> Path:
-    """The image of `release` (None: that of this machine), built now when it is not there."""
+    """Return the image of `release` (None: this machine's); build it if it does not exist."""
     wanted = controller_recipe(release)
     image = IMAGES / f"image-{wanted.digest}"
     if image.exists():
@@ -60,8 +60,8 @@ def ready_image(report: Report, release: str | None = None) -> Path:
 
 
 def build(wanted: Recipe, image: Path, report: Report) -> None:
-    """Build `image` anew, aside and then renamed. Call it while `building_image`."""
-    # Whoever holds the lock is the only builder, so what stands aside was left by one that was killed.
+    """Build `image` under another name and rename it. Call it inside `building_image`."""
+    # The lock is held, so an unfinished image is the rest of a killed build.
     aside = image.with_name("unfinished")
     _remove(aside)
     base = wanted.repositories[0]
@@ -83,14 +83,14 @@ def build(wanted: Recipe, image: Path, report: Report) -> None:
 
 
 def _foreign(codename: str) -> tuple[Argv, Argv]:
-    """Words for debootstrap where the release is not this machine's own: its keys, and a script that knows its kin.
+    """Return options and script of debootstrap for a release other than this machine's.
 
-    Raises LabError where the keys are not here: what nobody vouches for is not built.
+    Raises LabError if the keys of the release are missing: an unsigned release is not built.
     """
     maker = releases.distribution(codename)
     if not maker.keyring.is_file():
         raise LabError(
-            f"release {codename}: this machine has no keys that vouch for it",
+            f"release {codename}: this machine has no keys to verify its packages",
             evidence=[f"{maker.keyring} does not exist"],
             hint=f"apt-get install {maker.keyring_package}, or take the file from a system that has that package",
         )
@@ -98,7 +98,7 @@ def _foreign(codename: str) -> tuple[Argv, Argv]:
 
 
 def _prune(newest: Path, codename: str) -> None:
-    """Remove the images of the same release that no lab stands on any more."""
+    """Remove images of the same release that no lab uses."""
     kept = [spec.load(name).machines for name in spec.names()]
     used = {machines.image for machines in kept if machines is not None} | {str(newest)}
     for image in IMAGES.glob("image-*"):
@@ -125,13 +125,13 @@ def _configure(wanted: Recipe, root: Path) -> None:
 
 
 def resolver_settings(report: Report) -> str:
-    """resolv.conf for nodes: the controller's, unless it names a resolver that only the controller reaches."""
+    """Return resolv.conf for nodes: the controller's, unless only the controller can reach its name servers."""
     for path in (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf")):
         text = path.read_text() if path.exists() else ""
         servers = [line.split()[1] for line in text.splitlines() if line.startswith("nameserver ")]
         if any(not server.startswith(("127.", "::1")) for server in servers):
             return text
-    report("no name server on this machine can be reached from the nodes: names will not resolve there")
+    report("nodes cannot reach a name server of this machine: names will not resolve there")
     return ""
 
 

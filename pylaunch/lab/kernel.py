@@ -1,4 +1,4 @@
-"""Settings of this machine's kernel that labs need while there are any, and what they were before."""
+"""Kernel settings that labs need: raised for the first lab, restored after the last."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _NEEDED = {
     # The systemd of every node takes about ten; 128 are enough for a dozen nodes.
     "fs/inotify/max_user_instances": 8192,
 }
-"""Setting → the least it must be."""
+"""Setting → minimum value."""
 
 
 def raise_settings() -> None:
-    """Give labs what they need. Call it while `changing_machine`."""
+    """Raise the settings to their minimum. Call it inside `changing_machine`."""
     before = _before()
     if not before.exists():
         before.write_text(json.dumps({name: _read(name) for name in _NEEDED}))
@@ -27,7 +27,7 @@ def raise_settings() -> None:
 
 
 def restore_settings() -> None:
-    """With the last lab gone, all is as it was before the first. Call it while `changing_machine`."""
+    """Restore the settings after the last lab. Call it inside `changing_machine`."""
     before = _before()
     if before.exists():
         for name, value in json.loads(before.read_text()).items():

@@ -1,4 +1,4 @@
-"""The life of a lab: up, load, down. `with Lab.up("name") as lab:` takes it down at the end, whatever happens."""
+"""Create, load and remove labs. `with Lab.up("name") as lab:` removes the lab at the end in any case."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from pylaunch.transport.process import Completed
 
 @dataclass(frozen=True)
 class Request:
-    """A lab as asked for."""
+    """A requested lab."""
 
     name: str
     nodes: int = 3
     share: tuple[Path, ...] = ()
     inventory: Path | None = None
-    """None: kept with the lab."""
+    """None: in the lab's directory."""
 
     release: str | None = None
-    """Codename of the nodes' release; None: that of this machine."""
+    """Codename of the nodes' release; None: this machine's."""
 
     def spec(self, machines: Machines | None) -> LabSpec:
-        """The lab this becomes, with `machines` for its nodes."""
+        """Return the spec of this lab, with `machines` for its nodes."""
         where = self.inventory or spec.lab_paths(self.name).inventory
         share = tuple(str(path) for path in self.share)
         return LabSpec(self.name, spec.node_names(self.nodes), str(where.absolute()), share, machines)
@@ -53,17 +53,17 @@ class Lab:
         cls, name: str, *, nodes: int = 3, share: Sequence[Path] = (), inventory: Path | None = None,
         release: str | None = None,
     ) -> Lab:  # fmt: skip
-        """Make a lab and wait until every node is ready. What a killed lab of this name left is removed first."""
+        """Create a lab and wait until every node is ready. Remains of a killed lab of this name are removed first."""
         shared = tuple(path.resolve() for path in share)
         return start(Request(name, nodes, shared, inventory, release), lambda line: None)
 
     @classmethod
     def load(cls, name: str) -> Lab:
-        """The lab `name` as it stands. Raises LabError when there is none, or when its nodes are local."""
+        """Load the lab `name`. Raises LabError when it does not exist or has local nodes."""
         kept = spec.load(name)
         if kept.machines is None:
             raise LabError(
-                f"lab {name} has local nodes: there is no machine behind them to enter, cut or freeze",
+                f"lab {name} has local nodes: they are directories, not machines to enter, cut or freeze",
                 hint="as root, on a machine with systemd-nspawn: pylaunch lab up --name NAME",
             )
         return cls(kept, kept.machines)
@@ -99,26 +99,26 @@ class Lab:
         down(self.spec.name)
 
     def command(self, *arguments: str) -> Argv:
-        """The words that run this pylaunch; with `environment`, its records stay with the lab."""
+        """Return the command line of this pylaunch; with `environment`, its records stay in the lab's directory."""
         return (sys.executable, "-P", "-c", "from pylaunch.cli.main import main; main()", *arguments)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What `command` needs in its environment."""
+        """Environment variables of `command`."""
         return {"XDG_STATE_HOME": str(self.spec.paths.xdg_state)}
 
     def pylaunch(
         self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
         timeout_s: float | None = None,
     ) -> Completed:  # fmt: skip
-        """Run this pylaunch to its end; its records of runs stay with the lab."""
+        """Run this pylaunch to its end; its records of runs stay in the lab's directory."""
         return process.run(
             self.command(*arguments), env={**self.environment, **(env or {})}, cwd=cwd, timeout_s=timeout_s
         )
 
 
 def start(request: Request, report: Report) -> Lab:
-    """Obey `request`. Raises LabError when such a lab is up already, or when this machine cannot have one."""
+    """Create the requested lab. Raises LabError when it is up already, or when this machine cannot have real nodes."""
     check(request)
     if (why_not := tools.obstacle()) is not None:
         raise LabError(f"no real nodes on this machine: {why_not}", hint="pylaunch lab up --local")
@@ -135,7 +135,7 @@ def start(request: Request, report: Report) -> Lab:
 
 @contextlib.contextmanager
 def removed_on_failure(name: str, report: Report) -> Iterator[None]:
-    """Remove lab `name`, however far it came, when this block raises. Raises the error of the block in any case."""
+    """Remove lab `name`, complete or not, when this block raises. The error of the block propagates in any case."""
     try:
         yield
     except BaseException:
@@ -147,7 +147,7 @@ def removed_on_failure(name: str, report: Report) -> Iterator[None]:
 
 
 def check(request: Request) -> None:
-    """Raises UsageError for what cannot be obeyed."""
+    """Raise UsageError for an invalid request."""
     spec.check_request(request.name, request.nodes)
     if request.release is not None and request.release != image.controller_codename():
         releases.distribution(request.release)
@@ -166,7 +166,7 @@ def _decide(request: Request, base: Path) -> Lab:
         machines = Machines(str(base), str(subnet), str(own / f"pylaunch-lab-{request.name}"))
         decided = request.spec(machines)
         spec.save(decided)
-        # The route to the subnet is what tells the next lab that it is taken.
+        # The route to the subnet marks it as taken for the next lab.
         kernel.raise_settings()
         network.connect(decided, machines)
     return Lab(decided, machines)
@@ -191,22 +191,22 @@ def _build(lab: Lab, resolver: str, report: Report) -> None:
 
 
 def clear_remains(name: str, report: Report) -> None:
-    """Remove what a killed `up` or `down` left of lab `name`. Raises LabError when the lab is up and whole."""
+    """Remove what a killed `up` or `down` left of lab `name`. Raises LabError when the lab is up and complete."""
     if not spec.lab_paths(name).directory.exists():
         return
     if name in spec.names() and spec.lab_paths(name).complete.exists() and is_alive(spec.load(name)):
         raise LabError(f"lab {name} is up already", hint=f"pylaunch lab down --name {name}")
-    report(f"removing what is left of an earlier lab {name}")
+    report(f"removing the remains of an earlier lab {name}")
     _remove(name)
 
 
 def is_alive(kept: LabSpec) -> bool:
-    """Something of the lab runs. Local nodes are always there."""
+    """Return whether the lab runs. Local nodes always do."""
     return kept.machines is None or Cgroup(Path(kept.machines.cgroup)).is_populated
 
 
 def down(name: str) -> None:
-    """Remove lab `name` and everything it did to the machine. Raises LabError when there is no such lab."""
+    """Remove lab `name` and everything it changed on this machine. Raises LabError when there is no such lab."""
     spec.check_name(name)
     if not spec.lab_paths(name).directory.exists():
         raise spec.unknown(name)
@@ -217,7 +217,7 @@ def down(name: str) -> None:
 def _remove(name: str) -> None:
     paths = spec.lab_paths(name)
     if not paths.spec.exists():
-        # Nothing but the directory is made before the spec is written.
+        # Before the spec is written, only the directory exists.
         if paths.directory.exists():
             process.run(("rm", "-rf", "--one-file-system", "--", str(paths.directory))).checked(error=LabError)
         return

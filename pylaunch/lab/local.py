@@ -1,4 +1,4 @@
-"""Local nodes, where no real ones can be had: a node is a directory, and its processes are this machine's."""
+"""Local nodes, for machines that cannot have real ones: a node is a directory, its processes are this machine's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pylaunch.lab.tools import Report
 
 
 def up(request: Request, report: Report) -> LabSpec:
-    """Make a lab of local nodes. Needs no privilege and changes nothing outside of the lab's own directory."""
+    """Create a lab of local nodes. Needs no privilege and changes nothing outside the lab's own directory."""
     lab.check(request)
     with locks.changing_lab(request.name):
         lab.clear_remains(request.name, report)

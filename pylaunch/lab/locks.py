@@ -1,4 +1,4 @@
-"""Who may change what. The kernel takes a lock back when its holder dies, so a killed pylaunch blocks nobody."""
+"""Locks for changes to labs. The kernel releases a lock when its holder dies, so a killed pylaunch blocks nobody."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pylaunch.errors import LabError
 from pylaunch.lab.spec import labs_directory
 from pylaunch.lab.waiting import reached
 
-# A process that was just forked by a killed holder has the lock until it executes its program.
+# A process that a killed holder has just forked keeps the lock until it executes its program.
 _INHERITED_S = 2.0
 
 
 @contextlib.contextmanager
 def changing_machine() -> Iterator[None]:
-    """Nobody else gives out addresses, or writes or removes the spec of a lab, meanwhile. Short; waits its turn."""
+    """Lock address assignment and the specs of all labs, for a short time. Waits for other holders."""
     with _open("machine") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -27,7 +27,7 @@ def changing_machine() -> Iterator[None]:
 
 @contextlib.contextmanager
 def building_image() -> Iterator[None]:
-    """Nobody else builds an image meanwhile; waits for who does."""
+    """Lock the building of images. Waits for another build."""
     with _open("image") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -43,7 +43,7 @@ def installing_tools() -> Iterator[None]:
 
 @contextlib.contextmanager
 def changing_lab(name: str) -> Iterator[None]:
-    """Nobody else makes or removes lab `name` meanwhile. Raises LabError when somebody does already."""
+    """Lock the creation and removal of lab `name`. Raises LabError when another pylaunch holds the lock."""
     lock = f"lab-{name}"
     with contextlib.ExitStack() as stack:
 

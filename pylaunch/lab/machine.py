@@ -1,4 +1,4 @@
-"""A node as a container of this machine, reached through its namespaces: it answers when its network does not."""
+"""A node as a container of this machine, entered through its namespaces, so its network is not needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 
 CLOCK_ENVIRONMENT = "FAKETIME_DONT_FAKE_MONOTONIC=1"
-"""Where a node's clock is shifted, the one that measures waiting must not be: sshd and systemctl fail then."""
+"""A shifted clock must not affect the monotonic clock: sshd and systemctl would fail."""
 
 _ENVIRONMENT = (
     "env", "-i", "HOME=/root", "LANG=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -24,7 +24,7 @@ _ENVIRONMENT = (
 
 @dataclass(frozen=True)
 class Machine:
-    """The container behind a node: where it is, and what can be done in it."""
+    """The container of a node: its paths, and commands in it."""
 
     name: str
     lab: LabSpec
@@ -32,22 +32,22 @@ class Machine:
 
     @property
     def address(self) -> str:
-        """Its address on the lab's bridge."""
+        """Address on the lab's bridge."""
         return str(self.machines.address(self.lab.nodes.index(self.name)))
 
     @property
     def paths(self) -> NodePaths:
-        """Its files on the controller."""
+        """The node's files on the controller."""
         return self.lab.paths.node(self.name)
 
     @property
     def container(self) -> str:
-        """Its name for nspawn."""
+        """Name of the container."""
         return machine_name(self.lab.name, self.name)
 
     @property
     def cgroup(self) -> Cgroup:
-        """All of its processes."""
+        """The cgroup of all its processes."""
         return Cgroup(Path(self.machines.cgroup) / self.name)
 
     @property
@@ -64,16 +64,16 @@ class Machine:
         )
 
     def command(self, *argv: str) -> Argv:
-        """What to exec on the controller so that `argv` runs in the node, as root."""
+        """Return the command line on the controller that runs `argv` in the node as root."""
         return ("nsenter", "--target", str(self.leader), "--all", "--wd", "--", *_ENVIRONMENT, *argv)
 
     def run(self, *argv: str, check: bool = True, stdin: bytes | None = None) -> Completed:
-        """Run `argv` in the node, as root and not over SSH. Raises LabError when it fails, unless not to `check`."""
+        """Run `argv` in the node as root, without SSH. Raises LabError when it fails, unless `check` is False."""
         ended = process.run(self.command(*argv), stdin=stdin)
         return ended.checked(error=LabError) if check else ended
 
     def write(self, path: str, text: str, *, mode: str = "0644") -> None:
-        """Write a file in the node, making the directories it needs."""
+        """Write a file in the node, and create its directories."""
         self.run("install", "-D", "-m", mode, "/dev/stdin", path, stdin=text.encode())
 
     def read(self, path: str) -> str:
@@ -82,7 +82,7 @@ class Machine:
 
 
 def _namespaced_pids(pid: str) -> list[str]:
-    """The ids of a process in its own and every outer pid namespace, outermost first; empty when it has ended."""
+    """Return the ids of a process in its own and all outer pid namespaces, outermost first; empty if it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("NSpid:"):

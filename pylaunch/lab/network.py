@@ -1,4 +1,4 @@
-"""The lab's network: a bridge with the controller on it, and NAT for what leaves, both named after the lab."""
+"""The lab's network: a bridge to the controller, and NAT for outgoing traffic, both named after the lab."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pylaunch.lab.spec import LabSpec, Machines, identity, labs_directory, machi
 from pylaunch.transport import process
 
 POOL = IPv4Network("10.213.0.0/16")
-"""Labs take /24 pieces of it in turn."""
+"""Each lab gets a /24 of it, in turn."""
 
 
 def next_subnet(last: int, taken: Iterable[IPv4Network]) -> IPv4Network:
-    """The piece of POOL after number `last` that nothing on this machine uses.
+    """Return the next unused /24 of POOL after number `last`.
 
-    Not the first free one: connections to a lab that is gone may linger, and must not meet the next lab.
+    The first free one could still have connections of a removed lab, which must not reach the next lab.
     """
     pieces = list(POOL.subnets(new_prefix=24))
     used = list(taken)
@@ -30,7 +30,7 @@ def next_subnet(last: int, taken: Iterable[IPv4Network]) -> IPv4Network:
 
 
 def choose_subnet() -> IPv4Network:
-    """The subnet for a new lab. Call it while `changing_machine`, and until the lab is connected."""
+    """Return the subnet for a new lab. Stay inside `changing_machine` until the lab is connected."""
     counter = labs_directory() / ".last-subnet"
     last = int(counter.read_text()) if counter.exists() else -1
     routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all"))
@@ -41,12 +41,12 @@ def choose_subnet() -> IPv4Network:
 
 
 def nft_table(lab: str) -> str:
-    """Name of the lab's nftables tables."""
+    """Return the name of the lab's nftables tables."""
     return f"pylaunch-lab-{lab}"
 
 
 def connect(spec: LabSpec, machines: Machines) -> None:
-    """Make the bridge and the NAT. Call it while `changing_machine`."""
+    """Create the bridge and the NAT. Call it inside `changing_machine`."""
     bridge = identity(spec.name)
     _ip("link", "add", bridge, "type", "bridge")
     _ip("addr", "add", f"{machines.gateway}/{machines.network.prefixlen}", "dev", bridge)
@@ -62,14 +62,14 @@ def connect(spec: LabSpec, machines: Machines) -> None:
 
 
 def disconnect(name: str) -> None:
-    """Remove bridge, cables and NAT of lab `name`, as far as they are there."""
+    """Remove bridge, cables and NAT of lab `name`, as far as they exist."""
     bridge = identity(name)
     for link in links():
         if link.name == bridge or link.name.startswith(f"vb-{bridge}-"):
-            # The cable of a node that was just killed may go by itself meanwhile.
+            # The kernel may remove the cable of a node that was just killed.
             process.run(("ip", "link", "delete", link.name))
     for family in ("ip", "bridge"):
-        # Adding first makes removing what is not there no error.
+        # Deleting a table that does not exist is an error: add it first.
         nft([f"add table {family} {nft_table(name)}", f"delete table {family} {nft_table(name)}"])
 
 
@@ -82,17 +82,17 @@ class NetworkLink:
 
 
 def links() -> list[NetworkLink]:
-    """The interfaces of the controller."""
+    """Return the interfaces of the controller."""
     return [NetworkLink(each["ifname"], "UP" in each["flags"]) for each in json.loads(_ip("-j", "link", "show"))]
 
 
 def cable(lab: str, node: str) -> str:
-    """The controller's end of the node's network cable."""
+    """Return the name of the controller's end of the node's network cable."""
     return f"vb-{machine_name(lab, node)}"
 
 
 def set_link(name: str, *, up: bool) -> None:
-    """Plug in or pull out."""
+    """Set a link up or down."""
     _ip("link", "set", name, "up" if up else "down")
 
 

@@ -1,4 +1,4 @@
-"""A node of a lab: the container behind it, and what can go wrong with it."""
+"""A node of a lab: its container and its faults."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pylaunch.lab.machine import Machine
 
 @dataclass(frozen=True)
 class LabNode(Machine):
-    """A node. Every fault happens at once and is undone by its `undo()`, or at the end of `with`."""
+    """A node. Every fault takes effect at once; `undo()` or the end of `with` removes it."""
 
     def cut(self) -> Injected:
         """Pull the network cable."""
         return faults.inject(self, faults.Cut())
 
     def filter(self, port: int, direction: Direction = Direction.BOTH) -> Injected:
-        """Drop TCP packets to `port`: those that come in, those that go out, or both."""
+        """Drop TCP packets to `port`: incoming, outgoing, or both."""
         return faults.inject(self, faults.Filter(port, direction))
 
     def kill(self) -> Injected:
@@ -30,13 +30,13 @@ class LabNode(Machine):
         return faults.inject(self, faults.Freeze())
 
     def fill(self, path: str = "/var/tmp") -> Injected:
-        """Leave no room in the directory `path`."""
+        """Fill the directory `path`."""
         return faults.inject(self, faults.Fill(path))
 
     def occupy(self, port: int) -> Injected:
-        """Have a process of the node listen on TCP `port`."""
+        """Start a process in the node that listens on TCP `port`."""
         return faults.inject(self, faults.Occupy(port))
 
     def shift_clock(self, seconds: float) -> Injected:
-        """Shift the time that programs see which start from now on."""
+        """Shift the time for programs that start from now on."""
         return faults.inject(self, faults.Clock(seconds))

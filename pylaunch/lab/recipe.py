@@ -1,4 +1,4 @@
-"""What the image of a lab node is made from: read from the controller's own apt settings, and nothing else. Pure."""
+"""The inputs of a node image, read from the controller's own apt settings. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PACKAGES = (
     "systemd-sysv",
 )
 USER = "ml"
-"""A user who is not root, for stories about sudo."""
+"""A user other than root, for tests of sudo."""
 
 REVISION = 1
-"""Raised when the steps that make an image change."""
+"""Number to raise when the build steps change."""
 
 TARGET_FORMAT = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
 _APT_SETTINGS = re.compile(r"Acquire::(http|https|Retries|Check-Valid-Until|Check-Date|Languages)\b.* \".+\";")
@@ -42,30 +42,30 @@ class Repository:
 
     @property
     def line(self) -> str:
-        """The line."""
+        """The line of the source list."""
         return f"deb {self.uri} {self.release} {' '.join(self.components)}"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides what is in an image."""
+    """All inputs of an image."""
 
     codename: str
     repositories: tuple[Repository, ...]
-    """The first is the one that is bootstrapped from; the others are its updates."""
+    """The first is the one to bootstrap from; the others are its updates."""
 
     apt_settings: tuple[str, ...]
     certificates: tuple[tuple[str, str], ...]
-    """Authorities the controller trusts beyond the distribution's: file name and PEM text."""
+    """CA certificates that the controller trusts beyond the distribution's: file name and PEM text."""
 
     @property
     def digest(self) -> str:
-        """Changes when anything in the recipe does."""
+        """Hash of the whole recipe."""
         return hashlib.sha256(repr((REVISION, PACKAGES, USER, self)).encode()).hexdigest()[:16]
 
 
 def repositories(codename: str, targets: str) -> tuple[Repository, ...]:
-    """The distribution's repositories among the lines of `apt-get indextargets` (in TARGET_FORMAT), no others.
+    """Return the distribution's own repositories from the lines of `apt-get indextargets` (in TARGET_FORMAT).
 
     Raises LabError when none of them is the release `codename` itself.
     """
@@ -91,13 +91,13 @@ def repositories(codename: str, targets: str) -> tuple[Repository, ...]:
 
 
 def apt_settings(dump: str) -> tuple[str, ...]:
-    """The lines of `apt-config dump` that say how packages are fetched: proxies, retries, date checks."""
+    """Return the lines of `apt-config dump` about fetching packages: proxies, retries, date checks."""
     return tuple(line for line in dump.splitlines() if _APT_SETTINGS.fullmatch(line))
 
 
 def codename(os_release: str) -> str:
-    """VERSION_CODENAME of /etc/os-release. Raises LabError where there is none."""
+    """Return VERSION_CODENAME of /etc/os-release. Raises LabError when it is missing."""
     match = re.search(r'^VERSION_CODENAME="?([\w-]+)"?$', os_release, re.MULTILINE)
     if match is None:
-        raise LabError("this system does not say its release: no VERSION_CODENAME in /etc/os-release")
+        raise LabError("release of this system unknown: no VERSION_CODENAME in /etc/os-release")
     return match.group(1)

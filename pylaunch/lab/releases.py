@@ -1,4 +1,4 @@
-"""Releases that a lab's nodes can have besides that of this machine, and what vouches for their packages. Pure."""
+"""Releases for a lab's nodes other than this machine's, and the keys that sign their packages. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pylaunch.lab.recipe import Repository
 
 @dataclass(frozen=True)
 class LabRelease:
-    """Who makes releases."""
+    """A distribution."""
 
     name: str
     pockets: tuple[tuple[str, str], ...]
-    """The repositories of a release: what stands behind its codename, and the URI."""
+    """The repositories of a release: suffix of the codename, and the URI."""
 
     components: tuple[str, ...]
     keyring: Path
-    """The keys that sign the archive. Nothing is built that they do not vouch for."""
+    """Keys that sign the archive; debootstrap verifies packages with them."""
 
     keyring_package: str
     script: str
-    """debootstrap's script for releases that are younger than it."""
+    """debootstrap's script, for releases that are newer than debootstrap."""
 
 
 DEBIAN = LabRelease(
@@ -53,11 +53,11 @@ UBUNTU = LabRelease(
 )
 
 RELEASES = {"bookworm": DEBIAN, "trixie": DEBIAN, "jammy": UBUNTU, "noble": UBUNTU}
-"""Codename → who makes it: the releases that the roles are for."""
+"""Codename → distribution: the releases that the roles support."""
 
 
 def distribution(codename: str) -> LabRelease:
-    """Who makes `codename`. Raises UsageError for a release that no lab can have."""
+    """Return the distribution of `codename`. Raises UsageError for an unsupported release."""
     try:
         return RELEASES[codename]
     except KeyError:
@@ -68,7 +68,7 @@ def distribution(codename: str) -> LabRelease:
 
 
 def repositories(codename: str, own: str, ours: Sequence[Repository]) -> tuple[Repository, ...]:
-    """Where the packages of `codename` are: on the mirrors of this machine, whose release is `own`, if they have it.
+    """Return the repositories of `codename`: the mirrors of this machine, whose release is `own`, if they have it.
 
     `ours` are this machine's repositories. A release of another distribution comes from where that publishes it.
     """

@@ -1,4 +1,4 @@
-"""What a lab keeps on disk, and where. Written before anything else is touched, so that `down` can always follow."""
+"""The files of a lab. The spec is written before anything else changes, so that `down` can always undo it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _FIRST_HOST = 11
 
 
 def labs_directory() -> Path:
-    """One directory per lab: the machine's for root, the user's own for others."""
+    """Return the directory of all labs: the machine's for root, the user's own for others."""
     return SYSTEM_LABS if os.geteuid() == 0 else state_directory() / "lab"
 
 
 def check_name(name: str) -> None:
-    """Raises UsageError for a name that no lab can have. Paths and interfaces are made of it."""
+    """Raise UsageError for an invalid lab name; paths and interfaces contain it."""
     if _NAME.fullmatch(name) is None:
         raise UsageError(
             f"lab name {name!r}: expected 1 to 30 of a-z, 0-9 and -, starting and ending with a letter or digit"
@@ -35,7 +35,7 @@ def check_name(name: str) -> None:
 
 
 def check_request(name: str, nodes: int) -> None:
-    """Raises UsageError for a name or a number of nodes that no lab can have."""
+    """Raise UsageError for an invalid name or number of nodes."""
     check_name(name)
     if not 1 <= nodes <= MOST_NODES:
         raise UsageError(f"number of nodes {nodes}: expected 1 to {MOST_NODES}")
@@ -49,32 +49,32 @@ class NodePaths:
 
     @property
     def upper(self) -> Path:
-        """What the node has that the image has not, or has otherwise."""
+        """Upper layer: the files in which the node differs from the image."""
         return self.directory / "upper"
 
     @property
     def work(self) -> Path:
-        """overlayfs needs it."""
+        """Work directory of overlayfs."""
         return self.directory / "work"
 
     @property
     def root(self) -> Path:
-        """Mount point of the node's root; empty for everybody but the node."""
+        """Mount point of the node's root, in the node's mount namespace only."""
         return self.directory / "root"
 
     @property
     def console(self) -> Path:
-        """What nspawn and the node's console said, all boots."""
+        """Output of nspawn and the node's console, of all boots."""
         return self.directory / "console.log"
 
     @property
     def notify(self) -> Path:
-        """Socket on which a booting node says that it is ready."""
+        """Socket on which a booting node reports that it is ready."""
         return self.directory / "notify"
 
     @property
     def host_key(self) -> Path:
-        """The node's SSH host key, made before its first boot."""
+        """The node's SSH host key, created before its first boot."""
         return self.directory / "ssh_host_ed25519_key"
 
 
@@ -86,22 +86,22 @@ class LabPaths:
 
     @property
     def spec(self) -> Path:
-        """What the lab is made of; the first file written and the last removed."""
+        """The spec: the first file written and the last removed."""
         return self.directory / "lab.json"
 
     @property
     def complete(self) -> Path:
-        """Exists once `up` has come to its end."""
+        """Exists once `up` has completed."""
         return self.directory / "complete"
 
     @property
     def key(self) -> Path:
-        """The private key that opens every node."""
+        """The private key for all nodes."""
         return self.directory / "id_ed25519"
 
     @property
     def inventory(self) -> Path:
-        """The inventory when the user names no place for it."""
+        """The inventory, unless the user chooses another path."""
         return self.directory / "cluster.ini"
 
     @property
@@ -111,16 +111,16 @@ class LabPaths:
 
     @property
     def environment(self) -> Path:
-        """Where local nodes keep their Python environment."""
+        """Directory of the Python environment of local nodes."""
         return self.directory / "env"
 
     def node(self, name: str) -> NodePaths:
-        """The files of node `name`."""
+        """Return the files of node `name`."""
         return NodePaths(self.directory / "nodes" / name)
 
 
 def lab_paths(name: str) -> LabPaths:
-    """The files of lab `name`."""
+    """Return the files of lab `name`."""
     return LabPaths(labs_directory() / name)
 
 
@@ -135,7 +135,7 @@ class LabSpec:
     """Directories of the controller that every node sees at the same path."""
 
     machines: Machines | None = None
-    """None: local nodes, which are directories of this machine and nothing else."""
+    """None: local nodes, which are directories of this machine."""
 
     @property
     def paths(self) -> LabPaths:
@@ -145,7 +145,7 @@ class LabSpec:
 
 @dataclass(frozen=True)
 class Machines:
-    """What real nodes are made from."""
+    """Image, subnet and cgroup of real nodes."""
 
     image: str
     subnet: str
@@ -163,27 +163,27 @@ class Machines:
         return self.network[1]
 
     def address(self, index: int) -> IPv4Address:
-        """The address of the node with this index, counted from 0."""
+        """Return the address of the node with this index, counted from 0."""
         return self.network[_FIRST_HOST + index]
 
 
 def identity(name: str) -> str:
-    """A short word for interface names, which have 15 bytes at most."""
+    """Return a short name of the lab for interface names, which have 15 bytes at most."""
     return "pl" + hashlib.sha256(name.encode()).hexdigest()[:5]
 
 
 def machine_name(lab: str, node: str) -> str:
-    """What nspawn calls the node; its end of the network cable is `vb-` and this."""
+    """Return the node's name for nspawn; its network cable is `vb-` and this name."""
     return f"{identity(lab)}-{node}"
 
 
 def node_names(count: int) -> tuple[str, ...]:
-    """n1, n2, …"""
+    """Return n1, n2, …"""
     return tuple(f"n{number}" for number in range(1, count + 1))
 
 
 def save(spec: LabSpec) -> None:
-    """Write the spec aside, then rename it into place."""
+    """Write the spec to a temporary file and rename it."""
     path = spec.paths.spec
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     aside = path.with_suffix(".new")
@@ -192,7 +192,7 @@ def save(spec: LabSpec) -> None:
 
 
 def load(name: str) -> LabSpec:
-    """The spec of lab `name`. Raises LabError when there is no such lab, UsageError when there can be none."""
+    """Load the spec of lab `name`. Raises LabError when there is no such lab, UsageError for an invalid name."""
     check_name(name)
     try:
         kept = json.loads(lab_paths(name).spec.read_text())
@@ -209,12 +209,12 @@ def load(name: str) -> LabSpec:
 
 
 def unknown(name: str) -> LabError:
-    """The error for a lab that does not exist."""
+    """Return the error for a lab that does not exist."""
     there = names()
     evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
     return LabError(f"no lab named {name}", evidence=evidence, hint=f"pylaunch lab up --name {name}")
 
 
 def names() -> tuple[str, ...]:
-    """The labs of this machine, whole or half made."""
+    """Return the labs of this machine, complete or not."""
     return tuple(sorted(path.parent.name for path in labs_directory().glob("*/lab.json")))

@@ -1,4 +1,4 @@
-"""What there is of a lab now: every answer comes from looking, none from memory."""
+"""The current state of a lab's nodes, always read from the system."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pylaunch.lab.machine import Machine
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node."""
+    """State of one node."""
 
     name: str
     address: str
     state: str
-    """What systemd in the node says of itself (running, degraded, starting, …), or: frozen, off, local."""
+    """State of systemd in the node (running, degraded, starting, …), or: frozen, off, local."""
 
     link: str
     """up, or cut."""
@@ -25,7 +25,7 @@ class NodeStatus:
 
 
 def look(name: str) -> tuple[NodeStatus, ...]:
-    """Every node of lab `name`, in rank order. Local nodes have nothing to look at. Raises LabError for no such lab."""
+    """Return the state of every node of lab `name`, in rank order. Raises LabError when there is no such lab."""
     kept = spec.load(name)
     if kept.machines is None:
         return tuple(NodeStatus(node, "127.0.0.1", "local", "up") for node in kept.nodes)
@@ -45,6 +45,6 @@ def _look(node: Machine, is_connected: bool) -> NodeStatus:
 
 
 def failed_units(node: Machine) -> tuple[str, ...]:
-    """The units of the node that systemd calls failed."""
+    """Return the failed systemd units of the node."""
     listing = node.run("systemctl", "list-units", "--failed", "--plain", "--no-legend").stdout
     return tuple(line.split()[0] for line in listing.splitlines() if line.strip())

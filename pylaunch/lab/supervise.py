@@ -1,4 +1,4 @@
-"""What becomes a node's nspawn: joins the node's cgroup, mounts its root where nobody else sees it, and gives way.
+"""Become a node's nspawn: join the node's cgroup, mount its root in a private mount namespace, and exec.
 
 Run as `python -m pylaunch.lab.supervise CGROUP LOWER NODE_DIRECTORY nspawn-words…` in a mount namespace of its own.
 """
@@ -18,7 +18,7 @@ from pylaunch.transport import process
 
 
 def mount_options(lower: Path, node: NodePaths) -> str:
-    """Options of the overlay. Raises LabError for paths that the option syntax has no way to say."""
+    """Return the options of the overlay. Raises LabError for paths that the option syntax cannot express."""
     for path in (lower, node.directory):
         if any(character in str(path) for character in ",:\\"):
             raise LabError(f"overlayfs cannot use a path with a comma, colon or backslash: {path}")
@@ -26,7 +26,7 @@ def mount_options(lower: Path, node: NodePaths) -> str:
 
 
 def main(cgroup: Path, lower: Path, node: NodePaths, nspawn: Argv) -> None:
-    """Never returns."""
+    """Replace this process by nspawn."""
     (cgroup / "cgroup.procs").write_text(str(os.getpid()))
     unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     # As on a real machine, where root may lock all memory. Not allowed without CAP_SYS_RESOURCE; then the limit stays.

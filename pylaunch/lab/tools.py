@@ -1,4 +1,4 @@
-"""What real nodes need of this machine, and how it gets there."""
+"""Programs that real nodes need on this machine, and their installation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.lab.spec import SYSTEM_LABS
 from pylaunch.transport import process
 
 Report = Callable[[str], None]
-"""Told of every step that takes a while, in one line."""
+"""Callback that receives one line for every slow step."""
 
 PACKAGE_OF = {
     "debootstrap": "debootstrap",
@@ -21,11 +21,11 @@ PACKAGE_OF = {
     "ssh": "openssh-client",
     "systemd-nspawn": "systemd-container",
 }
-"""Program → the Debian package that has it. util-linux, which is always there, gives the rest."""
+"""Program → the Debian package that has it. The rest is in util-linux, which is always installed."""
 
 
 def obstacle() -> str | None:
-    """Why this machine cannot have real nodes, or None when it can."""
+    """Return the reason why this machine cannot have real nodes; None when it can."""
     if os.geteuid() != 0:
         return "real nodes need root"
     if missing() and process.program_path("apt-get") is None:
@@ -39,7 +39,7 @@ def obstacle() -> str | None:
 
 
 def missing() -> tuple[str, ...]:
-    """The programs that are not installed."""
+    """Return the programs that are not installed."""
     return tuple(program for program in PACKAGE_OF if process.program_path(program) is None)
 
 
@@ -47,7 +47,7 @@ def ensure(report: Report) -> None:
     """Install what is missing and report it. Raises LabError when apt cannot."""
     if not missing():
         return
-    # apt-get does not wait for another one.
+    # apt-get does not wait for another apt-get.
     with locks.installing_tools():
         if wanted := [PACKAGE_OF[program] for program in missing()]:
             _install(wanted, report)
@@ -63,5 +63,5 @@ def _install(packages: Sequence[str], report: Report) -> None:
 
 
 def _file_system(path: Path) -> str:
-    """Type of the file system that holds `path`."""
+    """Return the type of the file system that holds `path`."""
     return process.run(("stat", "-f", "-c", "%T", str(path))).checked(error=LabError).stdout.strip().removesuffix("fs")

@@ -1,4 +1,4 @@
-"""Waiting for something that nobody announces, with a bound."""
+"""Poll a condition that nothing signals, with a deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ POLL_S = 0.02
 
 
 def reached(done: Callable[[], bool], timeout_s: float, sleep: Callable[[float], None] = time.sleep) -> bool:  # noqa: TID251
-    """Ask `done` until it is true or the time is over; its last answer."""
+    """Call `done` until it is true or the time is over; return its last result."""
     deadline = time.monotonic() + timeout_s
     while not done():
         if time.monotonic() > deadline:

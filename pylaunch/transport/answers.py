@@ -1,4 +1,4 @@
-"""Decode what a node answered against a type: within the bounds of `untrusted_json`, and nothing but what was asked."""
+"""Decode the JSON that a node sends: within the bounds of `untrusted_json`, and only as the expected type."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ T = TypeVar("T")
 MALFORMED = (
     LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError,
 )  # fmt: skip
-"""What reading an answer raises that has another shape than it should. Only for pure code that reads one host's answer:
-what it raises is then about that host."""
+"""Exceptions of code that reads an answer of an unexpected shape. Catch them only around pure code that reads one
+host's answer, so that the exception concerns that host."""
 
 
 class NotAnAnswerError(Exception):
-    """A node answered something else than it was asked; the message says what."""
+    """A node sent something other than the expected answer."""
 
 
 def decoded(text: str | bytes, kind: type[T], max_size: int = MOST) -> T:
@@ -32,11 +32,11 @@ def decoded(text: str | bytes, kind: type[T], max_size: int = MOST) -> T:
 
 
 def shown(text: str | bytes) -> str:
-    """The beginning of an answer, for a complaint about it."""
-    said = text[:200].decode("utf-8", "replace") if isinstance(text, bytes) else text[:200]
-    return repr(said + ("…" if len(text) > len(said) else ""))
+    """Return the beginning of an answer, to quote in an error."""
+    start = text[:200].decode("utf-8", "replace") if isinstance(text, bytes) else text[:200]
+    return repr(start + ("…" if len(text) > len(start) else ""))
 
 
 def what_is_wrong(error: Exception) -> str:
-    """One of MALFORMED in a few words."""
+    """Return one of MALFORMED as a short text."""
     return f"{type(error).__name__}: {str(error)[:200]}"

@@ -1,11 +1,10 @@
-"""A program beside every run of Ansible: it ends what is left of one whose pylaunch is gone. Standard library only.
+"""Guard process of a run of Ansible: it ends ansible-playbook when pylaunch is killed. Standard library only.
 
     python guard.py DIRECTORY < pipe
 
-One byte on the pipe says that all ended well. The end of the pipe without it says that pylaunch was killed, which it
-cannot tell itself: SIGKILL, SIGTERM, the SIGHUP of a terminal that was closed. ansible-playbook would go on changing
-hosts, for ansible-runner lets it ignore the loss of its terminal, and DIRECTORY, which may hold the password for sudo,
-would stay.
+One byte on the pipe means that the run ended. End of file without that byte means that pylaunch was killed (SIGKILL,
+SIGTERM, SIGHUP of a closed terminal). Without a guard, ansible-playbook would continue to change hosts, because under
+ansible-runner it survives the loss of its terminal, and DIRECTORY, which may hold the password for sudo, would remain.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ import time
 from pathlib import Path
 
 GRACE_S = 5.0
-"""Between SIGTERM, upon which ansible-playbook ends its workers, and SIGKILL."""
+"""Seconds between SIGTERM, at which ansible-playbook ends its workers, and SIGKILL."""
 
 POLL_S = 0.1
 
 
 def limit_file(directory: Path) -> Path:
-    """The list of hosts that ansible-playbook is given; it is on its command line, by which it is known."""
+    """Return the path of the host list on the command line of ansible-playbook, which identifies the process."""
     return directory / "limit"
 
 
 def left_over(directory: Path) -> list[int]:
-    """Process ids of the ansible-playbook that works with `directory`, and of its workers."""
+    """Return the process ids of the ansible-playbook that works in `directory`, and of its workers."""
     word = b"@" + os.fsencode(limit_file(directory))
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
@@ -44,16 +43,16 @@ def left_over(directory: Path) -> list[int]:
 
 
 def end(directory: Path) -> None:
-    """End ansible-playbook and its workers, each of which leads a process group, and remove `directory`."""
-    _tell(left_over(directory), signal.SIGTERM)
+    """End ansible-playbook and its workers, each the leader of a process group, and remove `directory`."""
+    _signal(left_over(directory), signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while left_over(directory) and time.monotonic() < deadline:
-        time.sleep(POLL_S)  # noqa: TID251 -- nothing says that a process which is no child of ours has ended
-    _tell(left_over(directory), signal.SIGKILL)
+        time.sleep(POLL_S)  # noqa: TID251 -- the end of a process that is no child cannot be awaited
+    _signal(left_over(directory), signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _tell(pids: list[int], number: signal.Signals) -> None:
+def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(pid, number)

@@ -1,8 +1,8 @@
-"""Asks SSH servers for their host keys, so that a person can decide whether to trust them.
+"""Fetch the host keys of SSH servers, so that a person can decide whether to trust them.
 
-OpenSSH's configuration decides where a host really is (`ssh -G`). A server that this machine reaches directly is asked
-with paramiko, many at a time in one process; one behind a jump host or a ProxyCommand is asked by OpenSSH itself, which
-alone knows the way. Nothing is sent but the key exchange: no user name is tried, no command runs.
+OpenSSH's configuration decides address and port of a host (`ssh -G`). paramiko asks servers that this machine reaches
+directly, many at a time in one process; OpenSSH itself asks those behind a jump host or a ProxyCommand. Only the key
+exchange takes place: no user name is sent and no command runs.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ AT_ONCE = 32
 _RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 Known = Callable[[str], Sequence[HostKey]]
-"""The keys that are trusted already for a server, named as in known_hosts."""
+"""Returns the keys that are already trusted for a server, named as in known_hosts."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Where OpenSSH goes for a host once its configuration is read."""
+    """Address and port that OpenSSH connects to for a host, after its configuration."""
 
     address: str
     port: int
     place: str
-    """How known_hosts names the server; `HostKeyAlias` included."""
+    """Name of the server in known_hosts, `HostKeyAlias` included."""
 
     proxied: bool
 
     @classmethod
     def parse(cls, text: str) -> Route:
-        """The route in what `ssh -G` prints."""
-        said = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
-        address, port = said["hostname"], int(said["port"])
-        alias = said.get("hostkeyalias")
-        proxied = any(said.get(way, "none") != "none" for way in ("proxyjump", "proxycommand"))
+        """Return the route in the output of `ssh -G`."""
+        settings = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+        address, port = settings["hostname"], int(settings["port"])
+        alias = settings.get("hostkeyalias")
+        proxied = any(settings.get(name, "none") != "none" for name in ("proxyjump", "proxycommand"))
         return cls(address, port, alias or known_hosts.place(address, port), proxied)
 
 
 @dataclass(frozen=True)
 class Answered:
-    """A host that showed its key."""
+    """A host that presented its key."""
 
     host: str
     key: HostKey
@@ -65,18 +65,18 @@ class Answered:
 
 @dataclass(frozen=True)
 class Silent:
-    """A host that did not, and why."""
+    """A host that presented no key, and the reason."""
 
     host: str
     reason: str
 
 
 def scan(hosts: Sequence[Host], known: Known) -> list[Answered | Silent]:
-    """Ask all `hosts` for their keys, several at a time; answers in the order of `hosts`.
+    """Fetch the keys of all `hosts`, several at a time; the result has the order of `hosts`.
 
-    A kind of key that is known already is asked for first, so that it can be compared; otherwise Ed25519 is.
+    A key type that is already known is preferred, so that the keys can be compared; the default is Ed25519.
     """
-    # paramiko logs what it also raises, and without a handler that lands on stderr.
+    # paramiko logs what it also raises, to stderr where no handler is set.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         return list(pool.map(lambda host: _ask(host, known), hosts))
@@ -112,17 +112,17 @@ def _directly(route: Route, kinds: Sequence[str]) -> HostKey:
 
 
 def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
-    """Let OpenSSH note the key in a file made for this one question."""
+    """Let OpenSSH write the key to a temporary known_hosts file."""
     with tempfile.TemporaryDirectory(prefix="pylaunch-scan-") as directory:
         note = Path(directory) / "known_hosts"
-        asked = process.run(_question(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
+        asked = process.run(_key_exchange(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
         keys = known_hosts.keys_for(known_hosts.read_known_hosts(note), route.place)
     if not keys:
         raise paramiko.SSHException(explain_failure(host, asked.stderr).reason)
     return keys[0]
 
 
-def _question(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
+def _key_exchange(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
     algorithms = ",".join(_algorithms(kinds) or ("ssh-ed25519",))
     return (
         "ssh", "-T",
@@ -142,5 +142,5 @@ def _question(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
 
 
 def _algorithms(kinds: Sequence[str]) -> tuple[str, ...]:
-    """The signatures that keys of these kinds make."""
+    """Return the signature algorithms of these key types."""
     return tuple(name for kind in kinds for name in (_RSA_SIGNATURES if kind == "ssh-rsa" else (kind,)))

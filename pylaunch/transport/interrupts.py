@@ -1,8 +1,8 @@
-"""SIGINT and SIGTERM of this process, counted: the first asks, the second ends the process, whatever hangs.
+"""Handle SIGINT and SIGTERM of this process: the first requests a stop, the second ends the process even if it hangs.
 
-The first is a KeyboardInterrupt, or goes to a receiver (`received_by`): the run that is followed is stopped. After the
-second the process has a short while for its way out. When that is over, or with the third, the process ends without
-waiting for anything: it kills the processes that it has started, restores the terminal, and writes its last words.
+The first raises KeyboardInterrupt or goes to a receiver (`received_by`), which stops the run that it follows. After the
+second, LAST_S remain for cleanup. Then, or at the third, the process kills the processes that it has started, restores
+the terminal, writes its final message and exits without waiting.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import NoReturn
 from pylaunch.transport import process
 
 LAST_S = 2.0
-"""Between the second signal and the end, for what is done on the way out."""
+"""Seconds for cleanup between the second signal and the end."""
 
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
 class _Interrupts:
-    """The signals of this process so far."""
+    """Counts the signals of this process."""
 
     def __init__(self) -> None:
         self.receiver: Callable[[signal.Signals], object] | None = None
@@ -60,7 +60,7 @@ class _Interrupts:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(0, termios.TCSANOW, self._terminal)
         words = (b"\r" + _SHOW_CURSOR if os.isatty(2) else b"") + self._last_words + b"\n"
-        # A terminal that is held (Ctrl-S) or a pipe that nobody reads would hang, too.
+        # Writing to a paused terminal (Ctrl-S) or a full pipe would hang, too.
         _, writable, _ = select.select([], [2], [], 0)
         if writable:
             with contextlib.suppress(OSError):
@@ -72,24 +72,24 @@ _of_this_process = _Interrupts()
 
 
 def described(number: signal.Signals) -> str:
-    """Who interrupted this process: the person at the keyboard, or a program that sent a signal."""
+    """Return the signal as text: the person at the keyboard sends SIGINT, programs send SIGTERM."""
     return "interrupted" if number is signal.SIGINT else f"pylaunch received {number.name}"
 
 
 def install(last_words: str, exit_code: int) -> None:
-    """Count signals from now on; from the main thread. A process that does not wait ends with these words and code."""
+    """Handle signals from now on; call it in the main thread. A forced end prints `last_words` and has `exit_code`."""
     _of_this_process.install(last_words, exit_code)
 
 
 def leaving() -> None:
-    """All is done and said: the first signal ends what still keeps this process."""
+    """Mark the work as done: from now on the first signal ends this process at once."""
     _of_this_process.is_leaving = True
     process.end_running()
 
 
 @contextlib.contextmanager
 def received_by(receiver: Callable[[signal.Signals], object], last_s: float = LAST_S) -> Iterator[None]:
-    """Give signals to `receiver`, in the main thread, which has `last_s` after the second one."""
+    """Pass signals to `receiver`, in the main thread; `last_s` seconds after the second one the process ends."""
     before = _of_this_process.receiver, _of_this_process.last_s
     _of_this_process.receiver, _of_this_process.last_s = receiver, last_s
     try:

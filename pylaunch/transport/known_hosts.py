@@ -1,4 +1,4 @@
-"""OpenSSH's known_hosts files: which keys they hold for a host, and how to change that and nothing else."""
+"""Read the keys of a host from OpenSSH's known_hosts files, and replace them without touching other lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HostKey:
     """The server as known_hosts names it; see `place`."""
 
     kind: str
-    """As in `ssh-ed25519`."""
+    """Type of the key, such as `ssh-ed25519`."""
 
     blob: str
     """The key itself, in base64."""
@@ -40,13 +40,13 @@ class HostKey:
 
 
 def place(address: str, port: int | None = None) -> str:
-    """How known_hosts names a server: the address alone on port 22, else `[address]:port`."""
+    """Return the name of a server in known_hosts: the address alone on port 22, else `[address]:port`."""
     name = address.lower()
     return name if port in (None, SSH_PORT) else f"[{name}]:{port}"
 
 
 def public_key(server: str, text: str) -> HostKey:
-    """The key in a public-key file (`ssh-ed25519 AAAA… comment`) as that of `server`, named as `place` does.
+    """Return the key in a public-key file (`ssh-ed25519 AAAA… comment`) as the key of `server`, named as by `place`.
 
     Raises ValueError for anything else.
     """
@@ -57,7 +57,7 @@ def public_key(server: str, text: str) -> HostKey:
 
 
 def keys_for(text: str, server: str) -> tuple[HostKey, ...]:
-    """The keys that the known_hosts file `text` accepts for `server`. Certificate authorities are not looked at."""
+    """Return the keys that the known_hosts file `text` accepts for `server`, without certificate authorities."""
     entries = (_fields(line) for line in text.splitlines())
     keys = (
         HostKey(server, kind, blob) for names, kind, blob in entries if _is_key(kind, blob) and _accepts(names, server)
@@ -66,7 +66,7 @@ def keys_for(text: str, server: str) -> tuple[HostKey, ...]:
 
 
 def replaced(text: str, keys: Iterable[HostKey]) -> str:
-    """The known_hosts file `text` with `keys` as the only ones for their servers; all else stays as it is."""
+    """Return the known_hosts file `text` with `keys` as the only keys of their servers; other lines stay."""
     keys = tuple(keys)
     servers = {key.place for key in keys}
     kept = [line for line in (_without(line, servers) for line in text.splitlines()) if line is not None]
@@ -74,7 +74,7 @@ def replaced(text: str, keys: Iterable[HostKey]) -> str:
 
 
 def write_known_hosts(path: Path, keys: Iterable[HostKey]) -> None:
-    """Make `keys` the only ones that `path` holds for their servers. A reader sees the old file or the new one."""
+    """Make `keys` the only keys of their servers in `path`. Readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = replaced(read_known_hosts(path), keys)
     with tempfile.NamedTemporaryFile(
@@ -86,7 +86,7 @@ def write_known_hosts(path: Path, keys: Iterable[HostKey]) -> None:
 
 
 def read_known_hosts(path: Path) -> str:
-    """The text of `path`; "" when there is no such file. Bytes that are no text survive a write."""
+    """Return the text of `path`; "" when there is no such file. Bytes that are not UTF-8 survive a write."""
     try:
         return path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def read_known_hosts(path: Path) -> str:
 
 
 def _fields(line: str) -> tuple[str, str, str]:
-    """Names, kind and key of a line; empty for comments, markers (`@revoked`) and what is no entry."""
+    """Return names, kind and key of a line; empty for comments, markers (`@revoked`) and malformed lines."""
     words = line.split()
     if len(words) < 3 or words[0].startswith(("#", "@")):
         return "", "", ""
@@ -104,7 +104,7 @@ def _fields(line: str) -> tuple[str, str, str]:
 def _is_key(kind: str, blob: str) -> bool:
     try:
         return base64.b64decode(blob, validate=True)[4 : 4 + len(kind)] == kind.encode() and kind != ""
-    except ValueError:  # No base64, or not even ASCII.
+    except ValueError:  # Not base64, or not even ASCII.
         return False
 
 
@@ -118,7 +118,7 @@ def _accepts(names: str, server: str) -> bool:
 
 
 def _matches(pattern: str, server: str) -> bool:
-    # fnmatch knows character classes, known_hosts does not: `[10.0.0.1]:2222` is meant literally.
+    # fnmatch has character classes, known_hosts has none: `[10.0.0.1]:2222` is literal.
     return fnmatchcase(server, pattern.replace("[", "[[]"))
 
 
@@ -132,7 +132,7 @@ def _is_hash_of(hashed: str, server: str) -> bool:
 
 
 def _without(line: str, servers: set[str]) -> str | None:
-    """`line` without the entries for `servers`; None when nothing is left of it."""
+    """Return `line` without the entries for `servers`; None when no entry remains."""
     names, _, _ = _fields(line)
     if names.startswith("|1|"):
         return None if any(_is_hash_of(names, server) for server in servers) else line

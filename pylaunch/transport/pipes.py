@@ -1,7 +1,7 @@
-"""The pipes of a process that we started: both ways, and never longer than the process itself.
+"""Read and write the pipes of a child process until the process ends, even if others keep the pipes open.
 
-What a process leaves behind in the background (the shared connection of ssh) may keep its pipes open for minutes. The
-end of the process is what counts: then what is in the pipes already is still read, and no more is waited for.
+A process may leave a background process (the shared connection of ssh) that keeps its pipes open for minutes. Once the
+child has ended, what the pipes already hold is read, and nothing more is awaited.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 QUIET_S = 0.5
-"""After the end of a process: how long nothing must arrive on pipes that others keep open until they count as read."""
+"""Seconds of silence, after the end of a process, until pipes that others keep open count as read."""
 
 POLL_S = 0.1
-"""Between two looks at a process where the kernel has no descriptor for its end (before Linux 5.3)."""
+"""Interval of polling a process where the kernel has no pidfd (before Linux 5.3)."""
 
 CHUNK = 1 << 16
 LONGEST_S = 3600.0
 MOST = 64 << 20
-"""Bytes that a process may print: far more than any answer has, and little enough to keep."""
+"""Bytes that a process may print: far more than any answer, and little enough to keep in memory."""
 
 
 class FloodError(Exception):
@@ -33,7 +33,7 @@ class FloodError(Exception):
 
 
 def end_descriptor(pid: int) -> int | None:
-    """A descriptor that is readable when the child `pid` has ended; None where the kernel has none."""
+    """Return a descriptor that is readable once the child `pid` has ended; None where the kernel has no pidfd."""
     with contextlib.suppress(OSError):
         return os.pidfd_open(pid)
     return None
@@ -49,7 +49,7 @@ def converse(
     """Write `stdin` and read stdout and stderr until the process `pid` has ended. Raises TimeoutError, FloodError."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
     with _Conversation(pipes, stdin) as conversation:
-        with conversation.hearing_the_end(pid) as longest_s:
+        with conversation.watching_the_end(pid) as longest_s:
             while not has_ended():
                 left_s = until - time.monotonic()
                 if left_s <= 0:
@@ -91,8 +91,8 @@ class _Conversation:
         return bytes(stdout), bytes(stderr)
 
     @contextlib.contextmanager
-    def hearing_the_end(self, pid: int) -> Iterator[float]:
-        """Let `turn` return when `pid` has ended; how many seconds a turn may take at most."""
+    def watching_the_end(self, pid: int) -> Iterator[float]:
+        """Let `turn` return when `pid` has ended, and yield the longest time that a turn may wait."""
         descriptor = end_descriptor(pid)
         if descriptor is None:
             yield POLL_S
@@ -105,7 +105,7 @@ class _Conversation:
             os.close(descriptor)
 
     def turn(self, within_s: float) -> bool:
-        """Read and write what can be; False when nothing could within so many seconds."""
+        """Read and write what is ready; return False when nothing became ready within `within_s` seconds."""
         ready = self._selector.select(within_s)
         for key, _ in ready:
             if key.fd in self._received:
@@ -133,7 +133,7 @@ class _Conversation:
 
 
 class _Writing(asyncio.BaseProtocol):
-    """The pipe to a process: `room` waits while it is full."""
+    """Flow control of the pipe to a process: `room` waits while the pipe is full."""
 
     def __init__(self) -> None:
         self._has_room = asyncio.Event()
@@ -165,19 +165,19 @@ class Talk:
     readings: tuple[asyncio.ReadTransport, asyncio.ReadTransport]
 
     async def send(self, line: bytes) -> None:
-        """Write `line`; returns when the pipe has room again. Raises ConnectionError when nobody reads any more."""
+        """Write `line` and wait until the pipe has room again. Raises ConnectionError when the reader has closed it."""
         if not self.stdin.is_closing():
             self.stdin.write(line)
             await self.writing.room()
         if self.stdin.is_closing():
-            raise ConnectionError("it no longer listens")
+            raise ConnectionError("its stdin is closed")
 
     def close_stdin(self) -> None:
-        """Nothing more will come."""
+        """Close the pipe to stdin."""
         self.stdin.close()
 
     def close(self) -> None:
-        """Let go of all pipes, whoever else keeps them open."""
+        """Close this end of all pipes."""
         if not self.writing.is_lost:
             self.writing.is_lost = True
             self.stdin.abort()
@@ -188,9 +188,9 @@ class Talk:
 async def talk(stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes], *, longest: int) -> Talk:
     """Put the pipes of a process on the event loop; lines may be `longest` bytes."""
     to_it, writing = await asyncio.get_running_loop().connect_write_pipe(_Writing, stdin)
-    said, hearing = await _reader(stdout, longest)
-    complained, listening = await _reader(stderr, longest)
-    return Talk(to_it, writing, said, complained, (hearing, listening))
+    from_stdout, stdout_transport = await _reader(stdout, longest)
+    from_stderr, stderr_transport = await _reader(stderr, longest)
+    return Talk(to_it, writing, from_stdout, from_stderr, (stdout_transport, stderr_transport))
 
 
 async def _reader(pipe: IO[bytes], longest: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
@@ -202,7 +202,7 @@ async def _reader(pipe: IO[bytes], longest: int) -> tuple[asyncio.StreamReader, 
 
 
 async def end_of(pid: int, has_ended: Callable[[], bool]) -> None:
-    """Wait until the child `pid` has ended, whatever becomes of its pipes."""
+    """Wait until the child `pid` has ended, without regard to its pipes."""
     descriptor = end_descriptor(pid)
     if descriptor is None:
         while not has_ended():
@@ -219,7 +219,7 @@ async def end_of(pid: int, has_ended: Callable[[], bool]) -> None:
 
 
 async def rest_of(reader: asyncio.StreamReader, ended: asyncio.Future[None]) -> bytes:
-    """All that comes from `reader` until it is closed, or until its process has `ended` and nothing more comes.
+    """Return the data of `reader` until it is closed, or until its process has `ended` and QUIET_S passed in silence.
 
     Raises FloodError.
     """

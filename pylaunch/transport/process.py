@@ -1,6 +1,6 @@
 """The only place on the controller that starts a process.
 
-Children get no terminal and their own session, so that Ctrl-C reaches pylaunch alone and pylaunch decides.
+Children have no terminal and a session of their own: Ctrl-C reaches pylaunch alone, which decides what it ends.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ MAX_LINE = 1 << 22
 STDERR_KEPT = 64 * 1024
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 OBEYS_S = 1.0
-"""After SIGTERM, until SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL."""
 
 _running: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
-"""What was started to be heard to its end, and has not ended."""
+"""Processes whose end is awaited and has not come."""
 
 
 class ProgramNotFoundError(UsageError):
@@ -42,22 +42,22 @@ class ProgramNotFoundError(UsageError):
 
 @dataclass(frozen=True)
 class Completed:
-    """A process that ended."""
+    """A process that has ended, with its output."""
 
     argv: Argv
     returncode: int
-    """As in `subprocess`: negative is the signal that ended it."""
+    """As in `subprocess`: a negative number is the signal that ended it."""
 
     stdout: str
     stderr: str
 
     @property
     def ok(self) -> bool:
-        """It exited with 0."""
+        """The exit status is 0."""
         return self.returncode == 0
 
     def checked(self, *, error: type[PylaunchError] = PylaunchError, hint: str | None = None) -> Completed:
-        """Itself if it exited with 0; else raises `error` with the command and its last lines."""
+        """Return the process if it exited with 0; else raise `error` with the command and its last lines."""
         if self.ok:
             return self
         raise error(
@@ -68,7 +68,7 @@ class Completed:
 
 
 def describe_exit(returncode: int) -> str:
-    """How a process ended, in words: "exit code 3", "killed by SIGKILL"."""
+    """Return the exit status as text: "exit code 3", "killed by SIGKILL"."""
     if returncode >= 0:
         return f"exit code {returncode}"
     try:
@@ -83,7 +83,7 @@ def last_line(text: str, *, default: str = "no output") -> str:
 
 
 class Together:
-    """Processes of several threads that have one end: leaving it by an exception, or `end`, kills what still runs."""
+    """A group of processes, run by several threads: an exception in the block, or `end`, kills those that still run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,17 +98,17 @@ class Together:
             self.end()
 
     def end(self) -> None:
-        """Nobody wants their answers any more. What has not been started yet never is."""
+        """Kill the processes of the group and start no more."""
         with self._lock:
             self._has_ended = True
             for process in self._running:
                 _kill_family(process)
 
     def run(self, argv: Argv, *, stdin: bytes, timeout_s: float) -> Completed:
-        """As `run`, for as long as the others run. Raises PylaunchError when all have ended."""
+        """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
         with self._lock:
             if self._has_ended:
-                raise PylaunchError(f"no longer wanted: {quoted(argv)}")
+                raise PylaunchError(f"cancelled: {quoted(argv)}")
             process = _started(argv)
             self._running.add(process)
         try:
@@ -126,9 +126,9 @@ def run(
     cwd: Path | None = None,
     timeout_s: float | None = None,
 ) -> Completed:
-    """Run `argv` to its end and capture what it says. `env` is added to our own environment.
+    """Run `argv` to its end and capture its output. `env` is added to the environment of this process.
 
-    Raises UsageError when the program does not exist and PylaunchError when it outlives `timeout_s`.
+    Raises ProgramNotFoundError, and PylaunchError when the process runs longer than `timeout_s` or prints too much.
     """
     return _to_its_end(_started(argv, env=env, cwd=cwd), argv, stdin or b"", timeout_s)
 
@@ -146,7 +146,7 @@ def _started(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | No
 
 
 def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, timeout_s: float | None) -> Completed:
-    """What `process` says. It has ended when this returns or raises, whoever keeps its pipes open."""
+    """Return the output of `process`. It has ended when this returns or raises, even if others keep its pipes open."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -171,13 +171,13 @@ def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, time
 
 
 def end_running() -> None:
-    """SIGKILL to every process that was started to be heard to its end and has not ended, without waiting for it."""
+    """Send SIGKILL to every process whose end is awaited, and return at once."""
     for process in tuple(_running):
         _kill_family(process)
 
 
 def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
-    """Run `argv` with our own terminal, for programs a person talks to. The exit status as the shell has it."""
+    """Run an interactive program on the terminal of this process and return its exit status, as a shell does."""
     try:
         returncode = subprocess.run(argv, env=_environment(env), check=False).returncode
     except FileNotFoundError as error:
@@ -186,7 +186,7 @@ def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
 
 
 def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
-    """Start `argv` so that it outlives us, output appended to `log`; its process id."""
+    """Start `argv` as a daemon that appends its output to `log`, and return its process id."""
     with log.open("ab") as sink:
         try:
             daemon = subprocess.Popen(
@@ -200,8 +200,8 @@ def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None,
 
 @contextlib.contextmanager
 def guarded(argv: Argv) -> Iterator[None]:
-    """Have `argv` wait beside what is done here: its stdin says one byte when that is over, and ends without one when
-    this process is killed meanwhile."""
+    """Run `argv` as a guard process for this block: it reads one byte when the block ends, and end of file without that
+    byte when this process is killed inside the block."""
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     ) as guard:
@@ -213,44 +213,44 @@ def guarded(argv: Argv) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Background:
-    """The other half of this program after `fork_to_background`."""
+    """The child of `fork_to_background`, as its parent sees it."""
 
     pid: int
     descriptor: int
-    """A pipe: the half in the background says on it, in one byte, that it is well on its way."""
+    """A pipe on which the child sends one byte once its run has started."""
 
     def is_well(self, timeout_s: float) -> bool | None:
-        """Whether it has said so; False when it ended before; None when neither has happened in `timeout_s`."""
+        """Return True once the child has sent its byte, False when it ended before, None after `timeout_s`."""
         ready, _, _ = select.select([self.descriptor], [], [], timeout_s)
         return bool(os.read(self.descriptor, 1)) if ready else None
 
     def interrupt(self) -> None:
-        """Pass Ctrl-C on: it has no terminal."""
+        """Pass Ctrl-C on to the child, which has no terminal."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGINT)
 
     def exit_code(self) -> int:
-        """Wait for its end."""
+        """Wait for the child to end and return its exit code."""
         _, status = os.waitpid(self.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
 
 @dataclass(frozen=True)
 class Foreground:
-    """The half of this program that waits at the terminal, as the one in the background sees it."""
+    """The parent of `fork_to_background`, which waits at the terminal, as its child sees it."""
 
     descriptor: int
 
     def let_go(self) -> None:
-        """Say that all is well; it need not be there any more."""
+        """Send the byte that lets the parent end."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self.descriptor, b"w")
 
 
 def fork_to_background(log: Path) -> Background | Foreground:
-    """Become two: each is told of the other. Both return from here.
+    """Fork; parent and child each get a handle to the other, and both return from here.
 
-    The one in the background has a session of its own, no terminal, and `log` for stdout and stderr.
+    The child has a session of its own, no terminal, and `log` for stdout and stderr.
     """
     reading, writing = os.pipe()
     pid = os.fork()
@@ -267,29 +267,29 @@ def fork_to_background(log: Path) -> Background | Foreground:
 
 
 class Child:
-    """A running process that we talk to in lines. Made by `spawn`."""
+    """A running process with line-based stdin and stdout. Made by `spawn`."""
 
     def __init__(self, argv: Argv, process: subprocess.Popen[bytes], talk: pipes.Talk) -> None:
         self.argv = argv
         self._process = process
         self._talk = talk
         self._stderr = bytearray()
-        self._last_words = ""
+        self._kill_note = ""
         self._drain_stderr = asyncio.ensure_future(self._keep_stderr())
         self._end = asyncio.ensure_future(self._watch_end())
         self._completed: asyncio.Future[Completed] | None = None
 
     @property
     def stderr(self) -> str:
-        """The last of what it wrote to stderr so far."""
-        return self._stderr.decode("utf-8", "replace") + self._last_words
+        """The end of what it wrote to stderr so far: at most STDERR_KEPT bytes."""
+        return self._stderr.decode("utf-8", "replace") + self._kill_note
 
     async def send(self, line: bytes) -> None:
-        """Write `line`; returns when the pipe has room again. Raises ConnectionError when it no longer listens."""
+        """Write `line` and wait until the pipe has room again. Raises ConnectionError when its stdin is closed."""
         await self._talk.send(line)
 
     async def readline(self) -> bytes:
-        """The next line of its stdout, with the newline; b"" at the end. A line without end gets it killed."""
+        """Return the next line of its stdout, with the newline; b"" at the end. Kill it for a line over MAX_LINE."""
         try:
             return await self._talk.stdout.readline()
         except ValueError:
@@ -297,7 +297,7 @@ class Child:
             return b""
 
     def close_stdin(self) -> None:
-        """Tell it that nothing more will come."""
+        """Close its stdin."""
         self._talk.close_stdin()
 
     def signal(self, number: signal.Signals) -> None:
@@ -307,13 +307,13 @@ class Child:
                 self._process.send_signal(number)
 
     async def leave(self, within_s: float) -> Completed:
-        """Tell it that nothing more will come, and wait for its end: after `within_s` it is made to end."""
+        """Close its stdin and wait for its end; terminate it after `within_s` seconds."""
         self.close_stdin()
         await asyncio.wait({self._end}, timeout=within_s)
         return await self.end()
 
     async def end(self) -> Completed:
-        """Make it end: SIGTERM, and SIGKILL for one that does not obey (a stopped one cannot)."""
+        """Terminate it: SIGTERM, then SIGKILL after OBEYS_S, which a stopped process needs."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._end.done():
                 self.signal(number)
@@ -321,7 +321,7 @@ class Child:
         return await self.wait()
 
     async def wait(self) -> Completed:
-        """Wait for its end, as several may. What it still wrote to stdout is in the answer."""
+        """Wait for its end and return the rest of its stdout. Several callers may wait."""
         if self._completed is None:
             self._completed = asyncio.ensure_future(self._complete())
         return await asyncio.shield(self._completed)
@@ -339,9 +339,9 @@ class Child:
         return Completed(self.argv, self._process.returncode, rest.decode("utf-8", "replace"), self.stderr)
 
     def _kill(self, why: str) -> None:
-        """SIGKILL; `why` becomes the last of its words."""
+        """Send SIGKILL; `why` is appended to its stderr."""
         self.signal(signal.SIGKILL)
-        self._last_words = f"\n{why}\n"
+        self._kill_note = f"\n{why}\n"
 
     async def _watch_end(self) -> None:
         await pipes.end_of(self._process.pid, lambda: self._process.poll() is not None)
@@ -354,12 +354,12 @@ class Child:
 
 
 def interrupt(pid: int, within_s: float) -> bool:
-    """Ctrl-C for another process of ours; whether it has ended within so many seconds."""
+    """Send SIGINT to a process of this user; return whether it ended within `within_s` seconds."""
     return _ends(pid, within_s, signal.SIGINT)
 
 
 def ends(pid: int, within_s: float) -> bool:
-    """Whether another process of ours has ended within so many seconds."""
+    """Return whether a process of this user ended within `within_s` seconds."""
     return _ends(pid, within_s, None)
 
 
@@ -380,7 +380,7 @@ def _ends(pid: int, within_s: float, number: signal.Signals | None) -> bool:
 
 
 async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Child:
-    """Start `argv` with pipes. Raises UsageError when the program does not exist."""
+    """Start `argv` with pipes. Raises ProgramNotFoundError."""
     process = _started(argv, env=env, cwd=cwd)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -406,7 +406,7 @@ def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _kill_family(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL to `process`, if it still runs, and to what it has started (a jump host's ssh) in its session."""
+    """Send SIGKILL to `process`, if it still runs, and to its process group (the ssh to a jump host)."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -40,7 +40,7 @@ from pylaunch.transport.openssh.sharing import SHARED
 
 MAX_FORKS = 50
 STOP_GRACE_S = 5.0
-"""Between asking ansible-playbook to end (SIGINT) and killing its process group."""
+"""Seconds between SIGINT to ansible-playbook and killing its process group."""
 
 POLL_S = 0.25
 
@@ -50,19 +50,19 @@ class PlaybookRun:
     """One run of a playbook, on exactly the hosts of `cluster`."""
 
     playbook: Path
-    """Roles are looked for in `roles/` beside its directory, modules in `library/` inside it."""
+    """Ansible searches roles in `roles/` beside its directory, modules in `library/` inside it."""
 
     cluster: Cluster
     tags: tuple[str, ...] = ()
     extra_vars: Mapping[str, object] = field(default_factory=dict)
     check: bool = False
-    """Ansible's check mode with diffs: say what would change, change nothing."""
+    """Ansible's check mode with diffs: report changes without making them."""
 
     become_password: str | None = field(default=None, repr=False)
 
 
 class TaskStatus(Enum):
-    """What became of a task on a host."""
+    """State of a task on a host."""
 
     STARTED = "started"
     OK = "ok"
@@ -74,7 +74,7 @@ class TaskStatus(Enum):
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of one host."""
+    """A task that changed its state on one host."""
 
     host: str
     role: str
@@ -97,7 +97,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many tasks ended how on one host."""
+    """Number of tasks in each final state on one host."""
 
     ok: int = 0
     changed: int = 0
@@ -108,12 +108,12 @@ class Tally:
 
 @dataclass(frozen=True)
 class PlaybookResult:
-    """How a playbook ended. It reached its end on every host that has no failure here."""
+    """Result of a playbook. It completed on every host that has no failure here."""
 
     tallies: Mapping[str, Tally]
     failures: tuple[Failure, ...]
     returned: Mapping[str, Mapping[str, Mapping[str, Any]]]
-    """Host → task name → what the task's module returned there."""
+    """Host → task name → return value of the task's module."""
 
     @property
     def ok(self) -> bool:
@@ -127,12 +127,11 @@ def run_playbook(
     on_event: Callable[[Progress], None] | None = None,
     unwanted: threading.Event | None = None,
 ) -> PlaybookResult:
-    """Run Ansible to its end. A task that fails is in the answer.
+    """Run Ansible to its end. Failed tasks are in the result.
 
-    Raises ProvisionError when Ansible itself could not go on: a playbook that does not parse, no summary at the end.
-    On KeyboardInterrupt, or when `on_event` raises, ansible-playbook is ended before the exception leaves; when this
-    process is killed, its guard ends it. So it is ended when another thread sets `unwanted`, which is one more reason
-    to have no summary.
+    Raises ProvisionError when Ansible itself fails: a playbook that does not parse, no summary at the end. On
+    KeyboardInterrupt, and when `on_event` raises, ansible-playbook ends before the exception propagates; when this
+    process is killed, the guard ends it. Another thread ends it by setting `unwanted`; then there is no summary either.
     """
     import ansible_runner  # noqa: PLC0415 -- most verbs run no playbook, and its import takes as long as they do to begin
 
@@ -172,9 +171,9 @@ def _guarded(directory: str) -> AbstractContextManager[None]:
 
 
 class _Stop:
-    """Asked by ansible-runner every POLL_S whether to kill ansible-playbook.
+    """Callback of ansible-runner, called every POLL_S: return whether to kill ansible-playbook.
 
-    Its workers are sessions of their own, which a signal to the process group misses; an interrupt lets it end them.
+    A signal to the process group misses its workers, which have sessions of their own; SIGINT makes it end them.
     """
 
     def __init__(self, unwanted: threading.Event) -> None:
@@ -194,13 +193,13 @@ class _Stop:
 
 
 class _Collected:
-    """What the events said so far."""
+    """Failures, results and output collected from Ansible's events."""
 
     def __init__(self) -> None:
         self._failures: list[Failure] = []
         self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._tallies: dict[str, Tally] | None = None
-        self._said: deque[str] = deque(maxlen=15)
+        self._output: deque[str] = deque(maxlen=15)
 
     def add(self, event: Mapping[str, Any]) -> Progress | None:
         name, body = event["event"], event.get("event_data", {})
@@ -208,7 +207,7 @@ class _Collected:
             self._tallies = _tallies(body)
             return None
         if name not in _STATUSES:
-            self._said.extend(line for line in event["stdout"].splitlines() if line.strip())
+            self._output.extend(line for line in event["stdout"].splitlines() if line.strip())
             return None
         result = body.get("res", {})
         status = _STATUSES[name]
@@ -223,11 +222,11 @@ class _Collected:
 
     def result(self) -> PlaybookResult:
         if self._tallies is None:
-            raise ProvisionError("Ansible ended before it summed up", evidence=[*self._said])
+            raise ProvisionError("Ansible ended without a summary", evidence=[*self._output])
         if not self._tallies:
-            raise ProvisionError("Ansible found no host to work on", evidence=[*self._said])
+            raise ProvisionError("Ansible found no hosts", evidence=[*self._output])
         tallies = self._tallies
-        # A failure that a rescue section took care of is not one.
+        # A failure that a rescue section handled does not count.
         failures = [each for each in self._failures if tallies[each.host].failed or tallies[each.host].unreachable]
         return PlaybookResult(MappingProxyType(tallies), tuple(failures), MappingProxyType(self._returned))
 
@@ -251,7 +250,7 @@ def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
 
 
 def failure_message(result: Mapping[str, Any]) -> str:
-    """What a failed task said: its message, then the last of its program's words. For a loop, of every failed item."""
+    """Return the message of a failed task and the last lines of its output; for a loop, those of each failed item."""
     items = [item for item in result.get("results", ()) if item.get("failed") or item.get("unreachable")]
     if items:
         return "\n".join(dict.fromkeys(_item_message(item) for item in items))
@@ -261,18 +260,18 @@ def failure_message(result: Mapping[str, Any]) -> str:
 def _item_message(result: Mapping[str, Any]) -> str:
     message = str(result.get("msg", "")).strip()
     written = (result.get(key) for key in ("stderr", "module_stderr", "stdout", "module_stdout"))
-    told = ([line for line in str(text).splitlines() if _tells(line)] for text in written if text)
-    extra = [line for line in next((lines for lines in told if lines), []) if line.strip() not in message]
-    return "\n".join([*([message] if message else []), *extra[-10:]]) or "the task failed without a word"
+    outputs = ([line for line in str(text).splitlines() if _is_output(line)] for text in written if text)
+    extra = [line for line in next((lines for lines in outputs if lines), []) if line.strip() not in message]
+    return "\n".join([*([message] if message else []), *extra[-10:]]) or "the task failed without a message"
 
 
-def _tells(line: str) -> bool:
-    """Not so for what ssh itself prints when a task of `raw`, which has a terminal there, ends."""
+def _is_output(line: str) -> bool:
+    """Return False for blank lines, and for what ssh prints at the end of a `raw` task, which has a terminal."""
     return bool(line.strip()) and not re.match(r"(Shared c|C)onnection to \S+ closed\.", line.strip())
 
 
 def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
-    """What ansible_runner.run is called with."""
+    """Return the arguments of ansible_runner.run."""
     limit = guard.limit_file(private)
     limit.write_text("".join(f"{name}\n" for name in run.cluster.names))
     words = ["--limit", f"@{limit}"]
@@ -280,7 +279,7 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
         words += ["--check", "--diff"]
     arguments: dict[str, Any] = {
         "private_data_dir": str(private),
-        # The working directory of ansible-playbook: relative paths in the user's settings keep their meaning.
+        # The working directory of ansible-playbook: relative paths in the user's settings stay valid.
         "project_dir": str(Path.cwd()),
         "playbook": str(run.playbook.absolute()),
         "forks": min(MAX_FORKS, len(run.cluster.hosts)),
@@ -308,16 +307,16 @@ def _connections(cluster: Cluster, private: Path) -> Path:
 
 
 def environment(run: PlaybookRun) -> dict[str, str]:
-    """What pylaunch insists on, as environment variables of ansible-playbook."""
+    """Return the environment variables of ansible-playbook that override the user's configuration."""
     return {
-        # ansible-runner looks for ansible-playbook on PATH: ours is the one beside our interpreter.
+        # ansible-runner searches ansible-playbook in PATH: the right one is beside this interpreter.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
         "ANSIBLE_DEPRECATION_WARNINGS": "False",
         "ANSIBLE_DISPLAY_ARGS_TO_STDOUT": "False",
         "ANSIBLE_FORCE_COLOR": "False",
         "ANSIBLE_GATHERING": "explicit",
-        # ansible-runner switches the check of host keys off where this is not set.
+        # ansible-runner disables host key checking where this is not set.
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_INJECT_FACT_VARS": "False",
         "ANSIBLE_LOCALHOST_WARNING": "False",

@@ -216,7 +216,7 @@ def test_a_run_that_another_thread_no_longer_wants_ends_though_nothing_happens_i
 
     playbook = written(tmp_path, "    - {name: Wait, ansible.builtin.command: sleep 60}\n")
     begun = time.monotonic()
-    with pytest.raises(ProvisionError, match="ended before it summed up"):
+    with pytest.raises(ProvisionError, match="ended without a summary"):
         run_playbook(PlaybookRun(playbook, HERE), on_event=give_up_once_it_waits, unwanted=unwanted)
     assert timers
     assert time.monotonic() - begun < 45

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import InventoryError
-from pylaunch.inventory import load_cluster, remembered
+from pylaunch.inventory import cache, load_cluster
 from pylaunch.store.paths import cache_directory
 from pylaunch.transport import process
 
@@ -170,7 +170,7 @@ def test_an_answer_that_was_not_written_whole_is_no_answer(torn: str, asked: Ask
 
 
 def test_only_the_newest_answers_are_kept(asked: Asked, inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remembered, "KEPT", 2)
+    monkeypatch.setattr(cache, "KEPT", 2)
     for number in range(1, 4):
         inventory.write_text(INVENTORY + f"# {number}\n")
         load_cluster(inventory)

@@ -16,13 +16,13 @@ pytestmark = pytest.mark.lab
 @pytest.mark.parametrize(
     ("fault", "steps"),
     [
-        ("no SSH server", ["way: {address} port 22: Connection refused"]),
+        ("no SSH server", ["tcp: {address} port 22: Connection refused"]),
         (
             "key not accepted",
             [
-                "way: {address} port 22 accepts connections",
+                "tcp: {address} port 22 accepts connections",
                 "server: SSH-2.0-OpenSSH",
-                "as known_hosts has it",
+                "as in known_hosts",
                 "login: the server accepts publickey",
                 "login: offered {key} ED25519 SHA256:",
             ],

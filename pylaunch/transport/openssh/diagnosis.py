@@ -37,14 +37,14 @@ def diagnose(host: Host, known_hosts: str | None, login: Argv) -> tuple[str, ...
 
 def _steps(host: Host, project_known_hosts: str | None, login: Argv) -> Iterator[str]:
     try:
-        asked = process.run(("ssh", "-G", *destination(host)), timeout_s=ANSWER_S)
-        route = Route.parse(asked.stdout) if asked.ok else None
+        printed = process.run(("ssh", "-G", *destination(host)), timeout_s=ANSWER_S)
+        route = Route.parse(printed.stdout) if printed.ok else None
     except (PylaunchError, KeyError, ValueError):
         route = None
     if route is None:
         return
     if route.proxied:
-        yield f"way: to {route.address} port {route.port} through a jump host or ProxyCommand, which ssh alone knows"
+        yield f"route: {route.address} port {route.port} is behind a jump host or ProxyCommand: not checked further"
         return
     place = f"{route.address} port {route.port}"
     try:
@@ -55,16 +55,16 @@ def _steps(host: Host, project_known_hosts: str | None, login: Argv) -> Iterator
     addresses = ", ".join(dict.fromkeys(str(each[4][0]) for each in found))
     if addresses != route.address:
         yield f"name: {route.address} resolves to {addresses}"
-    begun = time.monotonic()
+    started = time.monotonic()
     try:
         connection = socket.create_connection((route.address, route.port), timeout=CONNECT_S)
     except TimeoutError:
-        yield f"way: {place} gives no answer within {CONNECT_S:g} s: host down, link cut, or a firewall drops packets"
+        yield f"tcp: {place} does not answer within {CONNECT_S:g} s: host down, link cut, or a firewall drops packets"
         return
     except OSError as error:
-        yield f"way: {place}: {error.strerror}"
+        yield f"tcp: {place}: {error.strerror}"
         return
-    yield f"way: {place} accepts connections, after {(time.monotonic() - begun) * 1000:.1f} ms"
+    yield f"tcp: {place} accepts connections, after {(time.monotonic() - started) * 1000:.1f} ms"
     with connection:
         yield from _protocol(host, route, connection, project_known_hosts, login)
 
@@ -84,7 +84,7 @@ def _protocol(
             yield f"host key: shows {key.kind} {key.fingerprint}"
             yield from (f"host key: known_hosts has {each.kind} {each.fingerprint}" for each in known)
             return
-        yield f"host key: {key.kind} {key.fingerprint}, as known_hosts has it"
+        yield f"host key: {key.kind} {key.fingerprint}, as in known_hosts"
         user = host.ssh.user or "root"
         try:
             transport.auth_none(user)

@@ -1,8 +1,8 @@
-"""The identity of an SSH connection: everything that decides who connects to whom, and whether that is allowed.
+"""The identity of an SSH connection: a hash of destination, credentials and trust.
 
-A shared connection stays open after the command that made it, and a command that takes it over presents no key and
-checks no host key. So its path contains the identity: a command with another key, other known hosts or another way to
-the host opens a connection of its own, which OpenSSH allows or refuses.
+A shared connection outlives the command that opened it, and a command that reuses it presents no key and checks no host
+key. So the path of its socket contains the identity: a command with another key, other known hosts or another route to
+the host opens a connection of its own, which OpenSSH accepts or refuses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LENGTH = 16
 
 _SYSTEM = Path("/etc/ssh")
 _DEPTH = 2
-"""Levels of ~/.ssh that are looked at: configurations are split into directories."""
+"""Levels of directories below ~/.ssh and /etc/ssh that are read: configurations may be split."""
 
 
 def identity(host: Host, known_hosts: str | None) -> str:
@@ -45,7 +45,7 @@ def identity(host: Host, known_hosts: str | None) -> str:
 
 
 def _files(directory: Path, depth: int) -> Iterator[Path]:
-    """The files in `directory` in order; sockets of shared connections are none."""
+    """Return the regular files in `directory` in order, without the sockets of shared connections."""
     try:
         with os.scandir(directory) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -59,13 +59,13 @@ def _files(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def _file(path: Path | None) -> str:
-    """What changes when the file at `path` is replaced or written."""
+    """Return a text that changes when the file at `path` is replaced or written."""
     if path is None:
         return ""
     try:
         status = path.stat()
     except OSError:
-        return f"{path} is not there"
+        return f"{path} does not exist"
     return f"{path} {status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
 
@@ -75,4 +75,4 @@ def _content(path: str | None) -> str:
     try:
         return f"{path} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
     except OSError:
-        return f"{path} is not there"
+        return f"{path} does not exist"

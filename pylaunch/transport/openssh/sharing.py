@@ -61,7 +61,7 @@ def control_directory() -> Path:
 
 
 def control_path(host: Host, known_hosts: str | None) -> str:
-    """Return the path of the shared connection to `host`, as a word of ssh's configuration."""
+    """Return the path of the shared connection to `host`, quoted for ssh's configuration."""
     directory, name = config_word(str(control_directory())), identity.identity(host, known_hosts)
     return f'{directory[:-1]}/{name}%C"'
 

@@ -1,4 +1,4 @@
-"""Recorded answers of ansible-inventory, and what pylaunch makes of them."""
+"""Recorded answers of ansible-inventory, and the clusters and errors that pylaunch reads in them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_a_recorded_inventory_gives_these_hosts_in_this_order_and_these_complain
 
 
 @pytest.mark.parametrize("case", cases("inventory_refusals"))
-def test_what_ansible_cannot_parse_is_told_with_file_line_and_cause(case: dict[str, Any]) -> None:
+def test_a_source_that_ansible_cannot_parse_is_reported_with_file_line_and_cause(case: dict[str, Any]) -> None:
     assert refusal.evidence(case["stderr"], "/inventory", case["files"]) == case["evidence"]
 
 
-def test_parts_of_an_inventory_that_ansible_would_skip_are_told() -> None:
+def test_parts_of_an_inventory_that_ansible_would_ignore_are_reported() -> None:
     stderr = """\
 [WARNING]: Skipping unexpected key (hots) in group (cluster), only "vars", "children" and "hosts" are valid
 [WARNING]: Found duplicate mapping key 'n1'.

@@ -1,4 +1,4 @@
-"""Hosts that are named on the command line, and the file that would say the same."""
+"""Hosts that are named on the command line, and the equivalent file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_a_file_with_a_comma_in_its_name_is_a_file(tmp_path: Path, monkeypatch: 
         ("fd00::1,x", "fd00::1 x"),
     ],
 )
-def test_what_to_write_down_has_the_hosts_in_their_order(hosts: str, lines: str) -> None:
+def test_the_command_that_writes_the_file_keeps_the_order_of_the_hosts(hosts: str, lines: str) -> None:
     names = [name for name in host_list(hosts).split(",") if name]
 
     assert command_to_write(names, "cluster.ini") == rf"printf '%s\n' '[cluster]' {lines} > cluster.ini"
 
 
 @pytest.mark.parametrize("hosts", ["", "gpu[2-1]", "-oProxyCommand=reboot", "root@gpu01", "a;b"])
-def test_what_is_no_set_of_hosts_is_refused(hosts: str) -> None:
+def test_an_invalid_host_set_is_refused(hosts: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         host_list(hosts)

@@ -24,7 +24,7 @@ def test_devices_are_numbers_ranges_and_lists_of_them_in_the_order_written(
 
 
 @pytest.mark.parametrize("value", ["first", "3-1", True, {"0": 1}, [[0]], "-1", "1.5", [None]])
-def test_devices_that_are_no_numbers_are_refused_with_the_value(value: object) -> None:
+def test_devices_that_are_not_numbers_are_refused_with_the_value(value: object) -> None:
     with pytest.raises(ValueError, match="got "):
         keys.devices(value)
 
@@ -50,7 +50,7 @@ def test_a_topology_is_names_from_the_outside_in(value: object, expected: tuple[
 @pytest.mark.parametrize(
     "value", ["", "/", "rack1/", "/rack1", "rack1//s1", "rack 1", "rack1/ s1", True, ["rack1"], None]
 )
-def test_a_topology_that_is_none_is_refused_with_the_value(value: object) -> None:
+def test_an_invalid_topology_is_refused_with_the_value(value: object) -> None:
     with pytest.raises(ValueError, match=r"expected names from the outside in, such as rack1/switch3, got "):
         keys.topology(value)
 
@@ -93,13 +93,13 @@ def test_no_known_name_is_a_misspelling_of_another(name: str) -> None:
     assert keys.complaint_about_name(name) is None
 
 
-def test_ansible_s_ways_to_choose_a_python_leave_the_choice_to_pylaunch() -> None:
+def test_ansible_s_automatic_python_leaves_the_choice_to_pylaunch() -> None:
     assert keys.interpreter("auto_silent") is None
     assert keys.interpreter("/usr/bin/python3.12") == "/usr/bin/python3.12"
 
 
 @pytest.mark.parametrize(("value", "expected"), [("refuse", "refuse"), (False, "off"), ("warn", "warn")])
-def test_what_a_start_does_about_differing_hosts_is_one_of_three_words(value: object, expected: str) -> None:
+def test_the_policy_for_differing_hosts_is_one_of_three_words(value: object, expected: str) -> None:
     assert keys.agreement(value).value == expected
 
 

@@ -1,4 +1,4 @@
-"""What needs no Ansible: where the inventory is looked for, this machine alone, and limits."""
+"""Loading without Ansible: the search for the inventory, this machine alone, and limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_this_machine_has_the_accelerators_that_have_device_files(tmp_path: Path
     assert this_machine(tmp_path).devices == (0, 1)
 
 
-def test_a_missing_inventory_is_named_with_the_file_that_was_meant(working_directory: Path) -> None:
+def test_a_missing_inventory_is_named_with_a_similar_file(working_directory: Path) -> None:
     (working_directory / "cluster.ini").touch()
 
     with pytest.raises(InventoryError) as caught:
@@ -77,12 +77,12 @@ def test_a_wrong_pylaunch_toml_is_refused_with_what_is_wrong(
 
 
 @pytest.mark.parametrize("text", ["gpu01,root@gpu02", "gpu01,-oProxyCommand=x", "gpu01,a b", ","])
-def test_a_host_list_with_what_is_no_host_is_refused(text: str) -> None:
+def test_a_host_list_with_an_invalid_name_is_refused(text: str) -> None:
     with pytest.raises(InventoryError, match="the host list"):
         load_cluster(Path(text))
 
 
-def test_one_host_without_its_comma_is_taken_for_a_file_and_told_how_to_write_it(working_directory: Path) -> None:
+def test_one_host_without_its_comma_is_taken_for_a_file_with_a_hint(working_directory: Path) -> None:
     with pytest.raises(InventoryError) as caught:
         load_cluster(Path("gpu01"))
 

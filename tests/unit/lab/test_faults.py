@@ -1,4 +1,4 @@
-"""What cannot go wrong in a lab, because it could not be put right."""
+"""Faults that a lab refuses because they could not be undone."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_the_release_itself_comes_first_and_third_parties_are_left_out() -> None
 
 
 @pytest.mark.parametrize("targets", ["", "https://third.example/apt/|stable|main\n"])
-def test_a_machine_without_its_own_release_in_apt_is_told_to_fix_that(targets: str) -> None:
+def test_a_machine_without_its_own_release_in_apt_gets_a_hint(targets: str) -> None:
     with pytest.raises(LabError, match="no repository for bookworm") as refused:
         repositories("bookworm", targets)
     assert "apt-get update" in str(refused.value.hint)
@@ -56,7 +56,7 @@ def test_the_codename_is_read_with_and_without_quotes(line: str) -> None:
     assert codename(f"ID=ubuntu\n{line}\nVERSION_ID=24\n") == "noble"
 
 
-def test_an_image_is_made_anew_when_an_authority_changes() -> None:
+def test_an_image_is_built_again_when_a_certificate_changes() -> None:
     recipe = Recipe("bookworm", repositories("bookworm", TARGETS), (), (("own.crt", "one"),))
     assert recipe.digest == replace(recipe).digest
     assert recipe.digest != replace(recipe, certificates=(("own.crt", "two"),)).digest

@@ -81,7 +81,7 @@ def test_a_clock_that_is_not_well_kept_is_a_warning(daemons: list[str], chrony: 
 
 
 def test_a_host_that_is_not_reached_is_told_with_what_was_found_on_the_way() -> None:
-    why = Unreachable("ssh n2: no SSH server answers", "start sshd on n2", ("way: port 22: Connection refused",))
+    why = Unreachable("ssh n2: no SSH server answers", "start sshd on n2", ("tcp: port 22: Connection refused",))
     looks = {name: look for name, look in survey().looks.items() if name != "n2"}
     (finding,) = found(replace(survey(), looks=looks, unreachable={"n2": why}), CHECKS)
     assert (finding.check, finding.severity, finding.hosts) == ("reach.host", Severity.FAIL, ("n2",))

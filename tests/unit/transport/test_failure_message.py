@@ -1,4 +1,4 @@
-"""What a failed task said, out of Ansible's result."""
+"""The message of a failed task, from Ansible's result."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def test_what_ssh_prints_at_the_end_of_a_raw_task_does_not_hide_what_the_task_pr
     ]
 
 
-def test_a_task_that_only_complained_is_told_by_its_complaint() -> None:
+def test_a_task_that_only_wrote_to_stderr_is_quoted() -> None:
     assert failure_message({"msg": "failed", "stderr": "E: no room\n", "stdout": "Reading…\n"}) == "failed\nE: no room"

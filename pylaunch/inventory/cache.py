@@ -1,8 +1,8 @@
-"""What Ansible answered about an inventory, kept for as long as everything is the same that the answer depends on.
+"""Cache the answers of `ansible-inventory` while everything that they depend on is unchanged.
 
-Asking Ansible takes longer than everything else before the hosts are called. Only answers of which all that they
-depend on can be named are kept: a file in INI format, variables beside it or in the working directory, no settings of
-Ansible's and no plugins. Everything else is asked anew, and so is what holds a secret, which is written to no disk.
+ansible-inventory takes longer than everything else before the first connection. An answer is cached only if all its
+inputs are known: a file in INI format, variables beside it or in the working directory, no settings of Ansible and no
+plugins. An inventory with a secret is never cached, so that the secret is not written to disk.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pylaunch.inventory.listing import Listing
 from pylaunch.store.paths import cache_directory
 
 KEPT = 50
-"""Answers; the oldest is forgotten first."""
+"""Number of answers; the oldest is removed first."""
 
 LARGEST = 4 << 20
-"""Bytes of files that are read to find out whether they are as they were."""
+"""Bytes of input files that are hashed; an inventory with more is not cached."""
 
 FORMAT = "1"
 _SECRET = re.compile(r"pass|secret|token|vault", re.IGNORECASE)
@@ -31,9 +31,8 @@ _VARIABLES = ("group_vars", "host_vars")
 _PLUGINS = ("vars_plugins", "inventory_plugins")
 
 
-def question(source: Path, directory: Path, environment: Mapping[str, str]) -> str | None:
-    """What stands for everything that Ansible's answer about `source` depends on, asked in the working `directory`;
-    None when not all of it can be named."""
+def key(source: Path, directory: Path, environment: Mapping[str, str]) -> str | None:
+    """Return the cache key of `source` in the working `directory`: a hash of all inputs, None if some are unknown."""
     if not _is_plain(source, directory, environment):
         return None
     digest = hashlib.sha256(f"{FORMAT} {source} {directory}\n".encode())
@@ -49,30 +48,29 @@ def question(source: Path, directory: Path, environment: Mapping[str, str]) -> s
     return digest.hexdigest()
 
 
-def recall(asked: str) -> Listing | None:
-    """The answer to a `question`, if it is kept whole."""
+def lookup(key: str) -> Listing | None:
+    """Return the cached answer; None if there is none or it is damaged."""
     with contextlib.suppress(OSError, ValueError):
-        return Listing.parse(_place(asked).read_text(encoding="utf-8"))
+        return Listing.parse(_path(key).read_text(encoding="utf-8"))
     return None
 
 
-def keep(asked: str, answer: str) -> None:
-    """Keep the answer to a `question`, unless it holds what looks like a secret. A disk that takes nothing is no
-    matter: Ansible is asked again."""
+def store(key: str, answer: str) -> None:
+    """Cache an answer unless it seems to hold a secret. Errors of the disk are ignored."""
     if _has_secret(json.loads(answer)):
         return
-    place = _place(asked)
+    path = _path(key)
     with contextlib.suppress(OSError):
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = place.with_name(f".{place.name}.{os.getpid()}")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.{os.getpid()}")
         aside.write_text(answer, encoding="utf-8")
-        aside.replace(place)
-        for old in sorted(place.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
+        aside.replace(path)
+        for old in sorted(path.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
             old.unlink(missing_ok=True)
 
 
 def _is_plain(source: Path, directory: Path, environment: Mapping[str, str]) -> bool:
-    """Ansible reads it with its own INI parser, and nothing tells Ansible to do otherwise."""
+    """Return whether Ansible reads `source` with its INI parser and no configuration can change that."""
     home = Path.home()
     settings = [directory / "ansible.cfg", home / ".ansible.cfg", Path("/etc/ansible/ansible.cfg")]
     plugins = [place / name for place in (source.parent, directory) for name in _PLUGINS]
@@ -88,7 +86,7 @@ def _is_plain(source: Path, directory: Path, environment: Mapping[str, str]) -> 
 
 
 def _ansible() -> Path | None:
-    """The file of ansible-core that changes with its version."""
+    """Return the file of ansible-core that changes with its version."""
     found = find_spec("ansible")
     places = found.submodule_search_locations if found is not None else None
     return Path(next(iter(places)), "release.py") if places else None
@@ -104,8 +102,8 @@ def _variable_files(directories: Iterable[Path]) -> Iterator[Path]:
     for directory in dict.fromkeys(directories):
         for name in _VARIABLES:
             found = sorted((directory / name).rglob("*"))
-            # Ansible reads what lies behind a link to a directory, and it is not among these: the link itself is, and
-            # since that is no file, nothing is kept.
+            # Ansible follows a link to a directory, rglob does not. The link itself is listed, and since it is no
+            # file, the answer is not cached.
             yield from (path for path in found if path.is_symlink() or not path.is_dir())
 
 
@@ -115,5 +113,5 @@ def _has_secret(value: object) -> bool:
     return isinstance(value, list) and any(map(_has_secret, value))
 
 
-def _place(asked: str) -> Path:
-    return cache_directory() / "inventories" / f"{asked}.json"
+def _path(key: str) -> Path:
+    return cache_directory() / "inventories" / f"{key}.json"
