@@ -13,7 +13,7 @@ import shutil
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space
-from pylaunch.agent.run import hold, trees
+from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.serve import relay
 from pylaunch.agent.shared import clean, rank_files, record
@@ -89,7 +89,7 @@ def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
     if arguments.verb == "attach":
         return relay.attach(root, arguments.run, version())
     if arguments.verb == "ship":
-        return trees.serve(root, arguments.run)
+        return shipped_code.serve(root, arguments.run)
     if arguments.verb == "hold":
         return hold.serve(root, arguments.run)
     if arguments.verb == "hello":

@@ -1,9 +1,9 @@
-"""`python -m pylaunch.runtime SCRIPT [ARGS]…`: run SCRIPT as `python SCRIPT` would, and let a failed one end.
+"""`python -m pylaunch.runtime SCRIPT [ARGS]…`: run SCRIPT as `python SCRIPT` does, and make a failed script exit.
 
-`-m MODULE` in place of SCRIPT runs a module as `python -m MODULE` would.
+`-m MODULE` in place of SCRIPT runs a module as `python -m MODULE` does.
 
-pylaunch starts ranks of JAX this way. A rank that raises, or exits with a code that is not 0, keeps its exception for
-the launcher and does not wait in JAX's shutdown barrier for peers that wait for it.
+pylaunch starts ranks of JAX this way. A rank that raises, or exits with a code other than 0, records its exception for
+the launcher and skips JAX's shutdown barrier, in which it would wait for peers that wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pylaunch.runtime import failure
 
 
 def main(words: list[str]) -> None:
-    """Be the script. Raises what it raises."""
+    """Run the script. Raises the exception of the script."""
     if not words:
         sys.exit("pylaunch.runtime: expected a script: python -m pylaunch.runtime SCRIPT [ARGS]…")
     script = words[0]
@@ -27,7 +27,7 @@ def main(words: list[str]) -> None:
     if script == "-m" and len(words) > 1:
         sys.argv[:] = words[1:]
         sys.path[0] = os.getcwd()
-        _let_go_if_failed(lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True))
+        _run(lambda: runpy.run_module(words[1], run_name="__main__", alter_sys=True))
         return
     sys.argv[:] = words
     sys.path[0] = os.path.dirname(os.path.realpath(script))
@@ -36,15 +36,15 @@ def main(words: list[str]) -> None:
     module.__dict__.update(__file__=script, __loader__=loader, __builtins__=__builtins__)
     sys.modules["__main__"] = module
     code = compile(loader.get_data(script), script, "exec", dont_inherit=True)
-    _let_go_if_failed(lambda: exec(code, module.__dict__))
+    _run(lambda: exec(code, module.__dict__))
 
 
-def _let_go_if_failed(run: Callable[[], object]) -> None:
+def _run(run: Callable[[], object]) -> None:
     try:
         run()
     except SystemExit as end:
         if end.code not in (None, 0):
-            failure.let_go()
+            failure.skip_jax_shutdown()
         raise
 
 

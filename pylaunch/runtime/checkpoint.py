@@ -1,4 +1,4 @@
-"""SIGTERM: save, then end. Every rank of a run that is stopped gets it, and SIGKILL after a grace (`--grace`)."""
+"""Checkpoint on SIGTERM, which every rank of a stopped run receives before SIGKILL (`--grace`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Callable
 
 
 def on_checkpoint_signal(callback: Callable[[], object], *, then_end: bool = True) -> None:
-    """Call `callback` once when this rank is told to end; then end by the signal, as without it.
+    """Call `callback` once when this rank receives SIGTERM, then let the signal end the rank.
 
-    It is called in the main thread, between two instructions of whatever runs there. Ranks get the signal within
-    milliseconds of each other but not at the same step: to save together, let it set a flag, say `then_end=False`, and
-    let the loop agree on the flag, save and end. Processes that are forked from here, DataLoader workers for instance,
-    end at once and call nothing.
+    The callback runs in the main thread, between two instructions. Ranks receive the signal within milliseconds of each
+    other, but not at the same step. To save together, pass `then_end=False`, let the callback set a flag, and let the
+    training loop agree on the flag, save and exit. Forked processes, such as DataLoader workers, end at once, without
+    calling it.
     """
     owner = os.getpid()
 

@@ -1,4 +1,4 @@
-"""The exception that ends a rank, kept in the file that the launcher names, as torch's `record` keeps it."""
+"""Record of the exception that ends a rank, in the file and format of torch's `record`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VARIABLE = "TORCHELASTIC_ERROR_FILE"
 
 
 def keep(error: BaseException) -> None:
-    """Write `error` down, if somebody asked for it and nothing is there yet. The first failure is the one to know."""
+    """Write `error` to the file that the launcher names, unless it exists: the first failure is the cause."""
     path = os.environ.get(VARIABLE)
     if not path or os.path.exists(path):
         return
@@ -30,19 +30,19 @@ def keep(error: BaseException) -> None:
 
 
 def watch(above: str = "") -> None:
-    """From now on, keep the exception that nobody catches in the main thread, and let go of the others (see `let_go`).
+    """Record an uncaught exception of the main thread, and skip JAX's shutdown after it (see `skip_jax_shutdown`).
 
-    Frames up to those of the file `above` are not told: they are how the script was started.
+    Frames up to those of the file `above` are omitted, because they belong to the start of the script.
     """
     if getattr(sys.excepthook, "is_pylaunchs", False):
         return
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        told = error.with_traceback(_below(trace, above))
-        keep(told)
-        let_go()
-        before(kind, told, told.__traceback__)
+        shortened = error.with_traceback(_below(trace, above))
+        keep(shortened)
+        skip_jax_shutdown()
+        before(kind, shortened, shortened.__traceback__)
 
     hook.is_pylaunchs = True  # type: ignore[attr-defined]
     sys.excepthook = hook
@@ -57,10 +57,10 @@ def _below(trace: TracebackType | None, above: str) -> TracebackType | None:
     return below if below is not None else trace
 
 
-def let_go() -> None:
-    """Do not wait for the others on the way out: JAX would, in a barrier that a failed rank's peers never reach.
+def skip_jax_shutdown() -> None:
+    """Unregister JAX's exit handler, so that a failed rank exits.
 
-    Its clean-up at exit ends with `jax.distributed.shutdown`. A process that fails must end, so that it is seen to.
+    That handler calls `jax.distributed.shutdown`, a barrier which the peers of a failed rank never reach.
     """
     api = sys.modules.get("jax._src.api")
     clean_up = getattr(api, "clean_up", None)

@@ -1,4 +1,4 @@
-"""Waiting for the other ranks: a bounded number of tries, each twice as long, and at each it is said who is missing."""
+"""Wait for other ranks with a bounded number of tries, each twice as long, and report the missing ranks after each."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import Callable, FrozenSet, Iterable
 
 Attempt = Callable[[float], FrozenSet[int]]
-"""Wait so many seconds for everybody; who is missing then. Returns as soon as nobody is."""
+"""Function that waits up to so many seconds for all ranks, and returns the missing ones."""
 
 
 class MissingRanksError(TimeoutError):
-    """Not all ranks came, however long we waited."""
+    """Some ranks did not connect within all tries."""
 
     def __init__(self, missing: frozenset[int], world_size: int, waited_s: float) -> None:
         super().__init__(
-            f"{told(missing)} of {world_size} did not come within {waited_s:.0f} s: look at what they wrote last"
+            f"{folded(missing)} of {world_size} did not connect within {waited_s:.0f} s: see their last output"
         )
         self.missing = missing
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How often to try, and how long the first try lasts, in seconds. The default is 10 + 20 + 40 + 80 + 160."""
+    """Number of tries, and seconds of the first try. The default waits 10 + 20 + 40 + 80 + 160 s."""
 
     tries: int = 5
     first_s: float = 10.0
@@ -34,12 +34,12 @@ class Patience:
 
     @property
     def waits(self) -> tuple[float, ...]:
-        """Seconds of each try."""
+        """Timeout of each try in seconds."""
         return tuple(self.first_s * 2**number for number in range(self.tries))
 
 
-def told(ranks: Iterable[int]) -> str:
-    """ "rank 3", "ranks 1, 4-7"."""
+def folded(ranks: Iterable[int]) -> str:
+    """Return ranks folded: "rank 3", "ranks 1, 4-7"."""
     numbers = sorted(ranks)
     spans: list[list[int]] = []
     for number in numbers:
@@ -51,8 +51,8 @@ def told(ranks: Iterable[int]) -> str:
     return f"{'rank' if len(numbers) == 1 else 'ranks'} {', '.join(parts)}"
 
 
-def say(text: str) -> None:
-    """A line for whoever watches this rank."""
+def log(text: str) -> None:
+    """Write a line to stderr."""
     sys.stderr.write(f"pylaunch: {text}\n")
     sys.stderr.flush()
 
@@ -62,9 +62,9 @@ def gather(
     world_size: int,
     patience: Patience,
     clock: Callable[[], float] = time.monotonic,
-    tell: Callable[[str], None] = say,
+    report: Callable[[str], None] = log,
 ) -> float:
-    """Try until nobody is missing; the seconds it took. Raises MissingRanksError after the last try."""
+    """Try until no rank is missing; return the seconds that it took. Raises MissingRanksError after the last try."""
     began = clock()
     missing: frozenset[int] = frozenset()
     for number, wait_s in enumerate(patience.waits, start=1):
@@ -72,5 +72,5 @@ def gather(
         if not missing:
             return clock() - began
         waited = f"after {clock() - began:.0f} s, try {number} of {patience.tries}"
-        tell(f"{told(missing)} of {world_size} not here yet ({waited})")
+        report(f"{folded(missing)} of {world_size} not here yet ({waited})")
     raise MissingRanksError(missing, world_size, clock() - began)

@@ -1,4 +1,4 @@
-"""Who launched this process, and which rank of how many it is. Read from the environment alone."""
+"""Rank, world size and launcher of this process, read from its environment."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ _ORTE_ADDRESS = re.compile(r"tcp6?://\[?([^,\];]+?)(?:\]|,|:\d+$)")
 
 
 class LaunchError(Exception):
-    """What the launcher set does not say which rank this is, or where the others meet."""
+    """The environment lacks the rank of this process or the address of rank 0, or contradicts itself."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """One rank's place in its world."""
+    """Place of one rank among all ranks."""
 
     rank: int
     world_size: int
     local_rank: int
     local_world_size: int
-    """Ranks on this node; 1 where the launcher does not say."""
+    """Number of ranks on this node; 1 where the launcher does not set it."""
 
     address: str
-    """Where rank 0 can be reached; "" in a world of one."""
+    """Address of rank 0; "" for a world size of 1."""
 
     port: int
     launcher: str
-    """pylaunch, torchrun, variables (RANK and its kin, set by anybody), slurm, openmpi, or none."""
+    """pylaunch, torchrun, slurm, openmpi, variables (RANK and WORLD_SIZE of any other launcher), or none."""
 
 
 def place(environment: Mapping[str, str] | None = None) -> Place:
-    """The place that `environment` (os.environ) tells. Without a launcher: rank 0 of 1.
+    """Return the place that `environment` (os.environ) describes; rank 0 of 1 without a launcher.
 
-    RANK and its kin win over Slurm's and Open MPI's, because whoever set them is nearer to this process.
-    Raises LaunchError when the variables are there in part, contradict each other or are no numbers.
+    RANK and WORLD_SIZE take precedence over the variables of Slurm and Open MPI, because their launcher is closer to
+    this process. Raises LaunchError for variables that are missing, contradict each other or are no numbers.
     """
     env = os.environ if environment is None else environment
     if "RANK" in env or "WORLD_SIZE" in env:
@@ -60,7 +60,7 @@ def _of_variables(env: Mapping[str, str]) -> Place:
 
 
 def _of_slurm(env: Mapping[str, str]) -> Place:
-    """Rank 0 is on the first host of the step; the port is the one that JAX derives from the number of the job."""
+    """Read Slurm's variables: rank 0 is on the first host of the step, and the port is derived as JAX derives it."""
     address = env.get("MASTER_ADDR") or first_host(env["SLURM_STEP_NODELIST"])
     names = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "")
     job = env.get("SLURM_JOB_ID", "0")
@@ -73,7 +73,7 @@ def _of_slurm(env: Mapping[str, str]) -> Place:
 
 
 def _of_open_mpi(env: Mapping[str, str]) -> Place:
-    """mpirun says where it itself runs, which is the node of rank 0 unless hosts were ordered otherwise."""
+    """Read Open MPI's variables: the address is that of mpirun, on the node of rank 0 unless hosts are reordered."""
     found = _ORTE_ADDRESS.search(env.get("OMPI_MCA_orte_hnp_uri", ""))
     address = env.get("MASTER_ADDR") or (found.group(1) if found else "")
     names = tuple("OMPI_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
@@ -86,15 +86,15 @@ def _checked(
     missing = [name for name in names[:2] if name not in env]
     if missing:
         others = " and ".join(name for name in names[:2] if name in env)
-        raise LaunchError(f"{others} is set and {missing[0]} is not: whoever starts this process must set both")
+        raise LaunchError(f"{others} is set and {missing[0]} is not: the launcher must set both")
     rank, world_size = _number(env, names[0]), _number(env, names[1])
     local_rank = _number(env, names[2]) if names[2] in env else 0
     if not 0 <= rank < world_size:
-        raise LaunchError(f"{names[0]}={rank} is outside of a world of {names[1]}={world_size}")
+        raise LaunchError(f"{names[0]}={rank} is out of range for {names[1]}={world_size}")
     if world_size > 1 and not address:
         raise LaunchError(f"MASTER_ADDR is not set: it must name the host of rank 0, for all {world_size} ranks")
     if world_size > 1 and names[2] not in env:
-        raise LaunchError(f"{names[2]} is not set: it says which device of its node is this rank's")
+        raise LaunchError(f"{names[2]} is not set: it selects the device of this rank")
     on_node = env.get(names[3], "1")
     local_world_size = int(on_node) if on_node.isdecimal() else 1
     if "MASTER_PORT" in env:
@@ -110,7 +110,7 @@ def _number(env: Mapping[str, str], name: str) -> int:
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """Slurm's shorthand for ranks on each node: "4(x2),1" -> [4, 4, 1]. Empty for what is none."""
+    """Expand Slurm's number of ranks on each node: "4(x2),1" -> [4, 4, 1]. Empty for other text."""
     counts: list[int] = []
     for part in text.split(","):
         match = re.match(r"(\d+)(?:\(x(\d+)\))?$", part)
@@ -121,7 +121,7 @@ def tasks_per_node(text: str) -> list[int]:
 
 
 def first_host(nodelist: str) -> str:
-    """The first host of a Slurm node list: "gpu[003-004,7],login" -> "gpu003"."""
+    """Return the first host of a Slurm node list: "gpu[003-004,7],login" -> "gpu003"."""
     head = re.match(r"[^\[,]*", nodelist)
     prefix = head.group(0) if head else ""
     rest = nodelist[len(prefix) :]

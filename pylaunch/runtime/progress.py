@@ -1,4 +1,4 @@
-"""How far a rank has come: one record in a file that the launcher names, written in place without a system call."""
+"""Progress of a rank: one record in a file that the launcher names, written in place without a system call."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 VARIABLE = "PYLAUNCH_STEP_FILE"
 _RECORD = struct.Struct("<qdqq")
-"""The step, when it was marked (seconds since the epoch), the last step that there will be (0: not known), and the step
-again: ends that differ are half written."""
+"""Step, its time in seconds since the epoch, total number of steps (0: unknown), and the step again, which differs from
+the first one while a record is being written."""
 
 SIZE = _RECORD.size
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A step, when it was marked, and the last step that there will be (0: not known)."""
+    """Step, its time, and the total number of steps (0: unknown)."""
 
     step: int
     time: float
@@ -27,7 +27,7 @@ class Mark:
 
 
 class _File:
-    """The file of this process, opened at the first mark."""
+    """Progress file of this process, opened by the first `step`."""
 
     def __init__(self) -> None:
         self.record: mmap.mmap | None = None
@@ -38,9 +38,9 @@ _FILE = _File()
 
 
 def step(number: int, total: int = 0) -> None:
-    """Mark that this rank has done step `number`, of `total` where that is known.
+    """Report that this rank completed step `number`, of `total` if that is known.
 
-    Costs about a microsecond; without a launcher, nothing happens.
+    Costs about a microsecond. Without a launcher it has no effect.
     """
     if not _FILE.is_open:
         _FILE.record = _open(os.environ.get(VARIABLE))
@@ -50,7 +50,7 @@ def step(number: int, total: int = 0) -> None:
 
 
 def _open(path: str | None) -> mmap.mmap | None:
-    """A file that cannot be written costs the marks, never the training."""
+    """Map the progress file; return None, and report no progress, if that fails."""
     if not path:
         return None
     try:
@@ -66,7 +66,7 @@ def _open(path: str | None) -> mmap.mmap | None:
 
 
 def decoded(content: bytes) -> Mark | None:
-    """The last mark in the file's `content`; None when there is none yet, or when it was being written just then."""
+    """Return the mark in the file's `content`; None if there is none, or if it was being written."""
     if len(content) != SIZE:
         return None
     first, when, total, last = _RECORD.unpack(content)

@@ -1,10 +1,10 @@
-"""A roll call over plain sockets, on the port where rank 0 will serve its framework: all say to rank 0 who they are.
+"""Roll call: a rendezvous of all ranks at rank 0, over plain sockets on the port that the framework uses afterwards.
 
-    rank r  ──►  {"run": …, "rank": r}   and again when its try is over, to hear who is missing by then
+    rank r  ──►  {"run": …, "rank": r}   repeated at the end of a try, to learn who is missing
             ◄──  {"missing": [3, 5]}
-            ◄──  {"missing": []}         all are there; the port is free again
+            ◄──  {"missing": []}         all ranks are connected; the port is free again
 
-A connection that says something else is not one of ours, and is closed.
+A connection that sends anything else is closed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Callable
 
 RETRY_S = 0.2
 ANSWER_S = 1.0
-PATIENCE_WITH_A_PEER_S = 5.0
+SEND_TIMEOUT_S = 5.0
 MAX_LINE = 1 << 20
 
 
-class _Line:
-    """A connection from which lines are read as they come."""
+class _Connection:
+    """Connection that is read line by line."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
@@ -31,7 +31,7 @@ class _Line:
         self.is_open = True
 
     def read(self) -> list[bytes]:
-        """What has come, in whole lines."""
+        """Return the whole lines that have arrived."""
         try:
             chunk = self.socket.recv(1 << 16)
         except OSError:
@@ -50,8 +50,8 @@ class _Line:
         self.socket.close()
 
 
-class Caller:
-    """Rank 0's side. Listens from the first attempt until all have come."""
+class RollCallServer:
+    """Side of rank 0, which listens from the first attempt until all ranks are connected."""
 
     def __init__(self, port: int, world_size: int, run: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._port = port
@@ -60,10 +60,10 @@ class Caller:
         self._clock = clock
         self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
-        self._present: dict[int, _Line] = {}
+        self._present: dict[int, _Connection] = {}
 
     def attempt(self, wait_s: float) -> frozenset[int]:
-        """Take names for `wait_s`; who is missing. Raises OSError when the port cannot be had."""
+        """Accept ranks for `wait_s`; return the missing ones. Raises OSError if the port cannot be bound."""
         if self._listener is None:
             self._listener = _listen(self._port)
             self._selector.register(self._listener, selectors.EVENT_READ)
@@ -73,10 +73,10 @@ class Caller:
                 if key.fileobj is self._listener:
                     self._accept(self._listener)
                 else:
-                    self._hear(key.data)
+                    self._receive(key.data)
         missing = self._missing()
         if not missing:
-            # Before anybody is told: who is told first may connect to what comes next on this port.
+            # Close first: a rank that has the answer may connect to the framework on this port at once.
             self._listener.close()
             for line in self._present.values():
                 line.write({"missing": []})
@@ -91,10 +91,10 @@ class Caller:
             connection = listener.accept()[0]
         except OSError:
             return
-        connection.settimeout(PATIENCE_WITH_A_PEER_S)
-        self._selector.register(connection, selectors.EVENT_READ, _Line(connection))
+        connection.settimeout(SEND_TIMEOUT_S)
+        self._selector.register(connection, selectors.EVENT_READ, _Connection(connection))
 
-    def _hear(self, line: _Line) -> None:
+    def _receive(self, line: _Connection) -> None:
         for text in line.read():
             rank = self._rank_in(text)
             if rank is None:
@@ -117,18 +117,18 @@ class Caller:
         return rank if isinstance(rank, int) and 0 < rank < self._world_size else None
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close all connections and the port."""
         if self._selector.get_map() is not None:
             for key in list(self._selector.get_map().values()):
-                if isinstance(key.data, _Line):
+                if isinstance(key.data, _Connection):
                     key.data.close()
             self._selector.close()
         if self._listener is not None:
             self._listener.close()
 
 
-class Called:
-    """The side of every other rank. Goes on asking for a rank 0 that is not there yet."""
+class RollCallClient:
+    """Side of every other rank, which retries until rank 0 listens."""
 
     def __init__(
         self,
@@ -139,39 +139,39 @@ class Called:
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         self._where = where
-        self._said = {"run": run, "rank": rank}
+        self._identity = {"run": run, "rank": rank}
         self._clock = clock
         self._pause = pause
-        self._line: _Line | None = None
+        self._connection: _Connection | None = None
 
     def attempt(self, wait_s: float) -> frozenset[int]:
-        """Wait up to `wait_s` to hear that all are there; who is missing. Rank 0 is, while nobody answers."""
+        """Wait up to `wait_s` for all ranks; return the missing ones. That is rank 0 while it does not answer."""
         until = self._clock() + wait_s
         while self._clock() < until:
-            if self._line is None:
+            if self._connection is None:
                 self._connect(until)
-            elif any(not missing for missing in self._heard(until)):
+            elif any(not missing for missing in self._answers(until)):
                 self.close()
                 return frozenset()
         return self._ask()
 
     def _ask(self) -> frozenset[int]:
-        if self._line is None:
+        if self._connection is None:
             return frozenset({0})
-        self._line.write(self._said)
-        missing = (self._heard(self._clock() + ANSWER_S) or [frozenset({0})])[-1]
+        self._connection.write(self._identity)
+        missing = (self._answers(self._clock() + ANSWER_S) or [frozenset({0})])[-1]
         if not missing:
             self.close()
         return missing
 
-    def _heard(self, until: float) -> list[frozenset[int]]:
-        """Who was said to be missing, in all answers that come at once; none when nothing comes until then."""
-        assert self._line is not None
+    def _answers(self, until: float) -> list[frozenset[int]]:
+        """Return the missing ranks of each answer that has arrived; [] if none arrives before `until`."""
+        assert self._connection is not None
         poll = select.poll()  # select() knows no descriptor above 1023, and a rank may have many files open.
-        poll.register(self._line.socket, select.POLLIN)
+        poll.register(self._connection.socket, select.POLLIN)
         ready = poll.poll(max(0.0, until - self._clock()) * 1000)
-        heard = [_missing_in(text) for text in self._line.read()] if ready else []
-        if not self._line.is_open and all(heard):
+        heard = [_missing_in(text) for text in self._connection.read()] if ready else []
+        if not self._connection.is_open and all(heard):
             self.close()
         return heard
 
@@ -181,14 +181,14 @@ class Called:
         except OSError:
             self._pause(min(RETRY_S, max(0.0, until - self._clock())))
             return
-        self._line = _Line(connection)
-        self._line.write(self._said)
+        self._connection = _Connection(connection)
+        self._connection.write(self._identity)
 
     def close(self) -> None:
-        """Let go of the connection."""
-        if self._line is not None:
-            self._line.close()
-        self._line = None
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
 
 def _missing_in(text: bytes) -> frozenset[int]:
@@ -199,7 +199,7 @@ def _missing_in(text: bytes) -> frozenset[int]:
 
 
 def _listen(port: int) -> socket.socket:
-    """`port` on every address. With SO_REUSEADDR: a launcher that only holds it, or its last use, is no obstacle."""
+    """Listen on `port` of all addresses. SO_REUSEADDR permits a port that a launcher holds, or that was just used."""
     family, address = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

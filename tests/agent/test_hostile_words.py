@@ -1,4 +1,4 @@
-"""Agents that are talked to by something else than a controller, an agent or a shim: their runs go on."""
+"""Agents that are talked to by something else than a controller, an agent or a rank entry: their runs go on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 
 KEY = "5e" * 32
 DEEP = b'{"a":' * 5000 + b"1" + b"}" * 5000
-SHIM = b'{"local_rank": 0}'
+ENTRY = b'{"local_rank": 0}'
 HOSTILE = [
     b"", b"\0" * 1000, b"null", b"[]", b"1e999", b"[" * 900_000, DEEP, b"x" * (2 << 20),
     b'{"type": {}}',
@@ -34,11 +34,11 @@ HOSTILE = [
     b'{"type": "TryPeers", "ports": {"n2": 99999}}',
     wire.encode(wire.Prepare(task(Path("/"), "true", run="../../x"))).rstrip(b"\n"),
 ]  # fmt: skip
-HOSTILE_SHIMS = [
-    [b"[" * 100_000], [b"null"], [b"{}"], [b'{"local_rank": {}}'], [SHIM, b"[]"], [SHIM, DEEP],
-    [SHIM, b'{"started": 1e999, "time": 1}'], [SHIM, b'{"started": 99999999999, "time": 1}'],
-    [SHIM, b'{"started": 2, "time": 1e999}'], [SHIM, b'{"ended": 1e99, "time": 1, "told": 0}'],
-    [SHIM, b'{"ended": 123456789, "time": 1, "told": 0}'],
+HOSTILE_ENTRIES = [
+    [b"[" * 100_000], [b"null"], [b"{}"], [b'{"local_rank": {}}'], [ENTRY, b"[]"], [ENTRY, DEEP],
+    [ENTRY, b'{"started": 1e999, "time": 1}'], [ENTRY, b'{"started": 99999999999, "time": 1}'],
+    [ENTRY, b'{"started": 2, "time": 1e999}'], [ENTRY, b'{"ended": 1e99, "time": 1, "signalled": 0}'],
+    [ENTRY, b'{"ended": 123456789, "time": 1, "signalled": 0}'],
 ]  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_a_run_goes_on_whatever_is_said_on_its_sockets(node: Node, tmp_path: Pat
     directory = node.root / "runs" / "r1"
     for line in HOSTILE:
         say(directory / "agent.sock", line)
-    for lines in HOSTILE_SHIMS:
+    for lines in HOSTILE_ENTRIES:
         say(directory / "ranks.sock", *lines)
     (tmp_path / "go").write_text("on\n")
     assert controller.until(wire.Finished).leftovers == []

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.agent import wire
-from pylaunch.agent.run.prepare import Holdings
+from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import leases, ports, unix_sockets
 from pylaunch.agent.shared.layout import NodeRoot, default_root
 from tests.agent.controller import Node, gone, task

@@ -14,7 +14,7 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import spawn
-from pylaunch.agent.run.prepare import Holdings
+from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import ports
 from pylaunch.agent.shared.layout import NodeRoot
 from tests.agent.controller import Node, gone, task

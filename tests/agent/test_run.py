@@ -63,6 +63,15 @@ def test_ranks_start_when_release_says_so(node: Node, tmp_path: Path) -> None:
     assert 0 <= released.time - at < 0.2
 
 
+def test_a_release_far_ahead_is_refused_and_nothing_starts(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "touch started"))
+    controller.say(wire.Ping(1))
+    controller.say(wire.Follow({}, None), wire.Release(controller.until(wire.Pong).time + 60))
+    assert "s ahead on this node's clock, more than 5 s" in controller.until(wire.Stopping).reason
+    assert controller.until(wire.Finished).leftovers == []
+    assert not (tmp_path / "started").exists()
+
+
 def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_working_directory(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

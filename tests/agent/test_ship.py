@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.agent import wire
-from pylaunch.agent.run import trees
+from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared.layout import AgentError
 from pylaunch.launch.sync import ship
 from pylaunch.launch.sync.ship import NotShippedError, Shipped
@@ -121,7 +121,7 @@ def test_an_attempt_gets_back_the_code_that_was_pruned_between_two_attempts(node
     where = Path(shipped(node, tree).path)
     (where / "snapshot.pt").write_text("epoch 7")
     (where / "lib/words").write_text("changed by a rank")
-    for number in range(2, trees.KEPT_TREES + 3):
+    for number in range(2, shipped_code.KEPT_TREES + 3):
         shipped(node, tree, f"r{number}")
     assert not (where / "train.sh").exists()
     for attempt in ("r1.1", "r1.2"):
@@ -144,7 +144,7 @@ def test_a_directory_that_a_rank_replaced_with_a_link_is_followed_neither_by_an_
     now = time.time_ns()
     os.utime(node.root / "trees/r1.json", ns=(now, now))
     shipped(node, tree, "r1.1")
-    for number in range(2, trees.KEPT_TREES + 3):
+    for number in range(2, shipped_code.KEPT_TREES + 3):
         shipped(node, tree, f"r{number}")
     assert (shared / "words").read_text() == "on another file system"
 
@@ -182,7 +182,7 @@ def test_content_that_rotted_on_the_node_is_not_used_and_comes_anew(node: Node, 
 
 
 def test_old_code_goes_and_what_runs_wrote_stays(node: Node, work: Path) -> None:
-    for number in range(1, trees.KEPT_TREES + 3):
+    for number in range(1, shipped_code.KEPT_TREES + 3):
         (work / "lib/words").write_text(f"version {number}\n")
         where = Path(shipped(node, read_tree(work), f"r{number}").path)
         if number == 1:
@@ -192,10 +192,10 @@ def test_old_code_goes_and_what_runs_wrote_stays(node: Node, work: Path) -> None
             (where / "lib/__pycache__").mkdir()
             (where / "lib/__pycache__/a.pyc").write_text("")
     left = sorted(path.name for path in (node.root / "trees").iterdir() if path.is_dir())
-    assert left == ["r1", *(f"r{number}" for number in range(3, trees.KEPT_TREES + 3))]
+    assert left == ["r1", *(f"r{number}" for number in range(3, shipped_code.KEPT_TREES + 3))]
     assert set(content(node.root / "trees/r1")) == {"out/checkpoint", "lib/same"}
     blobs = [path for path in (node.root / "blobs").rglob("*") if path.is_file() and path.name != "lock"]
-    assert len(blobs) == 3 + trees.KEPT_TREES
+    assert len(blobs) == 3 + shipped_code.KEPT_TREES
 
 
 def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
@@ -203,7 +203,7 @@ def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
     controller = node.open("r1")
     controller.until(wire.Hello)
     shipped(node, tree, "r1")
-    for number in range(2, trees.KEPT_TREES + 3):
+    for number in range(2, shipped_code.KEPT_TREES + 3):
         shipped(node, tree, f"r{number}")
     assert (node.root / "trees/r1/train.sh").exists()
     controller.say(wire.Prepare(task(Path(wire.TREE), "./train.sh")))
@@ -224,7 +224,7 @@ def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
 def test_a_manifest_that_leads_out_of_its_tree_is_refused(node: Node, files: list[object]) -> None:
     body = json.dumps({"files": files, "links": [["link", "/etc"]]})
     with pytest.raises(AgentError):
-        trees.decoded(body.encode())
+        shipped_code.decoded(body.encode())
 
 
 LEAVES = st.none() | st.integers() | st.floats() | st.text() | st.sampled_from(["a", "b/c", "0" * 64, "a\0", "../x"])
@@ -240,7 +240,7 @@ TREES = st.fixed_dictionaries(
 @given(line=st.binary() | st.just(b'{"files":' + b"[" * 100_000) | TREES.map(lambda body: json.dumps(body).encode()))
 def test_any_line_is_the_manifest_of_a_tree_or_refused(line: bytes) -> None:
     try:
-        manifest = trees.decoded(line)
+        manifest = shipped_code.decoded(line)
     except AgentError:
         return
     assert all(not path.startswith(("/", "..")) and "\0" not in path for path, *_ in manifest.files)

@@ -221,5 +221,5 @@ def test_a_rank_that_never_comes_is_named_at_every_try(framework_lab: Lab, frame
     assert run.returncode == ExitCode.JOB_FAILED
     output = [line for line in run.stderr.splitlines() if "| " in line and "rank 1 of 2 not here yet" in line]
     assert [line[-len("try 1 of 2)") :] for line in output] == ["try 1 of 2)", "try 2 of 2)"]
-    assert "MissingRanksError: rank 1 of 2 did not come within" in run.stderr.rpartition("error: ")[2]
+    assert "MissingRanksError: rank 1 of 2 did not connect within" in run.stderr.rpartition("error: ")[2]
     must_be_clean(framework_lab)

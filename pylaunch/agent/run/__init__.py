@@ -1,1 +1,1 @@
-"""One run on this node: prepare, start ranks, decide what each event means, end."""
+"""One run on this node: prepare it, start its ranks, apply events to its lifecycle, end it."""

@@ -1,9 +1,9 @@
-"""`hold`: a spare of a run stands ready, and keeps the devices that it would use for as long as somebody listens.
+"""`hold`: lease the devices of a spare node, until the controller closes the connection.
 
 controller                          this process
 {"devices": [0, 1]}       ──►
-                          ◄──       {"held": true}, or {"taken": [who has what]} and the end
-end of input              ──►       everything is given back
+                          ◄──       {"held": true}, or {"taken": [devices with their holders]} and exit
+end of input              ──►       all leases are released
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, default_root
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 
-LONGEST_ORDER = 1 << 16
+MAX_REQUEST = 1 << 16
 
 
-def _devices(order: bytes) -> list[int]:
+def _devices(request: bytes) -> list[int]:
     try:
-        devices = parse_object(order, LONGEST_ORDER).get("devices")
+        devices = parse_object(request, MAX_REQUEST).get("devices")
     except UntrustedJsonError as error:
         raise AgentError(f"expected the devices to hold: {error}") from None
     if not isinstance(devices, list) or not all(isinstance(each, int) for each in devices):
@@ -33,11 +33,11 @@ def _devices(order: bytes) -> list[int]:
 
 
 def serve(root: NodeRoot, run: str) -> int:
-    """Hold what stdin orders for `run` until stdin ends; the exit code."""
-    order = sys.stdin.buffer.readline()
-    if not order:
+    """Lease the devices that stdin names for `run` until stdin ends; return the exit code."""
+    request = sys.stdin.buffer.readline()
+    if not request:
         return 0
-    devices = sorted(set(_devices(order)))
+    devices = sorted(set(_devices(request)))
     since = time.time()
     held: list[socket.socket] = []
     taken: list[str] = []

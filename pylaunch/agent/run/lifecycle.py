@@ -1,12 +1,12 @@
-"""The life of one run on one node, as values: given what happened and the time, what is true now and what to do.
+"""Lifecycle of one run on one node, as pure functions: from a state, an event and the time to a new state and actions.
 
     prepared ─► running ─► stopping
                    └──────────┴────► over
 
-A node stops itself when a rank or the launcher fails, and when it is told to. A rank that fails because of another one
-is given HOLD_S first, in which the others show how they end: the cause often comes later than its consequences, and
-whoever is stopped can no longer be told from a victim. Stopping is: TERM to the ranks, TERM to
-the launcher when no rank is left, KILL to everything of the run at the deadline, again and again until it is gone.
+A node stops its part when a rank or the launcher fails, and on request. After a rank fails because of another rank, the
+node waits HOLD_S before it stops, so that the other ranks end on their own: the cause often shows later than its
+effects, and a rank that was stopped cannot be distinguished from a victim. To stop is: SIGTERM to the ranks, SIGTERM to
+the launcher when no rank is left, and from the deadline on SIGKILL to every process of the run until none is left.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from dataclasses import dataclass, replace
 from typing import Union
 
 HOLD_S = 2.0
-"""Longer than ranks that wait for the same collective differ in giving up, and than Python takes to end."""
+"""Longer than the time between the timeouts of ranks in the same collective, and than Python takes to exit."""
 
 KILL_S = 5.0
-"""How long KILL is repeated before what is left is reported as left over."""
+"""Seconds for which SIGKILL is repeated, before surviving processes are reported as leftovers."""
 
 
 @dataclass(frozen=True)
 class TerminateRanks:
-    """SIGTERM to these ranks: to the rank processes, not to their children."""
+    """Send SIGTERM to the processes of these ranks, not to their children."""
 
     ranks: frozenset[int]
 
 
 @dataclass(frozen=True)
 class TerminateLauncher:
-    """SIGTERM to the launcher, whose ranks are gone."""
+    """Send SIGTERM to the launcher, whose ranks are gone."""
 
 
 @dataclass(frozen=True)
 class KillEverything:
-    """SIGKILL to every process of the run."""
+    """Send SIGKILL to every process of the run."""
 
 
 @dataclass(frozen=True)
 class Announce:
-    """Say that the run is being stopped, why, and whether a person asked for it."""
+    """Report that the run is being stopped, the reason, and whether a person requested it."""
 
     reason: str
     by_hand: bool = False
@@ -51,7 +51,7 @@ Action = Union[TerminateRanks, TerminateLauncher, KillEverything, Announce]
 
 @dataclass(frozen=True)
 class Life:
-    """A run on this node."""
+    """State of a run on this node."""
 
     expected: frozenset[int]
     has_launcher: bool
@@ -59,13 +59,13 @@ class Life:
     running: frozenset[int] = frozenset()
     ended: frozenset[int] = frozenset()
     launcher_running: bool = False
-    launcher_told: bool = False
+    launcher_terminated: bool = False
     by_hand: bool = False
-    """A person asked for the end."""
+    """A person requested the stop."""
 
     kill_at: float | None = None
     hold_until: float | None = None
-    """A rank has failed because of another one, and the others have until then to end by themselves."""
+    """Time until which the other ranks may end on their own, after one failed because of another."""
 
     held_reason: str = ""
 
@@ -79,30 +79,30 @@ class Life:
 
     @property
     def is_over(self) -> bool:
-        """Nothing of the run is left to wait for."""
+        """True when no process of the run is left to wait for."""
         if self.phase not in ("running", "stopping") or self.running or self.launcher_running or self.is_held:
             return False
         return self.has_launcher or self.ended >= self.expected
 
-    def gave_up(self, now: float) -> bool:
-        """KILL has been tried for long enough."""
+    def has_given_up(self, now: float) -> bool:
+        """Return whether SIGKILL has been repeated for KILL_S."""
         return self.kill_at is not None and now > self.kill_at + KILL_S
 
 
 def released(life: Life) -> Life:
-    """Every process has been let go: a launcher alone, or all ranks."""
+    """Apply the release: the launcher runs, or all ranks do."""
     running = frozenset() if life.has_launcher else life.expected
     return replace(life, phase="running", running=running, launcher_running=life.has_launcher)
 
 
 def rank_started(life: Life, rank: int) -> tuple[Life, list[Action]]:
-    """A launcher has started `rank`; one that comes while the node stops is told to go."""
+    """Apply the start of `rank` by a launcher; a rank that starts while the node stops is terminated."""
     after = replace(life, running=life.running | {rank}, ended=life.ended - {rank})
     return after, [TerminateRanks(frozenset({rank}))] if life.is_stopping else []
 
 
 def rank_ended(life: Life, rank: int, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """`rank` is gone; `failure` says how when it was not a good end."""
+    """Apply the end of `rank`; `failure` describes it unless the rank ended well."""
     after = _without(life, rank)
     if failure is not None and not life.is_stopping:
         return stop(after, failure, now, grace_s)
@@ -110,13 +110,13 @@ def rank_ended(life: Life, rank: int, failure: str | None, now: float, grace_s: 
 
 
 def rank_lost_another(life: Life, rank: int, failure: str, now: float) -> tuple[Life, list[Action]]:
-    """`rank` failed because of another rank, as `failure` says."""
+    """Apply the failure of `rank` because of another rank."""
     after = _without(life, rank)
     return _launcher_next(after) if life.is_stopping else (_held(after, failure, now), [])
 
 
 def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """The launcher is gone. Ranks it left behind are stopped. One that fails after its rank tells nothing new."""
+    """Apply the end of the launcher, which stops the ranks it left. A failure after that of a rank adds nothing."""
     after = replace(life, launcher_running=False)
     if life.is_stopping or life.is_held or not (failure or after.running):
         return after, []
@@ -124,13 +124,13 @@ def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) 
 
 
 def launcher_lost_another(life: Life, failure: str, now: float) -> tuple[Life, list[Action]]:
-    """The launcher failed because of another node, as `failure` says."""
+    """Apply the failure of the launcher because of another node."""
     after = replace(life, launcher_running=False)
     return (after if life.is_stopping else _held(after, failure, now)), []
 
 
 def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool = False) -> tuple[Life, list[Action]]:
-    """End the run. A later stop can only shorten the time that is left; the first one by hand is announced."""
+    """Stop the run. A later stop can only shorten the grace; the first one that a person requests is announced."""
     deadline = now + grace_s
     if life.kill_at is not None:
         actions: list[Action] = [Announce(reason, by_hand=True)] if by_hand and not life.by_hand else []
@@ -144,14 +144,14 @@ def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool =
 
 
 def tick(life: Life, now: float) -> list[Action]:
-    """What the time alone demands."""
+    """Return the actions that are due at `now`."""
     if life.kill_at is None or now < life.kill_at or not (life.running or life.launcher_running):
         return []
     return [KillEverything()]
 
 
-def hold_over(life: Life, now: float, grace_s: float) -> tuple[Life, list[Action]]:
-    """Stop when the others have had their time."""
+def end_hold(life: Life, now: float, grace_s: float) -> tuple[Life, list[Action]]:
+    """Stop the run if the time for the other ranks to end is over."""
     if not life.is_held or life.hold_until is None or now < life.hold_until:
         return life, []
     return stop(life, life.held_reason, now, grace_s)
@@ -166,13 +166,13 @@ def _held(life: Life, failure: str, now: float) -> Life:
 
 
 def _launcher_next(life: Life) -> tuple[Life, list[Action]]:
-    if life.is_stopping and life.launcher_running and not life.running and not life.launcher_told:
-        return replace(life, launcher_told=True), [TerminateLauncher()]
+    if life.is_stopping and life.launcher_running and not life.running and not life.launcher_terminated:
+        return replace(life, launcher_terminated=True), [TerminateLauncher()]
     return life, []
 
 
 def next_deadline(life: Life) -> float | None:
-    """When `tick` and `hold_over` must be asked next."""
+    """Return the next time at which `tick` or `end_hold` has an effect."""
     if life.is_held:
         return life.hold_until
     return life.kill_at if life.running or life.launcher_running else None

@@ -1,17 +1,17 @@
-"""`agent.pyz rank`: what a launcher starts in place of each rank.
+"""`agent.pyz rank`: the rank entry, which a launcher starts in place of each rank.
 
-It asks the supervisor what its rank is, starts it with its own log files, passes signals on, and reports the exact end
-before it ends the same way itself. The rank dies with the shim, and the shim ends its rank when the supervisor is gone.
-What it says to the supervisor, one JSON object a line:
+It gets the command of its rank from the supervisor, starts the rank with log files of its own, forwards signals,
+reports how the rank ended and then ends the same way. The rank dies with its rank entry, which kills the rank when the
+supervisor is gone. The messages are one JSON object per line:
 
-    shim                          supervisor
+    rank entry                    supervisor
     {local_rank, rank}       ──►
                              ◄──  {argv, env, outputs} | {refused}
     {started, time}          ──►
                              ◄──  {signal} …
-    {ended, time, told}      ──►  `ended` is the status of waitpid; told: it had been sent a signal
+    {ended, time, signalled} ──►  `ended` is the status of waitpid; `signalled`: the rank had been sent a signal
 
-Nothing slow to import is imported here: a node pays for it once per rank.
+This module imports nothing slow, because each rank of the node pays for it.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import local_socket
 
 SOCKET = "PYLAUNCH_SOCKET"
-PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def main() -> int:
-    """Be one rank. Does not return once the rank has run."""
+    """Run one rank. Ends the process as the rank ended; returns only when the rank cannot start."""
     path = os.environ.pop(SOCKET, None)
     local_rank = os.environ.get("LOCAL_RANK")
     if path is None or local_rank is None:
-        return _fail(f"{SOCKET} and LOCAL_RANK must be set: this is started by a launcher under pylaunch")
+        return _fail(f"{SOCKET} and LOCAL_RANK must be set: this command is for launchers under pylaunch")
     try:
         supervisor = local_socket.connect(path)
     except OSError as error:
         return _fail(f"the supervisor of this run does not answer at {path}: {error.strerror}")
-    said = supervisor.makefile("rb")
+    messages = supervisor.makefile("rb")
     _send(supervisor, {"local_rank": int(local_rank), "rank": int(os.environ.get("RANK", "-1"))})
-    task = json.loads(said.readline() or b'{"refused": "the supervisor of this run is gone"}')
+    task = json.loads(messages.readline() or b'{"refused": "the supervisor of this run is gone"}')
     if "refused" in task:
         return _fail(task["refused"])
     wakeup = _watch_signals()
     env = {**os.environ, **task["env"]}
     pid, started = spawn.spawn(task["argv"], env, os.getcwd(), (task["outputs"][0], task["outputs"][1]))
-    spawn.has_come_to_gate(started)
+    spawn.reached_gate(started)
     _send(supervisor, {"started": pid, "time": spawn.start_time(started) or time.time()})
-    status, told = _wait(pid, supervisor, wakeup)
-    _send(supervisor, {"ended": status, "time": time.time(), "told": told})
+    status, signalled = _wait(pid, supervisor, wakeup)
+    _send(supervisor, {"ended": status, "time": time.time(), "signalled": signalled})
     spawn.end_like(status)
     return 0
 
@@ -70,23 +70,23 @@ def _send(supervisor: socket.socket, body: dict[str, object]) -> None:
 
 
 def _watch_signals() -> int:
-    """A descriptor from which the number of every signal that arrives can be read."""
+    """Return a descriptor from which the number of each arriving signal can be read."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
-    for signum in (*PASSED_ON, signal.SIGCHLD):
-        signal.signal(signum, _noted)
+    for signum in (*FORWARDED, signal.SIGCHLD):
+        signal.signal(signum, _ignore)
     return reading
 
 
-def _noted(signum: int, frame: object) -> None:
-    """The wakeup descriptor has it already."""
+def _ignore(signum: int, frame: object) -> None:
+    """Do nothing: the wakeup descriptor has the number of the signal already."""
 
 
 def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
     sources: list[int] = [wakeup, supervisor.fileno()]
     ordered: set[int] = set()
-    told = False
+    signalled = False
     while True:
         ready, _, _ = select.select(sources, [], [])
         signums = []
@@ -100,8 +100,8 @@ def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
             arrived = os.read(wakeup, 256)
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                return status, told
-            signums += [signum for signum in arrived if signum in PASSED_ON and signum not in ordered]
+                return status, signalled
+            signums += [signum for signum in arrived if signum in FORWARDED and signum not in ordered]
         for signum in signums:
-            told = True
+            signalled = True
             os.kill(pid, signum)

@@ -1,8 +1,7 @@
-"""Out of the SSH session's scope, on nodes where logind ends everything in it at logout (KillUserProcesses=yes).
+"""Systemd scope of a supervisor, on nodes where logind kills a session's processes at logout (KillUserProcesses=yes).
 
-A session that ends takes its cgroup with it there, supervisor and ranks included. The supervisor asks systemd for
-a scope of its own: root the system's, others their own user's, which outlives them only where they linger. Elsewhere
-nothing is asked and nothing changes.
+There, the end of the SSH session would kill the supervisor and its ranks. The supervisor therefore moves to a scope of
+its own: of the system for root, of the user's systemd for others, which outlives the session only with lingering.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freede
 
 
 def leave_session(run: str) -> str | None:
-    """Move this process where a logout does not reach it, if one would; what to tell a person when that cannot be."""
+    """Move this process to a scope that survives logout, where that is needed. Return a warning if that fails."""
     busctl = shutil.which("busctl", path="/usr/bin:/bin")
     if busctl is None or not is_session(_cgroups()):
         return None
@@ -45,13 +44,13 @@ def leave_session(run: str) -> str | None:
 
 
 def unit_words(run: str, pid: int) -> list[str]:
-    """The arguments of StartTransientUnit, as busctl takes them: a scope that holds `pid`."""
+    """Return the arguments of StartTransientUnit for busctl: a scope that contains `pid`."""
     properties = ["2", "PIDs", "au", "1", str(pid), "Description", "s", f"pylaunch run {run}"]
     return ["ssa(sv)a(sa(sv))", f"pylaunch-{run}-{pid}.scope", "fail", *properties, "0"]
 
 
 def is_session(cgroups: str) -> bool:
-    """What /proc/self/cgroup says belongs to a login session."""
+    """Return whether `cgroups`, the content of /proc/self/cgroup, is that of a login session."""
     last = [line.rpartition("/")[2] for line in cgroups.splitlines()]
     return any(name.startswith("session-") and name.endswith(".scope") for name in last)
 
@@ -62,7 +61,7 @@ def _cgroups() -> str:
 
 
 def _missing(uid: int) -> str:
-    """What to type, as root, so that a user's own systemd stays and can be talked to; "" when all is there."""
+    """Return the command that makes the user's systemd linger or reachable, to be run as root; "" if none is needed."""
     if not os.path.exists(os.path.join(LINGER, _name(uid))):
         return f"loginctl enable-linger {_name(uid)}"
     if not os.path.exists(f"/run/user/{uid}/bus"):
@@ -78,7 +77,7 @@ def _name(uid: int) -> str:
 
 
 def _call(words: list[str]) -> str:
-    """What busctl answers; "" when it does not."""
+    """Return the output of busctl; "" if it fails."""
     import subprocess  # noqa: PLC0415 -- 10 ms that only nodes with sessions pay
 
     env = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}

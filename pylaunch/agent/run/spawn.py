@@ -1,9 +1,9 @@
-"""Start a rank or a launcher so that it cannot outlive its parent and inherits nothing but what it is given.
+"""Start a rank or a launcher that cannot outlive its parent and inherits only what it is given.
 
-A process may be made to stand at a gate: everything slow is done, only the exec is left. It goes when it reads a pass
-from the gate, and ends when the gate closes, so that nothing is left standing when its parent dies. A pass carries a
-number, which takes the place of PORT_ENTRY in its words and environment: it was not known when it came to the gate.
-On a descriptor that `spawn` returns it says how far it is: a byte when it has come, then the time of its exec.
+A process can wait at a gate, a pipe, with only the exec left to do. It continues when it reads a token from the gate,
+and exits when the gate closes, so that none remains when its parent dies. The token carries the rendezvous port, which
+replaces PORT_ENTRY in arguments and environment and may not be known earlier.
+The process reports its progress on the descriptor that `spawn` returns: a byte at the gate, then the time of its exec.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Callable
 
 PORT_ENTRY = "@port@"
-"""Stands for the rendezvous port in launcher words and in values of the environment, until Release tells it."""
+"""Placeholder of the rendezvous port in launcher arguments and environment values, until Release carries it."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -30,17 +30,17 @@ NOT_FOUND = 127
 NOT_RUNNABLE = 126
 _TIME = struct.Struct("d")
 _READY = b"r"
-_PASS = struct.Struct("I")
+_TOKEN = struct.Struct("I")
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent dies, so that none gets away."""
+    """Become the parent of descendants whose own parent dies, so that all of them can be found."""
     _call_prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def signal_me_when_parent_dies(signum: int) -> None:
-    """Ask the kernel for `signum` when the thread that forked us ends. Survives exec."""
+    """Let the kernel send `signum` when the parent thread ends. Survives exec."""
     _call_prctl(PR_SET_PDEATHSIG, signum)
 
 
@@ -53,10 +53,10 @@ def _call_prctl(option: int, value: int) -> None:
 def spawn(
     argv: list[str], env: dict[str, str], cwd: str, outputs: tuple[str, str], gate: tuple[int, int] | None = None
 ) -> tuple[int, int]:
-    """Fork a process that becomes `argv`, after the gate if there is one: its id, and a descriptor to wait on.
+    """Fork a process that executes `argv`, after `gate` if there is one. Returns its id and a descriptor to wait on.
 
-    `outputs` are the files that stdout and stderr are appended to, `gate` both ends of a pipe. A program that cannot be
-    run ends with 127 or 126 and says why on its stderr.
+    `outputs` are the files to which stdout and stderr are appended, `gate` is both ends of a pipe. For a program that
+    cannot run, the process writes the reason to stderr and exits with 127 or 126.
     """
     parent = os.getpid()
     reading, writing = os.pipe()
@@ -65,15 +65,15 @@ def spawn(
         if os.getppid() != parent:
             os._exit(NOT_RUNNABLE)
         os.write(writing, _READY)
-        number = 0
+        port = 0
         if gate is not None:
             os.close(gate[1])
-            shown = os.read(gate[0], _PASS.size)
-            if len(shown) < _PASS.size:
+            token = os.read(gate[0], _TOKEN.size)
+            if len(token) < _TOKEN.size:
                 os._exit(NOT_RUNNABLE)
-            number = _PASS.unpack(shown)[0]
+            port = _TOKEN.unpack(token)[0]
         os.write(writing, _TIME.pack(time.time()))
-        return number
+        return port
 
     pid = os.fork()
     if pid == 0:
@@ -83,23 +83,23 @@ def spawn(
     return pid, reading
 
 
-def passes(count: int, number: int) -> bytes:
-    """What to write to a gate so that `count` processes go. A pipe takes so little at once, and gives it whole."""
-    return _PASS.pack(number) * count
+def tokens(count: int, port: int) -> bytes:
+    """Return the bytes that release `count` processes from a gate. A pipe reads and writes this little atomically."""
+    return _TOKEN.pack(port) * count
 
 
-def with_number(text: str, number: int) -> str:
-    """`text` with the number of the pass in its place."""
-    return text.replace(PORT_ENTRY, str(number)) if number else text
+def with_port(text: str, port: int) -> str:
+    """Replace PORT_ENTRY in `text` with `port`, unless that is 0."""
+    return text.replace(PORT_ENTRY, str(port)) if port else text
 
 
-def has_come_to_gate(reading: int) -> bool:
-    """Wait until the process behind `spawn`'s descriptor has only the exec before it; False if it ended on the way."""
+def reached_gate(reading: int) -> bool:
+    """Wait until the process of `spawn`'s descriptor is ready for its exec; return False if it ended before."""
     return os.read(reading, 1) == _READY
 
 
 def start_time(reading: int) -> float | None:
-    """When the process that has come to the gate went to exec; None if it ended before. Waits for it to do so."""
+    """Wait for the exec of the process at the gate and return its time, or None if it ended before."""
     try:
         answer = os.read(reading, _TIME.size)
     finally:
@@ -118,10 +118,10 @@ def _become(
         _redirect(outputs)
         _reset_signals()
         os.chdir(cwd)
-        number = wait_at_gate()
-        if number:
-            argv = [with_number(word, number) for word in argv]
-            env = {name: with_number(value, number) for name, value in env.items()}
+        port = wait_at_gate()
+        if port:
+            argv = [with_port(word, port) for word in argv]
+            env = {name: with_port(value, port) for name, value in env.items()}
         os.execvpe(argv[0], argv, env)
     except OSError as error:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
@@ -145,7 +145,7 @@ def _reset_signals() -> None:
 
 
 def end_like(status: int) -> None:
-    """End this process as `status` (of waitpid) says another one did: the same exit code, or the same signal."""
+    """End this process with the exit code or the signal in `status`, of waitpid."""
     if os.WIFSIGNALED(status):
         signum = os.WTERMSIG(status)
         _no_core()

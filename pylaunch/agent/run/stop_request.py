@@ -1,7 +1,6 @@
-"""A person's request to end a run, kept in the run's directory: this node prepares no further attempt of that run.
+"""Stop request of a person, kept in a file of the run: this node refuses further attempts of that run.
 
-Between two attempts no supervisor lives, so that only a file can tell the next one. Attempts of a run are named
-`RUN`, `RUN.1`, `RUN.2`, …
+It is a file because no supervisor runs between two attempts. Attempts of a run are named `RUN`, `RUN.1`, `RUN.2`, …
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from pylaunch.agent.shared.record import note
 
 FILE = "stop-requested"
 CODE = "stop-requested"
-"""Of the reason with which a node refuses an attempt of a run that was stopped."""
+"""Code of the refusal of an attempt of a stopped run."""
 
 LONGEST = 1000
 
 
 def keep(directory: RunDirectory, reason: str) -> None:
-    """Remember that a person asked for the end of this run."""
+    """Write the stop request of this run."""
     try:
         rank_files.replace(directory.file(FILE), reason[:LONGEST].encode("utf-8", "replace"))
     except OSError as error:
@@ -26,7 +25,7 @@ def keep(directory: RunDirectory, reason: str) -> None:
 
 
 def requested(root: NodeRoot, run: str) -> str | None:
-    """Why a person asked for the end of `run` or an earlier attempt of it; None when nobody did."""
+    """Return the reason of a stop request for `run` or another attempt of it; None without one."""
     base = run.partition(".")[0]
     for directory in root.all_runs():
         if directory.run.partition(".")[0] == base:

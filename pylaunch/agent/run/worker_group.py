@@ -1,4 +1,4 @@
-"""The processes of one run on this node: the ranks, or the launcher and the ranks it starts."""
+"""Worker group: the processes of one run on this node, either the ranks or a launcher and the ranks that it starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAUNCHER = "launcher"
 
 @dataclass(frozen=True)
 class Started:
-    """A rank that the launcher wanted went to exec."""
+    """Start of a rank by the launcher."""
 
     rank: int
     pid: int
@@ -36,14 +36,14 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A rank, or the launcher (None), is gone; `status` is that of waitpid."""
+    """End of a rank, or of the launcher (None), with its status of waitpid."""
 
     rank: int | None
     pid: int
     status: int
     time: float
-    was_told: bool
-    """It had been sent a signal, by us or by the launcher."""
+    was_signalled: bool
+    """pylaunch or the launcher had sent the process a signal."""
 
     @property
     def signal(self) -> int | None:
@@ -55,7 +55,7 @@ class Ended:
 
     @property
     def failure(self) -> str | None:
-        """How it failed, in words; None for a good end."""
+        """Description of the failure; None for a good end."""
         if self.status == 0:
             return None
         name = name_of(self.rank)
@@ -65,7 +65,7 @@ class Ended:
 
 
 def signal_name(signum: int) -> str:
-    """SIGSEGV for 11."""
+    """Return the name of a signal: SIGSEGV for 11."""
     try:
         return signal.Signals(signum).name
     except ValueError:
@@ -78,7 +78,7 @@ def archive() -> str:
 
 
 def name_of(rank: int | None) -> str:
-    """How a rank, or the launcher (None), is spoken of."""
+    """Return the name of a rank, or of the launcher (None), in messages."""
     return LAUNCHER if rank is None else f"rank {rank}"
 
 
@@ -89,20 +89,20 @@ N = TypeVar("N", int, float)
 
 
 def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:
-    """`value`, if it is a number within these bounds. Raises ValueError."""
+    """Return `value` if it is a number within these bounds. Raises ValueError."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(value)
     return value
 
 
-class RankEntry(Lines):
-    """The connection of a rank that the launcher has started."""
+class RankConnection(Lines):
+    """Connection of a rank entry, the process that the launcher starts for each rank."""
 
     rank: int | None = None
 
 
 class WorkerGroup:
-    """What was forked for one run, by process id."""
+    """Processes of one run, from the fork to their end."""
 
     def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
         self.task = task = asked.task
@@ -121,23 +121,23 @@ class WorkerGroup:
         self._ranks: dict[int, int | None] = {}
         """Process id → rank, or None for the launcher."""
 
-        self._shims: dict[int, RankEntry] = {}
-        self._told: set[int] = set()
-        """Process ids that have been sent TERM."""
+        self._entries: dict[int, RankConnection] = {}
+        self._signalled: set[int] = set()
+        """Process ids that received SIGTERM."""
 
-        self.standing: dict[int, tuple[int | None, int]] = {}
-        """Descriptor that tells when a process went through the gate (see `spawn.start_time`) → rank, process id."""
+        self.at_gate: dict[int, tuple[int | None, int]] = {}
+        """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
 
         self._gate = os.pipe()
         self._port = 0
 
     @property
     def pids(self) -> dict[int, int | None]:
-        """Process id of what runs → its rank, or None for the launcher."""
+        """Process id → rank, or None for the launcher, of each running process."""
         return self._ranks
 
-    def stand(self) -> Iterator[str]:
-        """Fork all that will be exec'd at the release, and wait until it stands; yields why something could not."""
+    def fork_to_gate(self) -> Iterator[str]:
+        """Fork the launcher or the ranks and wait until they are at the gate. Yields a reason for each that fails."""
         rank_report.make_room(self._directory)
         rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
         programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
@@ -150,30 +150,30 @@ class WorkerGroup:
             env = composed_values({**self._layers, **layers})
             pid, started = spawn.spawn(argv, env, self.task.workdir, self._outputs(rank), self._gate)
             self._ranks[pid] = rank
-            self.standing[started] = (rank, pid)
-        for started, (rank, _) in self.standing.items():
-            if not spawn.has_come_to_gate(started):
+            self.at_gate[started] = (rank, pid)
+        for started, (rank, _) in self.at_gate.items():
+            if not spawn.reached_gate(started):
                 yield (
                     self.mask.hide_in(" ".join(last_lines(self._outputs(rank)[1])[-1:]))
                     or f"{name_of(rank)} ended before the start"
                 )
 
     def release(self, port: int | None) -> None:
-        """Let all that stands go; `port` is the rendezvous port that was chosen, if one was."""
+        """Release all processes at the gate; `port` is the rendezvous port if a node chose it."""
         self._port = port or 0
-        os.write(self._gate[1], spawn.passes(len(self._ranks), self._port))
+        os.write(self._gate[1], spawn.tokens(len(self._ranks), self._port))
         self._close_gate()
 
-    def dismiss(self) -> None:
-        """Send all that stands away; nothing is exec'd."""
+    def kill_at_gate(self) -> None:
+        """Kill the processes at the gate, so that nothing is exec'd."""
         self._close_gate()
         for pid in self._ranks:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        for started in self.standing:
+        for started in self.at_gate:
             os.close(started)
         self._ranks.clear()
-        self.standing.clear()
+        self.at_gate.clear()
 
     def _close_gate(self) -> None:
         for end in self._gate:
@@ -186,7 +186,7 @@ class WorkerGroup:
         return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
 
     def remove_launcher_files(self) -> None:
-        """torchrun makes directories for every rank, and never removes them."""
+        """Remove the directories that torchrun creates for its ranks and never removes."""
         rank_files.remove(self._directory.file(LAUNCHER))
 
     def _rank_layers(self, rank: wire.RankTask) -> dict[Layer, dict[str, str]]:
@@ -196,7 +196,7 @@ class WorkerGroup:
         return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
 
     def streams(self) -> dict[str, str]:
-        """Stream name → log file."""
+        """Return the log file of each stream, by name."""
         names = [LAUNCHER] if self.task.launcher else []
         names += [str(rank.rank) for rank in self.task.ranks]
         streams = [f"{name}.{end}" for name in names for end in ("out", "err")]
@@ -206,44 +206,48 @@ class WorkerGroup:
         name = LAUNCHER if rank is None else str(rank)
         return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
 
-    def admit(self, shim: RankEntry, line: bytes, *, refusal: str | None) -> Started | Ended | None:
-        """What a shim says: who it is, then that its rank has started, then that it has ended.
+    def on_message(self, entry: RankConnection, line: bytes, *, refusal: str | None) -> Started | Ended | None:
+        """Handle a message of a rank entry: its local rank, the start of its rank, or the end of its rank.
 
-        Raises WireError when it says anything else.
+        Raises WireError for anything else.
         """
         try:
-            return self._admit(shim, parse_object(line, wire.MAX_LINE), refusal)
+            return self._handle(entry, parse_object(line, wire.MAX_LINE), refusal)
         except (ValueError, KeyError, TypeError):
-            raise wire.WireError(f"no shim says {line[:200]!r}") from None
+            raise wire.WireError(f"unexpected message from a rank entry: {line[:200]!r}") from None
 
-    def _admit(self, shim: RankEntry, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
-        if shim.rank is None:
-            shim.put(json.dumps(self._answer(shim, body["local_rank"], refusal)).encode() + b"\n")
+    def _handle(self, entry: RankConnection, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
+        if entry.rank is None:
+            entry.put(json.dumps(self._answer(entry, body["local_rank"], refusal)).encode() + b"\n")
             return None
         if "started" in body:
             pid = _number(body["started"], 2, MOST_PROCESSES)
-            self._ranks[pid] = shim.rank
-            self._shims[shim.rank] = shim
-            return Started(shim.rank, pid, _number(body["time"]))
+            self._ranks[pid] = entry.rank
+            self._entries[entry.rank] = entry
+            return Started(entry.rank, pid, _number(body["time"]))
         how = Ended(
-            shim.rank, 0, _number(body["ended"], 0, 0xFFFF), _number(body["time"]), was_told=body["told"] is True
+            entry.rank,
+            0,
+            _number(body["ended"], 0, 0xFFFF),
+            _number(body["time"]),
+            was_signalled=body["signalled"] is True,
         )
-        self._shims.pop(shim.rank, None)
-        pid = next((pid for pid, rank in self._ranks.items() if rank == shim.rank), 0)
+        self._entries.pop(entry.rank, None)
+        pid = next((pid for pid, rank in self._ranks.items() if rank == entry.rank), 0)
         self._ranks.pop(pid, None)
         return replace(how, pid=pid)
 
-    def _answer(self, shim: RankEntry, local_rank: int, refusal: str | None) -> dict[str, object]:
+    def _answer(self, entry: RankConnection, local_rank: int, refusal: str | None) -> dict[str, object]:
         mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)
         if mine is None or refusal is not None:
             return {"refused": refusal or f"run {self.task.run} has no local rank {local_rank} on this node"}
-        shim.rank = mine.rank
+        entry.rank = mine.rank
         variables = composed_values(self._rank_layers(mine))
-        env = {name: spawn.with_number(value, self._port) for name, value in variables.items()}
+        env = {name: spawn.with_port(value, self._port) for name, value in variables.items()}
         return {"argv": mine.argv, "env": env, "outputs": list(self._outputs(mine.rank))}
 
     def reap(self, time: float) -> Iterator[Ended]:
-        """Collect every child that has ended; those that are ranks or the launcher."""
+        """Reap all children that have ended and yield those that are ranks or the launcher."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -254,26 +258,26 @@ class WorkerGroup:
             if pid in self._ranks:
                 rank = self._ranks.pop(pid)
                 if rank is not None:
-                    self._shims.pop(rank, None)
-                yield Ended(rank, pid, status, time, was_told=pid in self._told)
+                    self._entries.pop(rank, None)
+                yield Ended(rank, pid, status, time, was_signalled=pid in self._signalled)
 
     def terminate(self, rank: int | None) -> None:
-        """SIGTERM to one rank, through its shim if it has one, or to the launcher (None)."""
-        shim = self._shims.get(rank) if rank is not None else None
+        """Send SIGTERM to the launcher (None), or to a rank, through its rank entry if a launcher started it."""
+        entry = self._entries.get(rank) if rank is not None else None
         for pid in [pid for pid, name in self._ranks.items() if name == rank]:
-            self._told.add(pid)
-            if shim is None:
+            self._signalled.add(pid)
+            if entry is None:
                 os.kill(pid, signal.SIGTERM)
             else:
-                shim.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
-                shim.flush()
+                entry.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
+                entry.flush()
 
-    def family(self) -> list[processes.Process]:
-        """Every live process of the run, descendants that left their session included."""
+    def all_processes(self) -> list[processes.Process]:
+        """Return every live process of the run, including descendants that left its session."""
         return processes.of_run(self.task.run, self.root.path)
 
     def kill_everything(self) -> None:
-        """SIGKILL to all of the family."""
-        self._told.update(self._ranks)
-        for process in self.family():
+        """Send SIGKILL to every live process of the run."""
+        self._signalled.update(self._ranks)
+        for process in self.all_processes():
             processes.send(process, signal.SIGKILL)

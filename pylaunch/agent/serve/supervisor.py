@@ -19,7 +19,8 @@ from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
-from pylaunch.agent.run.run import RefusedError, Run, prepare_run
+from pylaunch.agent.run.prepare import RefusedError, prepare_run
+from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import Controller
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries

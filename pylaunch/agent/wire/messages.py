@@ -90,7 +90,7 @@ class TryPeers:
 @dataclass(frozen=True)
 class Release:
     at: float
-    """Start time on the node's clock; a time in the past means now."""
+    """Start time on the node's clock; a time in the past means now, one more than 5 s ahead ends the run."""
 
     ports: dict[str, int] = field(default_factory=dict)
     """Port on which each agent of the run listens for the others, by host."""

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.run import prepare
+from pylaunch.agent.run import node_checks
 
 TOLD = {"GLOO_SOCKET_IFNAME": "eth0"}
 
@@ -33,4 +33,4 @@ def test_a_host_name_on_loopback_matters_to_those_who_listen_there(
         run="r1", host="n1", node_rank=0, workdir="/", ranks=ranks, env=env, launcher=[], hold_port=None, devices=[],
         needs=[], grace_s=1.0, world_size=world_size, gloo=gloo,
     )  # fmt: skip
-    assert [reason.code for reason in prepare._hostname(task)] == (["hostname-loopback"] if refused else [])
+    assert [reason.code for reason in node_checks._hostname(task)] == (["hostname-loopback"] if refused else [])

@@ -45,19 +45,19 @@ def test_the_variables_win_inside_an_allocation_of_slurm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"WORLD_SIZE": None}, "RANK is set and WORLD_SIZE is not"),
         ({"RANK": "x"}, "RANK: expected a whole number, got 'x'"),
-        ({"RANK": "6"}, "RANK=6 is outside of a world of WORLD_SIZE=6"),
+        ({"RANK": "6"}, "RANK=6 is out of range for WORLD_SIZE=6"),
         ({"MASTER_ADDR": None}, "MASTER_ADDR is not set"),
         ({"LOCAL_RANK": None}, "LOCAL_RANK is not set"),
         ({"MASTER_PORT": "http"}, "MASTER_PORT: expected a whole number"),
     ],
 )
-def test_variables_in_part_or_in_contradiction_are_named(changes: dict[str, str | None], told: str) -> None:
+def test_variables_in_part_or_in_contradiction_are_named(changes: dict[str, str | None], message: str) -> None:
     env = {name: value for name, value in {**CONTRACT, **changes}.items() if value is not None}
-    with pytest.raises(LaunchError, match=told):
+    with pytest.raises(LaunchError, match=message):
         place(env)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pylaunch.runtime.rollcall import Called, Caller
+from pylaunch.runtime.rollcall import RollCallClient, RollCallServer
 
 LONG_S = 20.0
 SHORT_S = 0.3
@@ -31,12 +31,12 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def called(port: int, rank: int, run: str = "r1") -> Called:
-    return Called(("127.0.0.1", port), rank, run)
+def client(port: int, rank: int, run: str = "r1") -> RollCallClient:
+    return RollCallClient(("127.0.0.1", port), rank, run)
 
 
-def answered(rank: Called) -> frozenset[int]:
-    """Who is missing, once rank 0 has said anything."""
+def answered(rank: RollCallClient) -> frozenset[int]:
+    """Return the missing ranks of the first answer of rank 0."""
     until = time.monotonic() + LONG_S
     while (missing := rank.attempt(SHORT_S)) == {0}:
         assert time.monotonic() < until
@@ -45,37 +45,37 @@ def answered(rank: Called) -> frozenset[int]:
 
 @dataclass
 class AtRank0:
-    """Rank 0 calling the roll in a thread, try after try, until told to stop."""
+    """Server of rank 0, which tries in a thread until it is stopped."""
 
-    caller: Caller
-    is_told: threading.Event
+    caller: RollCallServer
+    is_stopped: threading.Event
     calls: Future[frozenset[int]] | None = None
 
     def call(self) -> frozenset[int]:
         missing = self.caller.attempt(0.1)
-        while not self.is_told.is_set():
+        while not self.is_stopped.is_set():
             missing = self.caller.attempt(0.1)
         return missing
 
     def missing(self) -> frozenset[int]:
-        """Who was missing at the last try."""
+        """Return the missing ranks of the last try."""
         assert self.calls is not None
         return self.calls.result()
 
 
 @contextlib.contextmanager
-def calling(threads: ThreadPoolExecutor, caller: Caller) -> Iterator[AtRank0]:
+def calling(threads: ThreadPoolExecutor, caller: RollCallServer) -> Iterator[AtRank0]:
     at_rank_0 = AtRank0(caller, threading.Event())
     at_rank_0.calls = threads.submit(at_rank_0.call)
     try:
         yield at_rank_0
     finally:
-        at_rank_0.is_told.set()
+        at_rank_0.is_stopped.set()
 
 
-def test_all_come_and_the_port_is_free_again(port: int, threads: ThreadPoolExecutor) -> None:
-    ranks = [threads.submit(called(port, rank).attempt, LONG_S) for rank in (1, 2)]
-    assert Caller(port, 3, "r1").attempt(LONG_S) == frozenset()
+def test_all_ranks_connect_and_the_port_is_free_again(port: int, threads: ThreadPoolExecutor) -> None:
+    ranks = [threads.submit(client(port, rank).attempt, LONG_S) for rank in (1, 2)]
+    assert RollCallServer(port, 3, "r1").attempt(LONG_S) == frozenset()
     assert [rank.result() for rank in ranks] == [frozenset(), frozenset()]
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,12 +83,12 @@ def test_all_come_and_the_port_is_free_again(port: int, threads: ThreadPoolExecu
         again.listen()
 
 
-def test_every_rank_hears_who_is_missing_and_the_next_try_succeeds(port: int, threads: ThreadPoolExecutor) -> None:
-    second = called(port, 2)
-    with calling(threads, Caller(port, 4, "r1")) as at_rank_0:
+def test_every_rank_learns_who_is_missing_and_the_next_try_succeeds(port: int, threads: ThreadPoolExecutor) -> None:
+    second = client(port, 2)
+    with calling(threads, RollCallServer(port, 4, "r1")) as at_rank_0:
         assert answered(second) == {1, 3}
     assert at_rank_0.missing() == {1, 3}
-    others = [threads.submit(called(port, rank).attempt, LONG_S) for rank in (1, 3)]
+    others = [threads.submit(client(port, rank).attempt, LONG_S) for rank in (1, 3)]
     again = threads.submit(second.attempt, LONG_S)
     assert at_rank_0.caller.attempt(LONG_S) == frozenset()
     assert again.result() == frozenset()
@@ -96,23 +96,23 @@ def test_every_rank_hears_who_is_missing_and_the_next_try_succeeds(port: int, th
 
 
 def test_rank_0_is_missing_while_nobody_answers(port: int) -> None:
-    assert called(port, 1).attempt(SHORT_S) == {0}
+    assert client(port, 1).attempt(SHORT_S) == {0}
 
 
 def test_rank_0_is_missing_while_somebody_else_has_its_port(port: int) -> None:
     with socket.socket() as foreign:
         foreign.bind(("127.0.0.1", port))
         foreign.listen()
-        rank = called(port, 1)
+        rank = client(port, 1)
         assert rank.attempt(SHORT_S) == {0}
         rank.close()
 
 
 def test_strangers_and_ranks_of_another_run_are_not_counted(port: int, threads: ThreadPoolExecutor) -> None:
-    second = called(port, 2)
-    with calling(threads, Caller(port, 3, "r1")) as at_rank_0:
+    second = client(port, 2)
+    with calling(threads, RollCallServer(port, 3, "r1")) as at_rank_0:
         assert answered(second) == {1}
-        other = called(port, 1, run="r2")
+        other = client(port, 1, run="r2")
         assert other.attempt(SHORT_S) == {0}
         other.close()
         with socket.create_connection(("127.0.0.1", port)) as stranger:
@@ -122,9 +122,9 @@ def test_strangers_and_ranks_of_another_run_are_not_counted(port: int, threads: 
     at_rank_0.caller.close()
 
 
-def test_a_rank_that_came_and_died_is_missing_again(port: int, threads: ThreadPoolExecutor) -> None:
-    first, second = called(port, 1), called(port, 2)
-    with calling(threads, Caller(port, 4, "r1")) as at_rank_0:
+def test_a_rank_that_connected_and_died_is_missing_again(port: int, threads: ThreadPoolExecutor) -> None:
+    first, second = client(port, 1), client(port, 2)
+    with calling(threads, RollCallServer(port, 4, "r1")) as at_rank_0:
         assert answered(second) == {1, 3}
         assert answered(first) == {3}
         first.close()

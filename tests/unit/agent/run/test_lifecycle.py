@@ -59,8 +59,8 @@ def test_kill_comes_at_the_deadline_and_again_until_nothing_runs() -> None:
 
 def test_a_rank_that_survives_kill_is_given_up() -> None:
     life, _ = lifecycle.stop(running(0), "stop", 10.0, GRACE_S)
-    assert not life.gave_up(15.0 + lifecycle.KILL_S)
-    assert life.gave_up(15.1 + lifecycle.KILL_S)
+    assert not life.has_given_up(15.0 + lifecycle.KILL_S)
+    assert life.has_given_up(15.1 + lifecycle.KILL_S)
 
 
 def test_the_launcher_is_told_once_its_last_rank_is_gone() -> None:
@@ -102,8 +102,8 @@ def test_a_rank_that_starts_while_the_node_stops_is_told_to_go() -> None:
 def test_a_rank_that_lost_another_gives_the_others_time_to_show_how_they_end() -> None:
     life, actions = lifecycle.rank_lost_another(running(0, 1), 0, "rank 0 lost a peer", 10.0)
     assert (actions, life.is_over, lifecycle.next_deadline(life)) == ([], False, 10.0 + HOLD_S)
-    assert lifecycle.hold_over(life, 10.0 + HOLD_S - 0.1, GRACE_S) == (life, [])
-    over, actions = lifecycle.hold_over(life, 10.0 + HOLD_S, GRACE_S)
+    assert lifecycle.end_hold(life, 10.0 + HOLD_S - 0.1, GRACE_S) == (life, [])
+    over, actions = lifecycle.end_hold(life, 10.0 + HOLD_S, GRACE_S)
     assert actions == [Announce("rank 0 lost a peer"), TerminateRanks(frozenset({1}))]
     assert lifecycle.next_deadline(over) == 10.0 + HOLD_S + GRACE_S
 
@@ -119,7 +119,7 @@ def test_a_cause_or_an_order_ends_that_time() -> None:
 def test_a_node_whose_only_rank_lost_another_still_says_that_it_stops() -> None:
     life, _ = lifecycle.rank_lost_another(running(0), 0, "rank 0 lost a peer", 10.0)
     assert not life.is_over
-    life, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    life, actions = lifecycle.end_hold(life, 12.1, GRACE_S)
     assert (actions, life.is_over) == ([Announce("rank 0 lost a peer")], True)
 
 
@@ -127,5 +127,5 @@ def test_a_launcher_that_fails_after_its_rank_lost_another_tells_nothing_new() -
     life, _ = lifecycle.rank_lost_another(launched(0), 0, "rank 0 lost a peer", 10.0)
     life, actions = lifecycle.launcher_ended(life, "the launcher ended with exit code 1", 10.2, GRACE_S)
     assert (actions, life.is_over) == ([], False)
-    _, actions = lifecycle.hold_over(life, 12.1, GRACE_S)
+    _, actions = lifecycle.end_hold(life, 12.1, GRACE_S)
     assert actions == [Announce("rank 0 lost a peer")]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pylaunch.agent import wire
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.neighbours import look_up
-from pylaunch.agent.run.worker_group import Ended, RankEntry, Started, WorkerGroup
+from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.wire import bounds
 from tests.agent.controller import task
@@ -140,17 +140,17 @@ def test_what_a_peer_with_the_key_says_is_a_word_or_none(body: bytes) -> None:
     assert 0 <= word.grace_s <= peer_status.MAX_GRACE_S
 
 
-SAID = st.dictionaries(st.sampled_from(["local_rank", "started", "ended", "time", "told"]), LEAVES | st.just(0))
+SAID = st.dictionaries(st.sampled_from(["local_rank", "started", "ended", "time", "signalled"]), LEAVES | st.just(0))
 
 
 @given(lines=st.lists(st.binary() | st.sampled_from([DEEP]) | SAID.map(lambda body: json.dumps(body).encode())))
 def test_what_a_rank_says_on_the_launchers_socket_is_a_start_or_an_end_within_bounds_or_nothing(
     lines: list[bytes],
 ) -> None:
-    crew, shim = connected()
+    workers, entry = connected()
     for line in [b'{"local_rank": 0}', *lines]:
         try:
-            said = crew.admit(shim, line, refusal=None)
+            said = workers.on_message(entry, line, refusal=None)
         except wire.WireError:
             continue
         if isinstance(said, Started):
@@ -158,29 +158,29 @@ def test_what_a_rank_says_on_the_launchers_socket_is_a_start_or_an_end_within_bo
             assert json.dumps(said.time, allow_nan=False)
         elif isinstance(said, Ended):
             assert said.failure is None or said.failure.startswith("rank 0 ")
-    close(crew, shim)
+    close(workers, entry)
 
 
-def connected() -> tuple[WorkerGroup, RankEntry]:
+def connected() -> tuple[WorkerGroup, RankConnection]:
     asked = wire.Prepare(task(Path("/"), "true"))
     ours, theirs = socket.socketpair()
     theirs.close()
-    return WorkerGroup(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), RankEntry(ours)
+    return WorkerGroup(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), RankConnection(ours)
 
 
-def close(crew: WorkerGroup, shim: RankEntry) -> None:
-    shim.close()
-    for end in crew._gate:
+def close(workers: WorkerGroup, entry: RankConnection) -> None:
+    entry.close()
+    for end in workers._gate:
         os.close(end)
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 1 << 23, "1", None])
 def test_a_start_with_no_process_id_of_a_rank_is_none(pid: object) -> None:
-    crew, shim = connected()
-    crew.admit(shim, b'{"local_rank": 0}', refusal=None)
-    with pytest.raises(wire.WireError, match="no shim says"):
-        crew.admit(shim, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
-    close(crew, shim)
+    workers, entry = connected()
+    workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
+    with pytest.raises(wire.WireError, match="from a rank entry"):
+        workers.on_message(entry, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
+    close(workers, entry)
 
 
 @given(st.text())

@@ -1,6 +1,6 @@
-"""Meeting all other ranks with torch or JAX, and waiting for each other afterwards.
+"""Initialization of torch.distributed or JAX with all other ranks, and barriers afterwards.
 
-Neither is imported here before it is wanted; which one it is, the script has decided by importing it.
+The framework is the one that the script has imported. This module imports neither before it is needed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any, Iterator
 from pylaunch.runtime import failure
 from pylaunch.runtime.patience import MissingRanksError, Patience, gather
 from pylaunch.runtime.place import LaunchError, Place, place
-from pylaunch.runtime.rollcall import Called, Caller
+from pylaunch.runtime.rollcall import RollCallClient, RollCallServer
 
 FRAMEWORKS = ("torch", "jax")
 STORE_TIMEOUT = timedelta(seconds=60)
 
 
 def init(framework: str | None = None, *, patience: Patience | None = None, backend: str | None = None) -> Place:
-    """Meet all other ranks and make torch's default process group, or JAX's distributed system. This rank's place.
+    """Initialize torch's default process group, or JAX's distributed system, and return the place of this rank.
 
-    `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is torch's: by default
-    nccl where CUDA is, else gloo. While ranks are missing it is said which ones, at every try of `patience`.
-    From here on an uncaught exception is kept for the launcher, which tells it.
+    `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is that of torch; by
+    default nccl with CUDA, otherwise gloo. Each try of `patience` reports the missing ranks. From here on, an uncaught
+    exception is recorded for the launcher, which prints it.
 
-    Raises MissingRanksError when some never come, LaunchError when the environment does not say who this is, and
-    ValueError for a framework that is unclear.
+    Raises MissingRanksError if ranks do not connect, LaunchError if the environment lacks the place of this rank, and
+    ValueError for an ambiguous framework.
     """
     chosen = _chosen(framework)
     mine = place()
@@ -46,7 +46,7 @@ def _chosen(framework: str | None) -> str:
         imported = [name for name in FRAMEWORKS if name in sys.modules]
         if len(imported) != 1:
             found = " and ".join(imported) or "neither torch nor jax"
-            raise ValueError(f'init: {found} imported; say which: init("torch") or init("jax")')
+            raise ValueError(f'init: {found} imported; choose one: init("torch") or init("jax")')
         return imported[0]
     if framework not in FRAMEWORKS:
         raise ValueError(f"init: expected torch or jax, got {framework!r}")
@@ -68,15 +68,15 @@ def _init_torch(mine: Place, patience: Patience, backend: str | None) -> None:
         return
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         store = dist.TCPStore(mine.address, mine.port, mine.world_size, is_master=False, timeout=STORE_TIMEOUT)
-        gather(_StoreRoll(store, mine).attempt, mine.world_size, patience)
+        gather(_StoreRollCall(store, mine).attempt, mine.world_size, patience)
     else:
-        _call_the_roll(mine, patience)
+        _roll_call(mine, patience)
     where = f"tcp://{_in_url(mine.address)}:{mine.port}"
     dist.init_process_group(backend, init_method=where, rank=mine.rank, world_size=mine.world_size)
 
 
-class _StoreRoll:
-    """A roll call over the store that torchrun keeps, whose port is taken by it."""
+class _StoreRollCall:
+    """Roll call over the store of torchrun, which occupies the port."""
 
     def __init__(self, store: Any, mine: Place) -> None:
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
@@ -85,7 +85,7 @@ class _StoreRoll:
         store.set(self._keys[mine.rank], "here")
 
     def attempt(self, wait_s: float) -> frozenset[int]:
-        """Wait up to `wait_s` for everybody; who is missing."""
+        """Wait up to `wait_s` for all ranks; return the missing ones."""
         import torch.distributed as dist  # noqa: PLC0415 -- there is a store, so it is imported
 
         try:
@@ -100,7 +100,7 @@ def _init_jax(mine: Place, patience: Patience) -> None:
 
     if mine.world_size == 1 or jax.distributed.is_initialized():
         return
-    _call_the_roll(mine, patience)
+    _roll_call(mine, patience)
     jax.distributed.initialize(
         coordinator_address=f"{_in_url(mine.address)}:{mine.port}",
         num_processes=mine.world_size,
@@ -113,14 +113,14 @@ def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _call_the_roll(mine: Place, patience: Patience) -> None:
-    """Over plain sockets, on the port that the framework takes afterwards."""
+def _roll_call(mine: Place, patience: Patience) -> None:
+    """Wait for all ranks over plain sockets, on the port that the framework uses afterwards."""
     run = os.environ.get("TORCHELASTIC_RUN_ID") or os.environ.get("SLURM_JOB_ID") or ""
-    side: Caller | Called
+    side: RollCallServer | RollCallClient
     if mine.rank == 0:
-        side = Caller(mine.port, mine.world_size, run)
+        side = RollCallServer(mine.port, mine.world_size, run)
     else:
-        side = Called((mine.address, mine.port), mine.rank, run)
+        side = RollCallClient((mine.address, mine.port), mine.rank, run)
     try:
         gather(side.attempt, mine.world_size, patience)
     except OSError as error:
@@ -132,7 +132,7 @@ def _call_the_roll(mine: Place, patience: Patience) -> None:
 
 
 def barrier() -> None:
-    """Wait until every rank is here. Returns at once in a world of one. Raises RuntimeError before `init`."""
+    """Wait for every rank. Returns at once for a world size of 1. Raises RuntimeError before `init`."""
     mine = place()
     if mine.world_size == 1:
         return
@@ -146,14 +146,14 @@ def barrier() -> None:
 
         multihost_utils.sync_global_devices("pylaunch.runtime.barrier")
         return
-    raise RuntimeError(f"barrier: rank {mine.rank} of {mine.world_size} has not met the others; call init() first")
+    raise RuntimeError(f"barrier: rank {mine.rank} of {mine.world_size} is not initialized; call init() first")
 
 
 @contextlib.contextmanager
 def main_process_first(*, local: bool = False) -> Iterator[None]:
-    """Rank 0 does it, then all others; with `local`, the first rank of each node before the others of that node.
+    """Run the block on rank 0 first, then on all others; with `local`, on the first rank of each node first.
 
-    For what must be downloaded or prepared once: the others find it done.
+    Use it for downloads and preparation, which the other ranks then find done.
     """
     mine = place()
     is_first = mine.local_rank == 0 if local else mine.rank == 0
@@ -165,9 +165,9 @@ def main_process_first(*, local: bool = False) -> Iterator[None]:
 
 
 def seed(base: int) -> int:
-    """Seed this rank's generators with `base` + its number: Python's, and NumPy's and torch's where they are imported.
+    """Seed the generators of Python, and of NumPy and torch if imported, with `base` + rank.
 
-    The seed, for `jax.random.key` and generators of your own.
+    Returns the seed, for `jax.random.key` and further generators.
     """
     number = base + place().rank
     random.seed(number)

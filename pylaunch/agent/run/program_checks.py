@@ -1,4 +1,4 @@
-"""Whether the programs of a run can start here: on PATH, of the right environment, of the framework that was chosen."""
+"""Checks of the programs of a run: on PATH, in the environment of the ranks, and of the chosen framework."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files
 
 FIRST_LINE = 512
-"""Bytes of a program that are read to find its interpreter."""
+"""Bytes of a program that are read for its interpreter line."""
 
 OF_THE_SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
-"""What a distribution installs here is no part of any Python environment."""
+"""Directories of the distribution, whose programs belong to no Python environment."""
 
 ABSENT = 66
 LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
 LOOK_S = 30.0
-"""What an interpreter on a slow file system may take to look."""
+"""Timeout of looking for a module, for interpreters on slow file systems."""
 
 
 def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """Why the programs of `task` cannot start, or would start something else."""
+    """Yield the reasons why programs of `task` cannot start or would start the wrong thing."""
     commands = [task.launcher, *(rank.argv for rank in task.ranks)]
     for program in dict.fromkeys(command[0] for command in commands if command and command[0] != wire.RANK_ENTRY):
         path = os.path.join(task.workdir, program) if "/" in program else program
@@ -42,7 +42,7 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
 
 
 def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Iterator[wire.Reason]:
-    """A console script imports from the environment it was installed in, whatever the ranks' interpreter is."""
+    """Refuse a console script of another environment: it imports from there, whatever the ranks' interpreter is."""
     chosen, python = os.path.dirname(task.python), _python_of(path)
     if not python or os.path.dirname(path) in (chosen, *OF_THE_SYSTEM) or not os.path.exists(task.python):
         return
@@ -53,7 +53,7 @@ def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Ite
 
 
 def _python_of(path: str) -> str:
-    """The interpreter that the first line of the program at `path` names, "" for none that is a Python."""
+    """Return the Python interpreter in the first line of the program at `path`, or ""."""
     try:
         line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
         words = line.decode("utf-8", "replace").split()
@@ -64,7 +64,7 @@ def _python_of(path: str) -> str:
 
 
 def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """torchrun is a module of torch: without it, the launcher would end after the start, and no rank could say why."""
+    """Refuse a launcher whose package is missing, because it would fail after the start, before any rank."""
     if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
         return
     python, package = task.launcher[0], task.launcher[2].partition(".")[0]
@@ -72,14 +72,17 @@ def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
     try:
         ended = subprocess.run(words, env=task.env, cwd=task.workdir, timeout=LOOK_S, capture_output=True)
     except (OSError, subprocess.TimeoutExpired):
-        return  # Whether it can start at all is judged elsewhere.
+        return  # Another check reports an interpreter that cannot start.
     if ended.returncode == ABSENT:
         text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
         yield wire.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
 
 
 def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """auto could not read the program on the controller: under torchrun, other frameworks do not join their ranks."""
+    """Refuse a script of another framework, which `--framework auto` could not read on the controller.
+
+    Under torchrun, the ranks of other frameworks would not join one world.
+    """
     if not task.unread_program:
         return
     from pylaunch.agent.shared.script_framework import choose  # noqa: PLC0415 - ast takes milliseconds, and few runs need it

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from pylaunch import runtime
-from pylaunch.runtime import worlds
+from pylaunch.runtime import initialize
 
 
 @pytest.fixture(autouse=True)
@@ -40,19 +40,19 @@ def test_ranks_have_seeds_of_their_own_that_come_back(monkeypatch: pytest.Monkey
 def test_a_barrier_before_init_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "n1"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(RuntimeError, match=r"rank 1 of 2 has not met the others; call init\(\) first"):
+    with pytest.raises(RuntimeError, match=r"rank 1 of 2 is not initialized; call init\(\) first"):
         runtime.barrier()
 
 
-@pytest.mark.parametrize(("imported", "told"), [((), "neither torch nor jax"), (("torch", "jax"), "torch and jax")])
+@pytest.mark.parametrize(("imported", "message"), [((), "neither torch nor jax"), (("torch", "jax"), "torch and jax")])
 def test_init_does_not_guess_between_frameworks(
-    monkeypatch: pytest.MonkeyPatch, imported: tuple[str, ...], told: str
+    monkeypatch: pytest.MonkeyPatch, imported: tuple[str, ...], message: str
 ) -> None:
-    for name in worlds.FRAMEWORKS:
+    for name in initialize.FRAMEWORKS:
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in imported:
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         runtime.init()
 
 

@@ -1,12 +1,12 @@
-"""Code shipped with a run: content stored by hash, and one tree per run, in which all attempts of the run work.
+"""Code shipped with a run (`--sync`): file contents stored by hash, and one tree per run, shared by its attempts.
 
-The first attempt on this node lays the tree out; later attempts find it as the last one left it, as under torchrun.
-Files that ranks wrote are never removed: pruning an old tree removes only the files that were shipped and that nothing
-has changed since. Change times (ctime) decide that, because a copy can carry an old modification time.
+The first attempt on this node creates the tree; later attempts find it as the previous one left it, as under torchrun.
+Files that ranks wrote are never removed: pruning an old tree removes only shipped files that are unchanged. The change
+time (ctime) decides that, because a copied file can have an old modification time.
 
     controller                    agent.pyz ship
     the manifest, one line   ──►
-                             ◄──  {"missing": [places in the sorted hashes]}
+                             ◄──  {"missing": [indices in the sorted hashes]}
     a tar stream of those    ──►
                              ◄──  {"tree": path, "received": bytes, "reused": bool} | {"error": why}
 """
@@ -31,7 +31,7 @@ from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirect
 
 KEPT_TREES = 3
 SPARE = 64 << 20
-"""Bytes that stay free beside a tree."""
+"""Bytes that must remain free after a tree is created."""
 
 CHUNK = 1 << 20
 MAX_MANIFEST = 64 << 20
@@ -39,7 +39,7 @@ MAX_MANIFEST = 64 << 20
 
 @dataclasses.dataclass(frozen=True)
 class TreeManifest:
-    """What a tree is made of, as `pylaunch.model.manifest` writes it."""
+    """Files and links of a tree, as `pylaunch.model.manifest` writes them."""
 
     files: list[tuple[str, int, int, str]]
     """Path, permission bits, bytes, SHA-256."""
@@ -48,7 +48,7 @@ class TreeManifest:
 
     @property
     def blobs(self) -> dict[str, int]:
-        """Bytes by SHA-256, in the order in which both sides speak of them."""
+        """Size of each content by SHA-256, in the order that indices on the wire refer to."""
         return dict(sorted((digest, size) for _, _, size, digest in self.files))
 
 
@@ -56,7 +56,7 @@ NO_MANIFEST = TreeManifest([], [])
 
 
 def decoded(line: bytes) -> TreeManifest:
-    """The manifest in `line`. Raises AgentError for one that leads out of its tree."""
+    """Decode a manifest. Raises AgentError for a malformed one, or one with paths outside its tree."""
     try:
         body = untrusted_json.parse_object(line, MAX_MANIFEST)
         manifest = TreeManifest([_file(*file) for file in body["files"]], [_link(*link) for link in body["links"]])
@@ -90,15 +90,15 @@ def _link(path: Any, target: Any) -> tuple[str, str]:
 
 
 def serve(root: NodeRoot, run: str) -> int:
-    """Speak the above on stdin and stdout."""
+    """Receive the code of `run` on stdin; return the exit code."""
     try:
         _receive(root, root.run(run), sys.stdin.buffer)
     except OSError as error:
-        _say({"error": f"the code cannot be kept in {root.path}: {error.strerror}"})
+        _send({"error": f"the code cannot be kept in {root.path}: {error.strerror}"})
     except tarfile.TarError as error:
-        _say({"error": f"the code came broken: {error}"})
+        _send({"error": f"the code arrived damaged: {error}"})
     except AgentError as error:
-        _say({"error": str(error)})
+        _send({"error": str(error)})
     return 0
 
 
@@ -112,27 +112,29 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
         wanted = list(manifest.blobs.items())
         missing = [place for place, (digest, size) in enumerate(wanted) if not _has(root, digest, size)]
         laid_out = 0 if is_reused else sum(file[2] for file in manifest.files)
-        _need_space(root, sum(wanted[place][1] for place in missing) + laid_out)
-        _say({"missing": missing})
-        received = _take(root, manifest, {wanted[place][0] for place in missing}, source) if missing else 0
+        _require_space(root, sum(wanted[place][1] for place in missing) + laid_out)
+        _send({"missing": missing})
+        received = _receive_content(root, manifest, {wanted[place][0] for place in missing}, source) if missing else 0
         if is_reused:
             _restore(root, directory.run, manifest, line)
         else:
             _lay_out(root, directory.run, manifest, line)
     with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
         prune(root)
-    _say({"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)})
+    _send(
+        {"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)}
+    )
 
 
 def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
-    """An earlier attempt has run on this node; the trial of a spare does not count."""
+    """Return whether an earlier attempt ran on this node; the check of a spare does not count."""
     run = base_of(directory.run)
     attempts = [each.run for each in root.all_runs() if base_of(each.run) == run and not each.run.endswith(SPARES)]
     return bool(set(attempts) - {directory.run})
 
 
 def _is_reused(root: NodeRoot, run: str, manifest: TreeManifest) -> bool:
-    """The tree of `run` exists, from an earlier attempt. Raises AgentError if it was made from another manifest."""
+    """Return whether an earlier attempt created the tree of `run`. Raises AgentError if its manifest differs."""
     if not os.path.lexists(root.tree(run)):
         return False
     kept = _kept_manifest(root, run)
@@ -141,14 +143,14 @@ def _is_reused(root: NodeRoot, run: str, manifest: TreeManifest) -> bool:
     return True
 
 
-def _say(body: dict[str, object]) -> None:
+def _send(body: dict[str, object]) -> None:
     sys.stdout.buffer.write(json.dumps(body).encode() + b"\n")
     sys.stdout.buffer.flush()
 
 
 @contextlib.contextmanager
 def _lock(root: NodeRoot, kind: int) -> Iterator[None]:
-    """Shared while content comes, exclusive while it goes. Raises BlockingIOError where that is asked for."""
+    """Lock the content: shared to add, exclusive to remove. Raises BlockingIOError if `kind` has LOCK_NB."""
     held = rank_files.open_regular(os.path.join(root.blobs, "lock"), os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(held, kind)
@@ -165,22 +167,22 @@ def _has(root: NodeRoot, digest: str, size: int) -> bool:
     return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
-def _need_space(root: NodeRoot, needed: int) -> None:
+def _require_space(root: NodeRoot, needed: int) -> None:
     status = os.statvfs(root.blobs)
     free = status.f_bavail * status.f_frsize
     if free < needed + SPARE:
-        told = f"{free / (1 << 20):.0f} MiB free, {(needed + SPARE) / (1 << 20):.0f} MiB wanted for the run's code"
-        raise AgentError(f"disk full: {told} in {root.path}")
+        space = f"{free / (1 << 20):.0f} MiB free, {(needed + SPARE) / (1 << 20):.0f} MiB wanted for the run's code"
+        raise AgentError(f"disk full: {space} in {root.path}")
 
 
-def _take(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[bytes]) -> int:
-    """Keep what comes by its hash; how many bytes. Raises AgentError for content that is not what it is called."""
+def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[bytes]) -> int:
+    """Store the contents of a tar stream by hash; return the bytes. Raises AgentError for content of another hash."""
     received = 0
     with tarfile.open(fileobj=source, mode="r|") as stream:
         for member in stream:
             content = stream.extractfile(member)
             if member.name not in missing or content is None:
-                raise AgentError(f"nobody asked for {member.name[:64]}")
+                raise AgentError(f"received content that was not requested: {member.name[:64]}")
             os.makedirs(os.path.dirname(root.blob(member.name)), mode=0o700, exist_ok=True)
             aside = f"{root.blob(member.name)}.{os.getpid()}"
             found = _copy(content, aside, 0o400)
@@ -192,12 +194,12 @@ def _take(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[
             received += member.size
             missing.discard(member.name)
     if missing:
-        raise AgentError(f"{len(missing)} files did not come")
+        raise AgentError(f"{len(missing)} files did not arrive")
     return received
 
 
 def _copy(source: IO[bytes], target: str, mode: int) -> str:
-    """Write all of `source` to the new file `target`; the SHA-256 of what was written."""
+    """Copy `source` to the new file `target`; return the SHA-256 of the content."""
     digest = hashlib.sha256()
     with open(rank_files.open_regular(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as sink:
         while True:
@@ -211,7 +213,7 @@ def _copy(source: IO[bytes], target: str, mode: int) -> str:
 
 
 def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
-    """Make the tree of `run` from stored content, and check each file's hash again."""
+    """Create the tree of `run` from stored content, verifying each hash again."""
     aside = root.tree(run) + ".new"
     rank_files.remove(aside)
     os.makedirs(aside, mode=0o700)
@@ -224,15 +226,15 @@ def _lay_out(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> N
 
 
 def _restore(root: NodeRoot, run: str, manifest: TreeManifest, line: bytes) -> None:
-    """Put back shipped files that a power loss has damaged or pruning has removed; everything else stays as it is."""
+    """Restore shipped files that a power loss damaged or pruning removed, and leave everything else unchanged."""
     try:
         laid_out = os.lstat(root.manifest(run)).st_mtime_ns
     except FileNotFoundError:
-        laid_out = 0  # Pruned: every file that is left was written by the run.
+        laid_out = 0  # Pruned: the run wrote every file that is left.
     is_whole = _kept_manifest(root, run) == manifest
     for file in manifest.files:
         target = os.path.join(root.tree(run), file[0])
-        # Under a whole manifest, only the run itself has removed files.
+        # If the manifest is intact, the run itself removed the missing files.
         if _is_damaged(target, file, laid_out) if os.path.lexists(target) else not is_whole:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(target)
@@ -271,7 +273,7 @@ def _put_link(target: str, link: str) -> None:
 
 
 def _hash(path: str) -> str:
-    """SHA-256 of the regular file `path`; "" for anything else."""
+    """Return the SHA-256 of the regular file `path`; "" for anything else."""
     digest = hashlib.sha256()
     try:
         with open(rank_files.open_regular(path), "rb") as source:
@@ -282,8 +284,8 @@ def _hash(path: str) -> str:
     return digest.hexdigest()
 
 
-def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
-    """`task` with the tree of its run in place of the word TREE that begins its working directory."""
+def with_tree(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
+    """Replace TREE at the start of the working directory with the tree of the run."""
     first, slash, rest = task.workdir.partition("/")
     if first != wire.TREE:
         return task
@@ -291,7 +293,7 @@ def placed(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
 
 
 def prune(root: NodeRoot) -> None:
-    """Keep the trees of the newest runs and of live ones, and the content of those trees."""
+    """Remove trees other than those of live runs and of the newest ones, and content that no tree uses."""
     with os.scandir(root.trees) as entries:
         found = [(entry.stat(follow_symlinks=False), entry.name) for entry in entries]
     names = [name for _, name in found]
@@ -314,7 +316,7 @@ def prune(root: NodeRoot) -> None:
 
 
 def _kept_manifest(root: NodeRoot, run: str) -> TreeManifest:
-    """What the tree of `run` was made of; nothing where that is gone, or was lost with the power."""
+    """Return the manifest of the tree of `run`; an empty one if it is missing or damaged."""
     try:
         return decoded(rank_files.read_whole(root.manifest(run), MAX_MANIFEST))
     except (OSError, AgentError):
@@ -322,7 +324,7 @@ def _kept_manifest(root: NodeRoot, run: str) -> TreeManifest:
 
 
 def _remove_code(root: NodeRoot, run: str) -> None:
-    """Remove the shipped files that are unchanged; files that the run wrote stay."""
+    """Remove unchanged shipped files of `run`; keep files that the run wrote."""
     manifest, tree = _kept_manifest(root, run), root.tree(run)
     laid_out = os.lstat(root.manifest(run)).st_mtime_ns
     for path in [path for path, *_ in manifest.files] + [path for path, _ in manifest.links]:
@@ -333,6 +335,6 @@ def _remove_code(root: NodeRoot, run: str) -> None:
         if os.path.basename(folder) == "__pycache__":
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            with contextlib.suppress(OSError):  # Something is in it that the run wrote.
+            with contextlib.suppress(OSError):  # The run wrote something in it.
                 os.rmdir(folder)
     os.unlink(root.manifest(run))

@@ -1,0 +1,155 @@
+"""Rendezvous port and device leases that this node holds for one run."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from typing import Iterator
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import leases, ports
+from pylaunch.agent.shared.layout import NodeRoot, default_root
+
+OTHER_PORT = "choose another port with --port"
+OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"
+MOST_HOLDERS = 3
+"""Largest number of port holders in a message."""
+
+
+class Holdings:
+    """Rendezvous port and devices of one run, bound and leased until `drop`."""
+
+    def __init__(self, task: wire.NodeTask, root: NodeRoot) -> None:
+        self._task = task
+        self._since = time.time()
+        self._port: socket.socket | None = None
+        self.port: int | None = task.hold_port
+        """Rendezvous port, from the task or chosen by `take`; None where this node has none."""
+
+        self.leases: list[socket.socket] = []
+        self._names = {index: leases.device_name(index, root.path, default_root()) for index in sorted(task.devices)}
+
+    def take(self) -> list[wire.Reason]:
+        """Take the devices and the port; return a reason, with the holder, for each that is taken."""
+        return [*self._take_devices(), *self._take_port()]
+
+    def _take_devices(self) -> Iterator[wire.Reason]:
+        taken = [index for index, name in self._names.items() if not self._bind(name)]
+        found = leases.holders(self._names[index] for index in taken)
+        for index in taken:
+            holder = found[self._names[index]] or self._lease(self._names[index])
+            if holder is not None:
+                yield wire.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
+
+    def _take_port(self) -> Iterator[wire.Reason]:
+        if self._task.choose_port:
+            yield from self._choose_port()
+        elif self.port is not None:
+            problem = self._hold(self.port)
+            if problem is not None:
+                yield problem
+
+    def _choose_port(self) -> Iterator[wire.Reason]:
+        candidates = ports.candidates()
+        leased, used = [], []
+        for port in candidates:
+            if not self._bind(leases.port_name(port)):
+                leased.append(port)
+                continue
+            try:
+                self._port, self.port = ports.hold(port), port
+                return
+            except OSError as error:
+                self.leases.pop().close()
+                used.append((port, error))
+        opened = ports.opened()
+        hint = OTHER_PORT if opened is None else OPEN_MORE
+        if not candidates:
+            reason = "all are reserved" if opened is None else f"the firewall opens {ports.spans(opened) or 'none'}"
+            yield wire.Reason("port-closed", f"no port can be chosen for the rendezvous: {reason}", hint)
+            return
+        where = "" if opened is None else ", of those that the firewall opens to the members,"
+        text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
+        by = [*_held_by(leased), *(_port_problem(*each).message for each in used[-1:])]
+        yield wire.Reason("port-busy", "; ".join([text, *by]), hint)
+
+    def _hold(self, port: int) -> wire.Reason | None:
+        """Lease and bind `port`, or return the reason why that failed."""
+        holder = self._lease(leases.port_name(port))
+        if holder is not None:
+            text = f"port {port} is held for {holder}"
+            return wire.Reason("port-leased", text, _hint_for(holder) or OTHER_PORT)
+        try:
+            self._port = ports.hold(port)
+        except OSError as error:
+            self.leases.pop().close()
+            return _port_problem(port, error)
+        return None
+
+    def _bind(self, name: str) -> bool:
+        lease = leases.bind(name)
+        if lease is not None:
+            self.leases.append(lease)
+        return lease is not None
+
+    def _lease(self, name: str) -> leases.Holder | None:
+        taken = leases.take(name)
+        if isinstance(taken, leases.Holder):
+            return taken
+        self.leases.append(taken)
+        return None
+
+    def answer(self, lease: socket.socket) -> None:
+        """Answer a process that asks for the holder of a lease of this run."""
+        leases.answer(lease, self._task.run, self._task.devices, self._since)
+
+    def drop(self) -> None:
+        """Release the port and all leases."""
+        for held in [*self.leases, *([self._port] if self._port is not None else [])]:
+            held.close()
+        self.leases = []
+        self._port = None
+
+    def still_taken(self) -> Iterator[str]:
+        """Yield a phrase for each lease or port that a process of this run still holds after `drop`."""
+        found = leases.holders(self._names.values())
+        for index, name in self._names.items():
+            holder = found[name]
+            if holder is not None and holder.is_ours and holder.run == self._task.run:
+                yield f"device {index} is still leased to {holder}"
+        if self.port is not None:
+            listener = ports.listener(self.port)
+            if listener is not None and listener.run == self._task.run:
+                yield f"port {self.port} is still held by {listener}"
+
+
+def _held_by(leased: list[int]) -> Iterator[str]:
+    """Yield the holders of leased ports, each with its ports."""
+    found = leases.holders(map(leases.port_name, leased))
+    by_holder: dict[str, list[int]] = {}
+    for port in leased:
+        by_holder.setdefault(str(found[leases.port_name(port)] or "a process that is gone"), []).append(port)
+    for holder, held in list(by_holder.items())[:MOST_HOLDERS]:
+        yield f"{ports.spans(held)}: held for {holder}"
+    if len(by_holder) > MOST_HOLDERS:
+        yield f"others: held for {len(by_holder) - MOST_HOLDERS} more"
+
+
+def _hint_for(holder: leases.Holder) -> str:
+    """Return the command that stops the run of `holder`; "" for a holder of another user."""
+    return _stop_hint(holder.run) if holder.is_ours and holder.run != leases.PROBE else ""
+
+
+def _stop_hint(run: str | None) -> str:
+    return f"pylaunch stop {run}" if run else ""
+
+
+def _port_problem(port: int, error: OSError) -> wire.Reason:
+    if error.errno != errno.EADDRINUSE:
+        return wire.Reason("port-unusable", f"port {port} cannot be taken: {error.strerror}", OTHER_PORT)
+    found = ports.listener(port)
+    if found is None:
+        return wire.Reason("port-busy", f"port {port} is held by a process that cannot be seen", OTHER_PORT)
+    belongs = f", run {found.run}" if found.run else ""
+    return wire.Reason("port-busy", f"port {port} is held by {found}{belongs}", _stop_hint(found.run) or OTHER_PORT)
