@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def is_alive(pid: int) -> bool:
-    """`pid` exists and is no zombie."""
+    """Return whether `pid` exists and is no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -31,7 +31,7 @@ def is_alive(pid: int) -> bool:
 
 
 def gone(*pids: int) -> None:
-    """Wait until none of `pids` lives."""
+    """Wait until none of `pids` exists."""
     wait_until(lambda: not any(map(is_alive, pids)), f"the end of {pids}")
 
 
@@ -44,45 +44,45 @@ class Controller:
         assert self.process.stdout is not None
         self._to, self._from = self.process.stdin.fileno(), self.process.stdout.fileno()
         self._inbox = b""
-        self.heard: list[Any] = []
+        self.received: list[Any] = []
 
-    def say(self, *messages: object) -> None:
+    def send(self, *messages: object) -> None:
         os.write(self._to, b"".join(wire.encode(message) for message in messages))
 
-    def hear(self, deadline_s: float = DEADLINE_S) -> Any:
-        """The next message; None at the end."""
+    def receive(self, deadline_s: float = DEADLINE_S) -> Any:
+        """Return the next message; None at the end."""
         until = time.monotonic() + deadline_s
         while b"\n" not in self._inbox:
             ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
-            assert ready, f"nothing heard in {deadline_s} s after {self.said()}"
+            assert ready, f"no message in {deadline_s} s after {self.last_messages()}"
             chunk = os.read(self._from, 1 << 16)
             if not chunk:
                 return None
             self._inbox += chunk
         line, _, self._inbox = self._inbox.partition(b"\n")
         message = wire.decode(line)
-        self.heard.append(message)
+        self.received.append(message)
         return message
 
     def until(self, *kinds: type[T]) -> T:
-        """The next message of one of `kinds`."""
+        """Return the next message of one of `kinds`."""
         while True:
-            message = self.hear()
-            assert message is not None, f"no {[kind.__name__ for kind in kinds]} before the end: {self.said()}"
+            message = self.receive()
+            assert message is not None, f"no {[kind.__name__ for kind in kinds]} before the end: {self.last_messages()}"
             if isinstance(message, kinds):
                 return message
 
-    def said(self) -> str:
-        """The last that was heard, shortened."""
-        return "; ".join(str(message)[:300] for message in self.heard[-5:])
+    def last_messages(self) -> str:
+        """Return the last messages, shortened."""
+        return "; ".join(str(message)[:300] for message in self.received[-5:])
 
     def all(self, kind: type[T]) -> list[T]:
-        """What has been heard of this kind so far."""
-        return [message for message in self.heard if isinstance(message, kind)]
+        """Return the messages of this kind so far."""
+        return [message for message in self.received if isinstance(message, kind)]
 
     def rest(self) -> Iterator[Any]:
-        """All that is said until the end."""
-        while (message := self.hear()) is not None:
+        """Yield the messages until the end."""
+        while (message := self.receive()) is not None:
             yield message
 
     def text(self, stream: str) -> str:
@@ -92,13 +92,13 @@ class Controller:
         return next(ended for ended in self.all(wire.RankEnded) if ended.rank == rank)
 
     def pid(self, rank: int) -> int:
-        """Process id of `rank`, once it has started."""
+        """Return the process id of `rank`, once it has started."""
         while not any(started.rank == rank for started in self.all(wire.RankStarted)):
             self.until(wire.RankStarted)
         return [started.pid for started in self.all(wire.RankStarted) if started.rank == rank][-1]
 
-    def hang_up(self) -> None:
-        """Close our end, and wait for the relay to follow."""
+    def disconnect(self) -> None:
+        """Close the connection, and wait for the relay to end."""
         assert self.process.stdin is not None
         if not self.process.stdin.closed:
             self.process.stdin.close()
@@ -135,24 +135,24 @@ class Node:
         return controller
 
     def prepared(self, task: wire.NodeTask) -> Controller:
-        """A controller whose run is ready on this node."""
+        """Return a controller whose run is ready on this node."""
         controller = self.open(task.run)
         controller.until(wire.Hello)
-        controller.say(wire.Prepare(task))
+        controller.send(wire.Prepare(task))
         answer = controller.until(wire.Ready, wire.Refused)
         assert isinstance(answer, wire.Ready), answer
         return controller
 
     def started(self, task: wire.NodeTask) -> Controller:
-        """A controller whose run has been released and is followed."""
+        """Return a controller whose run is released and followed."""
         controller = self.prepared(task)
-        controller.say(wire.Follow({}, None), wire.Release(0.0))
+        controller.send(wire.Follow({}, None), wire.Release(0.0))
         return controller
 
     def refusal(self, task: wire.NodeTask) -> list[wire.Reason]:
-        """Why this node refuses `task`."""
+        """Return the reasons with which this node refuses `task`."""
         controller = self.open(task.run)
-        controller.say(wire.Prepare(task))
+        controller.send(wire.Prepare(task))
         answer = controller.until(wire.Ready, wire.Refused)
         assert isinstance(answer, wire.Refused), answer
         return answer.reasons
@@ -161,7 +161,7 @@ class Node:
         return next(hello.pid for hello in controller.all(wire.Hello))
 
     def close(self) -> None:
-        """End what a failed test left."""
+        """End the processes that a failed test left."""
         for controller in self._controllers:
             controller.kill()
         hellos = [hello for controller in self._controllers for hello in controller.all(wire.Hello)]
@@ -173,7 +173,7 @@ class Node:
 
 
 def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: Any) -> wire.NodeTask:
-    """A task whose ranks are `programs`: words, or a line for /bin/sh."""
+    """Return a task whose ranks are `programs`: argument lists, or lines for /bin/sh."""
     ranks = [
         wire.RankTask(number, number, ["/bin/sh", "-c", program] if isinstance(program, str) else program, {})
         for number, program in enumerate(programs)

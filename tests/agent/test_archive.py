@@ -34,13 +34,13 @@ def test_the_archive_is_small() -> None:
     assert len(archive.build().data) <= BUDGET
 
 
-def test_what_only_the_probe_carries_stays_behind() -> None:
+def test_modules_of_the_probe_are_not_in_the_archive() -> None:
     with zipfile.ZipFile(io.BytesIO(archive.build().data)) as zipped:
         modules = {Path(name).stem for name in zipped.namelist()}
     assert modules.isdisjoint({"facts", "portrait", "gpu"})
 
 
-def test_the_archive_says_the_version_that_its_content_has(agent_archive: Path) -> None:
+def test_the_archive_prints_the_hash_of_its_content_as_its_version(agent_archive: Path) -> None:
     words = [sys.executable, "-I", "-S", str(agent_archive), "--version"]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == archive.build().version
 
@@ -106,7 +106,7 @@ def test_modules_are_compiled_once(node: Node, tmp_path: Path) -> None:
     assert sorted(tmp_path.glob("agent.pyz*")) == [node.archive, kept_beside(node)]
 
 
-def test_what_was_compiled_of_another_archive_is_forgotten_with_it(node: Node) -> None:
+def test_compiled_modules_of_a_replaced_archive_are_removed(node: Node) -> None:
     installed = Path(json.loads(node.ask("node").stdout)["agent"])
     stale = installed.with_name(f"{installed.name}.{sys.implementation.cache_tag}")
     stale.touch()
@@ -115,7 +115,7 @@ def test_what_was_compiled_of_another_archive_is_forgotten_with_it(node: Node) -
     assert not stale.exists()
 
 
-def test_where_nothing_can_be_kept_the_agent_starts_all_the_same(node: Node, tmp_path: Path) -> None:
+def test_the_agent_starts_where_compiled_modules_cannot_be_stored(node: Node, tmp_path: Path) -> None:
     node = own_copy(node, tmp_path)
     kept_beside(node).mkdir()
     assert node.ask("hello").returncode == 0
@@ -123,7 +123,7 @@ def test_where_nothing_can_be_kept_the_agent_starts_all_the_same(node: Node, tmp
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_what_somebody_else_put_beside_the_archive_is_not_run(node: Node, tmp_path: Path) -> None:
+def test_compiled_modules_of_another_user_are_not_run(node: Node, tmp_path: Path) -> None:
     node = own_copy(node, tmp_path)
     kept_beside(node).write_text("not an archive")
     os.chown(kept_beside(node), 65534, 65534)
@@ -131,7 +131,7 @@ def test_what_somebody_else_put_beside_the_archive_is_not_run(node: Node, tmp_pa
 
 
 @pytest.mark.parametrize("damage", ["a byte", "half of it", "a FIFO", "open to others"])
-def test_what_was_compiled_and_is_damaged_is_not_run_and_made_again(damage: str, node: Node, tmp_path: Path) -> None:
+def test_damaged_compiled_modules_are_not_run_and_replaced(damage: str, node: Node, tmp_path: Path) -> None:
     node = own_copy(node, tmp_path)
     assert node.ask("hello").returncode == 0
     kept = kept_beside(node)

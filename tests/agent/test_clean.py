@@ -1,4 +1,4 @@
-"""What dead runs left is removed; what belongs to live runs, or to others, is not touched."""
+"""Leftovers of dead runs are removed; files and processes of live runs and of other users are not touched."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_process_in_a_container_belongs_to_the_container(node: Node) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="becomes another user")
-def test_what_another_users_process_descends_from_is_not_ended_on_anybodys_word() -> None:
+def test_a_claimed_parent_of_another_users_process_is_not_ended() -> None:
     serves = (
         "import os, time; pid = os.fork(); pid or os.setuid(65534); pid or print(os.getpid(), flush=True); "
         "time.sleep(60)"
@@ -101,7 +101,7 @@ def test_a_live_run_is_not_touched(node: Node, tmp_path: Path) -> None:
     assert is_alive(pid)
 
 
-def test_a_start_removes_what_a_killed_supervisor_left_and_says_so(node: Node, tmp_path: Path) -> None:
+def test_a_start_removes_leftovers_of_a_killed_supervisor_and_reports_them(node: Node, tmp_path: Path) -> None:
     script = "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 60"
     first = node.started(task(tmp_path, script))
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
@@ -126,9 +126,7 @@ def test_the_logs_of_the_last_runs_are_kept(node: Node) -> None:
     assert left == [f"old{number:02}" for number in range(2, KEPT_RUNS + 2)]
 
 
-def test_runs_that_are_prepared_at_the_same_moment_do_not_stumble_over_what_they_all_clean(
-    node: Node, tmp_path: Path
-) -> None:
+def test_runs_that_are_prepared_at_the_same_time_can_clean_the_same_leftovers(node: Node, tmp_path: Path) -> None:
     node.ask("hello")
     for number in range(KEPT_RUNS + 60):
         directory = node.root / "runs" / f"old{number:02}"
@@ -142,7 +140,7 @@ def test_runs_that_are_prepared_at_the_same_moment_do_not_stumble_over_what_they
     for controller in controllers:
         controller.until(wire.Hello)
     for number, controller in enumerate(controllers):
-        controller.say(wire.Prepare(task(tmp_path, "true", run=f"new{number}")))
+        controller.send(wire.Prepare(task(tmp_path, "true", run=f"new{number}")))
     for controller in controllers:
         controller.until(wire.Ready)
 
@@ -166,10 +164,10 @@ def test_a_root_that_is_not_ours_alone_is_refused(agent_archive: Path, tmp_path:
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "link").symlink_to(tmp_path / "open")
     (tmp_path / "file").write_text("")
-    said = {name: Node(tmp_path / name, agent_archive).ask("hello").stdout for name in ("open", "link", "file")}
-    assert "is open to others (mode 0755" in json.loads(said["open"])["error"]
-    assert "is a symbolic link" in json.loads(said["link"])["error"]
-    assert "is not a directory" in json.loads(said["file"])["error"]
+    answers = {name: Node(tmp_path / name, agent_archive).ask("hello").stdout for name in ("open", "link", "file")}
+    assert "is open to others (mode 0755" in json.loads(answers["open"])["error"]
+    assert "is a symbolic link" in json.loads(answers["link"])["error"]
+    assert "is not a directory" in json.loads(answers["file"])["error"]
 
 
 def test_a_record_that_was_lost_with_the_power_stops_nobody_from_cleaning(node: Node, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every reader in a child of its own: what one does to itself is felt by nobody else."""
+"""Every reader runs in a child process of its own, so that a failing one affects no other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ READERS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
         ("unheard_of", "this probe has no such reader"),
     ],
 )
-def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str) -> None:
+def test_a_reader_that_fails_reports_the_reason_and_the_others_answer(reader: str, reason: str) -> None:
     found = frame.readings(READERS, {reader: None, "answers": 7}, {"hangs": 0.2})
     assert found[reader]["unmeasured"] == reason
     assert found["answers"]["value"]["asked"] == 7

@@ -1,4 +1,4 @@
-"""The program that computes on every GPU, in interpreters that answer as PyTorch's would."""
+"""The program that computes on every GPU, in interpreters that imitate PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_devices_asked_for_are_given_to_the_program_and_its_answer_is_the_re
     assert found == {"devices": [{"index": 3, "right": True, "tflops": gpu_smoke.SIZE}]}
 
 
-def test_what_goes_wrong_is_told_in_its_own_words(tmp_path: Path) -> None:
+def test_an_error_of_the_smoke_test_is_reported_verbatim(tmp_path: Path) -> None:
     python = interpreter(tmp_path, "echo 'ModuleNotFoundError: No module named torch' >&2; exit 1")
     found = gpu_smoke.compute({"python": python, "devices": [0]})
     assert found == {"error": "exit status 1: ModuleNotFoundError: No module named torch"}

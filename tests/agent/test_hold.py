@@ -1,4 +1,4 @@
-"""Devices that a spare keeps for its run."""
+"""Devices that a spare holds for its run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lease_of(node: Node, index: int) -> str:
     return leases.device_name(index, str(node.root), default_root())
 
 
-def test_devices_are_held_until_nobody_listens_and_who_asks_is_told(node: Node) -> None:
+def test_devices_are_held_until_the_controller_disconnects_and_the_holder_is_named(node: Node) -> None:
     holding = hold(node)
     assert holding.stdin is not None
     assert holding.stdout is not None
@@ -34,17 +34,17 @@ def test_devices_are_held_until_nobody_listens_and_who_asks_is_told(node: Node) 
     assert leases.holder(lease_of(node, 900)) is None
 
 
-def test_one_device_that_somebody_has_is_told_and_none_is_held(node: Node) -> None:
+def test_one_taken_device_is_reported_and_none_is_held(node: Node) -> None:
     taken = leases.take(lease_of(node, 901))
     assert not isinstance(taken, leases.Holder)
     with taken:
         stdout, _ = hold(node).communicate(b'{"devices": [900, 901]}\n', timeout=10)
-    (told,) = json.loads(stdout)["taken"]
-    assert told.startswith("device 901 is leased to pid ")
+    (reason,) = json.loads(stdout)["taken"]
+    assert reason.startswith("device 901 is leased to pid ")
     assert wait_until(lambda: leases.holder(lease_of(node, 900)) is None, "device 900 is free")
 
 
-def test_a_controller_that_hangs_up_before_it_says_which_is_no_error(node: Node) -> None:
+def test_a_controller_that_disconnects_before_its_request_is_no_error(node: Node) -> None:
     holding = hold(node)
     assert holding.communicate(timeout=10)[0] == b""
     assert holding.returncode == 0

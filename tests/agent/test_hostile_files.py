@@ -1,4 +1,4 @@
-"""A rank that replaces the files of its run: its node goes on, and tells how it ended."""
+"""A rank that replaces the files of its run: its node continues, and reports its end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ranks/0.error.json ranks/0.step agent.lock agent.log agent.sock launcher; do rm 
     [DEEP, FIFOS, EVERYTHING % "mkfifo", EVERYTHING % "mkdir", EVERYTHING % "ln -s /dev/zero", "rm -rf -- *; exit 3"],
     ids=["deep", "fifos", "all-fifos", "all-directories", "all-links", "all-gone"],
 )
-def test_how_a_rank_ended_is_told_whatever_it_made_of_its_files(program: str, node: Node, tmp_path: Path) -> None:
+def test_the_end_of_a_rank_is_reported_whatever_it_did_to_its_files(program: str, node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, f"{HERE}; {program}", log_limit=1 << 20))
     finished = controller.until(wire.Finished)
     assert (controller.ended(0).exit_code, controller.ended(0).error, finished.leftovers) == (3, "", [])
-    assert controller.hear() is None
+    assert controller.receive() is None
     assert node.ask("clean").returncode == node.ask("runs").returncode == 0

@@ -1,4 +1,4 @@
-"""Agents that are talked to by something else than a controller, an agent or a rank entry: their runs go on."""
+"""Hostile messages on the sockets of an agent, and other users who connect: its run continues."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ HOSTILE_ENTRIES = [
 ]  # fmt: skip
 
 
-def say(path: Path, *lines: bytes) -> None:
-    """Connect, say it, and listen until nothing more comes or half a second passes."""
+def send(path: Path, *lines: bytes) -> None:
+    """Connect, send `lines`, and read until the end or a timeout."""
     with local_socket.connect(str(path), timeout_s=0.2) as connection:
         try:
             connection.sendall(b"".join(line + b"\n" for line in lines))
@@ -54,15 +54,15 @@ def say(path: Path, *lines: bytes) -> None:
             return
 
 
-def test_a_run_goes_on_whatever_is_said_on_its_sockets(node: Node, tmp_path: Path) -> None:
+def test_a_run_survives_any_message_on_its_sockets(node: Node, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     controller = node.started(task(tmp_path, "read line < go"))
     controller.pid(0)
     directory = node.root / "runs" / "r1"
     for line in HOSTILE:
-        say(directory / "agent.sock", line)
+        send(directory / "agent.sock", line)
     for lines in HOSTILE_ENTRIES:
-        say(directory / "ranks.sock", *lines)
+        send(directory / "ranks.sock", *lines)
     (tmp_path / "go").write_text("on\n")
     assert controller.until(wire.Finished).leftovers == []
     assert controller.ended(0).exit_code == 0
@@ -75,14 +75,14 @@ def alone(agent_archive: Path, tmp_path: Path) -> Iterator[Node]:
     node.close()
 
 
-def test_a_peer_that_has_the_key_and_says_anything_ends_no_agent(alone: Node, tmp_path: Path) -> None:
+def test_a_peer_with_the_key_can_send_anything_without_ending_an_agent(alone: Node, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "go")
     peers = {"n1": "127.0.0.1", "n2": "127.0.0.1", "n3": "-" * 70 + "." * 300}
     controller = alone.prepared(task(tmp_path, "read line < go", host="n1", peers=peers))
     port = controller.all(wire.Ready)[0].port
     with socket.create_server(("127.0.0.1", 0)) as other:
         ports = {"n1": port, "n2": other.getsockname()[1]}
-        controller.say(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
+        controller.send(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
         controller.pid(0)
         word = {"sender": "n2", "to": "n1", "serial": 1, "answers": 0, "stop": "", "grace_s": 0.0, "over": False}
         for body in (DEEP[:8000], b"[" * 8000, b"null", json.dumps({**word, "serial": -1}).encode(),
@@ -148,7 +148,7 @@ def test_another_user_cannot_talk_to_an_agent_even_where_the_directories_let_it(
         if opened.is_relative_to(tmp_path.parent):
             opened.chmod(0o777)
     assert {tried(path) for path in ways.values()} <= {"heard 0", "Connection reset by peer"}
-    controller.say(wire.Stop(0.0, "enough"))
+    controller.send(wire.Stop(0.0, "enough"))
     assert controller.until(wire.Finished).leftovers == []
 
 

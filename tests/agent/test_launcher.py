@@ -1,4 +1,4 @@
-"""Ranks that a launcher starts through the agent: torchrun's place is taken by a small program here."""
+"""Ranks that a launcher starts through the agent; a small program takes the place of torchrun."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ children = [
 def stop(signum, frame):
     for child in children:
         child.send_signal(signal.SIGTERM)
-    print("told to end", flush=True)
+    print("terminated", flush=True)
     sys.exit(1)
 signal.signal(signal.SIGTERM, stop)
 left = set(children)
@@ -75,7 +75,7 @@ def test_the_launcher_sees_the_end_of_a_rank_as_it_was(
     ended = controller.ended(0)
     assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
     # A failure on a node stops the launcher, which may have drawn its own conclusion already.
-    assert controller.text("launcher.out") in (f"[{seen}]\n", "told to end\n", f"[{seen}]\ntold to end\n")
+    assert controller.text("launcher.out") in (f"[{seen}]\n", "terminated\n", f"[{seen}]\nterminated\n")
 
 
 def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node,
     (tmp_path / "vanished").chmod(0o755)
     controller = node.prepared(asked)
     (tmp_path / "vanished").unlink()
-    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
     ended = controller.until(wire.RankEnded)
     assert ended.exit_code == 127
     assert "No such file" in ended.last_lines[-1]
@@ -108,8 +108,8 @@ def test_a_failed_rank_stops_its_siblings_and_only_it_is_to_blame(node: Node, tm
     gone(*pids)
 
 
-def test_a_rank_told_to_stop_by_agent_and_launcher_hears_it_once(node: Node, tmp_path: Path) -> None:
-    count = "trap 'echo told; n=x$n; [ $n = x ] && sleep 0.5 && exit 0' TERM; echo up; while :; do sleep 0.05; done"
+def test_a_rank_stopped_by_agent_and_launcher_receives_one_signal(node: Node, tmp_path: Path) -> None:
+    count = "trap 'echo TERM; n=x$n; [ $n = x ] && sleep 0.5 && exit 0' TERM; echo up; while :; do sleep 0.05; done"
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(launched(tmp_path, f"read line < {flag}; exit 9", count, STOPS_SIBLINGS="yes"))
@@ -124,9 +124,9 @@ def test_stop_ends_ranks_first_and_then_the_launcher(node: Node, tmp_path: Path)
     controller = node.started(launched(tmp_path, PATIENT, PATIENT))
     for rank in range(2):
         controller.pid(rank)
-    controller.say(wire.Stop(10.0, "enough"))
+    controller.send(wire.Stop(10.0, "enough"))
     controller.until(wire.Finished)
-    assert [type(event) for event in controller.heard if isinstance(event, wire.RankEnded | wire.LauncherEnded)] == [
+    assert [type(event) for event in controller.received if isinstance(event, wire.RankEnded | wire.LauncherEnded)] == [
         wire.RankEnded, wire.RankEnded, wire.LauncherEnded,
     ]  # fmt: skip
     assert all(ended.stopped for ended in controller.all(wire.RankEnded))
@@ -143,7 +143,7 @@ def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> N
     gone(*pids)
 
 
-def test_a_killed_shim_takes_its_rank_with_it_and_the_end_is_still_reported(node: Node, tmp_path: Path) -> None:
+def test_a_killed_rank_entry_takes_its_rank_with_it_and_the_end_is_still_reported(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, PATIENT))
     pid = controller.pid(0)
     shim = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
@@ -163,7 +163,7 @@ def test_a_killed_supervisor_leaves_neither_launcher_nor_ranks(node: Node, tmp_p
     gone(launcher, *pids)
 
 
-def test_a_shim_outside_of_a_run_says_what_is_wrong(node: Node) -> None:
+def test_a_rank_entry_outside_of_a_run_reports_what_is_missing(node: Node) -> None:
     words = [sys.executable, "-I", "-S", str(node.archive), "rank"]
     ended = subprocess.run(words, capture_output=True, text=True, check=False, env={})
     assert ended.returncode == 1
@@ -176,10 +176,10 @@ def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path
     assert "has no local rank 1" in controller.text("launcher.err")
 
 
-def test_a_launcher_that_fails_because_it_is_told_to_end_was_stopped(node: Node, tmp_path: Path) -> None:
+def test_a_launcher_that_fails_because_of_a_stop_signal_was_stopped(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, PATIENT))
     controller.pid(0)
-    controller.say(wire.Stop(5.0, "by ada", by_hand=True))
+    controller.send(wire.Stop(5.0, "by ada", by_hand=True))
     controller.until(wire.Finished)
     (ended,) = controller.all(wire.LauncherEnded)
     assert ended.exit_code != 0
@@ -188,10 +188,10 @@ def test_a_launcher_that_fails_because_it_is_told_to_end_was_stopped(node: Node,
 
 
 def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, tmp_path: Path) -> None:
-    """Neither one that was prepared then, whose controller is told, nor the one after an attempt that is over."""
+    """Neither one that was prepared then, whose controller is notified, nor the one after an attempt that is over."""
     prepared = node.prepared(task(tmp_path, PATIENT))
     elsewhere = node.attach()
-    elsewhere.say(wire.Stop(5.0, "by ada", by_hand=True))
+    elsewhere.send(wire.Stop(5.0, "by ada", by_hand=True))
     assert prepared.until(wire.Stopping).by_hand
     prepared.until(wire.Finished)
     (reason,) = node.refusal(task(tmp_path, PATIENT, run="r1.1"))
@@ -200,7 +200,7 @@ def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, t
     failed = node.started(task(tmp_path, "exit 1", run="r2"))
     failed.until(wire.Finished)
     late = node.attach("r2")
-    late.say(wire.Stop(5.0, "by eve", by_hand=True), wire.Follow({}, []))
+    late.send(wire.Stop(5.0, "by eve", by_hand=True), wire.Follow({}, []))
     late.until(wire.Finished)
     (reason,) = node.refusal(task(tmp_path, PATIENT, run="r2.1"))
     assert (reason.code, reason.message) == ("stop-requested", "by eve")
@@ -209,7 +209,7 @@ def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, t
 def test_a_stop_because_of_a_failure_lets_the_next_attempt_through(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)
-    controller.say(wire.Stop(5.0, "rank 1 on n2 exited with code 1"))
+    controller.send(wire.Stop(5.0, "rank 1 on n2 exited with code 1"))
     controller.until(wire.Finished)
     node.prepared(task(tmp_path, PATIENT, run="r1.1"))
 

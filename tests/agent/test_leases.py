@@ -1,4 +1,4 @@
-"""Leases that somebody else holds, who answers anything or nothing: named by the kernel, in bounded time."""
+"""Leases whose holder answers anything or nothing: the kernel names the holder, in bounded time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ import os, select, socket, sys, json
 os.setuid(int(sys.argv[1]))
 mode, names = sys.argv[2], sys.argv[3].split(",")
 own = {"run": "r1", "since": 1.0, "devices": [0], "spare": False}
-said = {
+answer = {
     "silent": None,
     "deep": b"[" * 4000,
     "late": json.dumps({**own, "since": 1e300}).encode(),
@@ -57,10 +57,10 @@ while mode not in ("bound", "full"):
     for each in select.select(held, [], [])[0]:
         asking = each.accept()[0]
         kept.append(asking)
-        if said is not None:
+        if answer is not None:
             asking.setblocking(False)
             try:
-                asking.send(said)
+                asking.send(answer)
             except OSError:
                 pass
         if mode not in ("silent", "flood"):
@@ -135,7 +135,7 @@ def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_r
 
 
 @as_root
-def test_all_ports_of_the_rendezvous_held_in_silence_cost_a_second_and_name_who_holds_them(
+def test_rendezvous_ports_with_silent_holders_cost_a_second_and_name_the_holders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ports, "candidates", lambda: list(range(PORT, PORT + 200)))
@@ -183,7 +183,7 @@ def test_sockets_are_listed_with_their_users_and_names_as_they_are() -> None:
         },
     ).map(lambda body: json.dumps(body).encode())
 )
-def test_any_answer_makes_a_holder_that_can_be_shown(said: bytes) -> None:
-    found = leases.decoded(said, os.getuid(), 7)
+def test_any_answer_makes_a_printable_holder(answer: bytes) -> None:
+    found = leases.decoded(answer, os.getuid(), 7)
     assert "\n" not in str(found)
     assert str(found).isprintable()

@@ -1,4 +1,4 @@
-"""What a controller runs on a node to reach its agent: nothing that another user could have put there is executed."""
+"""The script that finds the agent on a node: nothing that another user could have put there is executed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_newest_agent_that_is_whole_reports_the_runs(root: Path) -> None:
     assert run(RUNS, root).returncode == AGENTS_DAMAGED
 
 
-def test_what_is_not_there_is_absent(root: Path, tmp_path: Path) -> None:
+def test_a_missing_agent_is_reported_as_absent(root: Path, tmp_path: Path) -> None:
     assert enter(tmp_path / "absent").returncode == run(RUNS, tmp_path / "absent").returncode == AGENT_ABSENT
     assert run(ENTER, root, VERSION, "attach", "r1", python="/no/python").returncode == PYTHON_ABSENT
     shutil.rmtree(root / "agents")

@@ -1,4 +1,4 @@
-"""Logs reach the controller whole, once, and only as fast as it takes them."""
+"""Logs reach the controller whole, once, and only as fast as it reads them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def resident(pid: int) -> int:
     return int(found[1]) * 1024
 
 
-def test_a_flood_is_taken_at_the_pace_of_the_reader_and_arrives_whole(node: Node, tmp_path: Path) -> None:
+def test_a_flood_is_read_at_the_pace_of_the_reader_and_arrives_whole(node: Node, tmp_path: Path) -> None:
     size = 60 * MEBIBYTE
     controller = node.started(task(tmp_path, f"yes 0123456789abcde | head -c {size}; echo done > {tmp_path}/done"))
     controller.pid(0)
@@ -40,13 +40,13 @@ def test_a_flood_is_taken_at_the_pace_of_the_reader_and_arrives_whole(node: Node
     assert controller.all(wire.Finished)
 
 
-def test_a_flood_stays_within_its_bound_and_who_watches_gets_the_newest(node: Node, tmp_path: Path) -> None:
+def test_a_flood_stays_within_its_limit_and_followers_get_the_newest(node: Node, tmp_path: Path) -> None:
     limit, size = 8 * MEBIBYTE, 60 * MEBIBYTE
     flag = tmp_path / "go"
     os.mkfifo(flag)
     script = f"echo begin; yes 0123456789abcde | head -c {size}; echo end; read x < {flag}"
     controller = node.prepared(task(tmp_path, script, log_limit=limit))
-    controller.say(wire.Follow({}, None, lag=MEBIBYTE), wire.Release(0.0))
+    controller.send(wire.Follow({}, None, lag=MEBIBYTE), wire.Release(0.0))
     controller.pid(0)
     log = node.root / "runs/r1/logs/0.out"
     wait_until(lambda: log.stat().st_size >= size, "the end of the flood", 60)
@@ -61,7 +61,7 @@ def test_a_flood_stays_within_its_bound_and_who_watches_gets_the_newest(node: No
     assert {each.path for each in skipped} == {str(log)}
 
 
-def test_a_line_comes_whole_and_an_unfinished_one_after_a_while(node: Node, tmp_path: Path) -> None:
+def test_a_line_arrives_whole_and_an_unfinished_one_after_a_while(node: Node, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(task(tmp_path, f"printf 'whole\\npassw'; read x < {flag}; printf 'ord\\nend'"))
@@ -81,24 +81,24 @@ def test_broken_characters_and_endless_lines_pass(node: Node, tmp_path: Path) ->
 
 def test_only_the_streams_asked_for_are_sent(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "echo a; echo b >&2", "echo c"))
-    controller.say(wire.Follow({}, ["0.err", "none"]), wire.Release(0.0))
+    controller.send(wire.Follow({}, ["0.err", "none"]), wire.Release(0.0))
     controller.until(wire.Finished)
     assert {output.stream for output in controller.all(wire.Output)} == {"0.err"}
 
 
-def test_the_past_is_told_before_the_present_and_marked(node: Node, tmp_path: Path) -> None:
+def test_past_output_arrives_before_new_output_with_a_mark_between(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, "seq 20000; exec sleep 60"))
     while not first.text("0.out").endswith("\n20000\n"):
         first.until(wire.Output)
     second = node.attach()
-    second.say(wire.Follow({}, None))
+    second.send(wire.Follow({}, None))
     second.until(wire.CaughtUp)
     assert second.text("0.out") == first.text("0.out")
 
 
-def test_the_last_lines_of_a_rank_come_with_its_end(node: Node, tmp_path: Path) -> None:
+def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
-    controller.say(wire.Follow({}, []), wire.Release(0.0))
+    controller.send(wire.Follow({}, []), wire.Release(0.0))
     controller.until(wire.Finished)
     assert controller.ended(0).last_lines == [str(number) for number in range(81, 101)]
     assert controller.all(wire.Output) == []
@@ -115,13 +115,13 @@ def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(no
         assert finished.leftovers == []
         assert controller.ended(0).exit_code == 1
         assert controller.ended(1).stopped
-        controller.hang_up()
+        controller.disconnect()
         gone(node.supervisor(controller))
     finally:
         subprocess.run(["umount", "--lazy", small], check=True)
 
 
-def test_what_was_written_before_a_moment_is_left_away_live_and_afterwards(node: Node, tmp_path: Path) -> None:
+def test_output_before_a_given_time_is_omitted_live_and_afterwards(node: Node, tmp_path: Path) -> None:
     go = tmp_path / "go"
     script = f"echo early; while [ ! -e {go} ]; do sleep 0.05; done; echo late; sleep 0.3"
     controller = node.started(task(tmp_path, script))
@@ -132,13 +132,13 @@ def test_what_was_written_before_a_moment_is_left_away_live_and_afterwards(node:
     go.touch()
     watcher = node.attach()
     assert watcher.until(wire.Hello).knows == [wire.SINCE]
-    watcher.say(wire.Follow({}, None, since=between))
+    watcher.send(wire.Follow({}, None, since=between))
     watcher.until(wire.Finished)
     assert watcher.text("0.out") == "late\n"
     controller.until(wire.Finished)
     gone(node.supervisor(controller))
     for since, text in ((between, "late\n"), (time.time(), ""), (0.0, "early\nlate\n")):
         later = node.attach()
-        later.say(wire.Follow({}, None, since=since))
+        later.send(wire.Follow({}, None, since=since))
         later.until(wire.Finished)
         assert later.text("0.out") == text

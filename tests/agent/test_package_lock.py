@@ -17,7 +17,7 @@ with open(sys.argv[1], "w") as file:
 """
 
 
-def test_who_holds_the_lock_is_named_for_as_long_as_it_does(tmp_path: Path) -> None:
+def test_the_holder_of_the_package_lock_is_named_while_it_holds_it(tmp_path: Path) -> None:
     lock = tmp_path / "lock-frontend"
     lock.touch()
     assert holder(str(lock)) is None

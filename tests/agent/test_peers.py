@@ -25,7 +25,7 @@ Together = Callable[..., list[Controller]]
 
 @pytest.fixture
 def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
-    """Starts one run on as many nodes as there are programs; the controllers, in rank order."""
+    """Start one run on as many nodes as there are programs; return the controllers in rank order."""
     nodes: list[Node] = []
 
     def start(*programs: str, ports: dict[str, int] | None = None, **changes: Any) -> list[Controller]:
@@ -38,7 +38,7 @@ def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
             controllers.append(node.prepared(task(tmp_path, program, host=name, peers=peers, **changes)))
         known = {name: each.all(wire.Ready)[0].port for name, each in zip(names, controllers, strict=True)}
         for each in controllers:
-            each.say(wire.Follow({}, None), wire.Release(0.0, {**known, **(ports or {})}, KEY))
+            each.send(wire.Follow({}, None), wire.Release(0.0, {**known, **(ports or {})}, KEY))
         for each in controllers:
             each.pid(0)
         return controllers
@@ -48,7 +48,7 @@ def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
         node.close()
 
 
-def test_prepared_agents_tell_which_ports_of_each_other_they_can_connect_to(
+def test_prepared_agents_report_which_ports_of_each_other_they_can_connect_to(
     agent_archive: Path, tmp_path: Path
 ) -> None:
     peers = dict.fromkeys(("n1", "n2", "n3", "n4"), "127.0.0.1")
@@ -66,16 +66,16 @@ def test_prepared_agents_tell_which_ports_of_each_other_they_can_connect_to(
             for number, node in enumerate(nodes, start=1)
         )
         ports = {f"n{number}": each.all(wire.Ready)[0].port for number, each in enumerate((first, second), start=1)}
-        first.say(wire.TryPeers({"n2": ports["n2"], "n3": nobody, "n4": full[1], "n9": 1}))
-        second.say(wire.TryPeers({"n1": ports["n1"]}))
+        first.send(wire.TryPeers({"n2": ports["n2"], "n3": nobody, "n4": full[1], "n9": 1}))
+        second.send(wire.TryPeers({"n1": ports["n1"]}))
         assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused", "n4": "silent", "n9": "nameless"}
         assert second.until(wire.PeersTried).ends == {"n1": "ok"}
         for caller in callers:
             caller.close()
     for each in (first, second):
-        each.say(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
+        each.send(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
         each.pid(0)
-    second.say(wire.Stop(0.1, "by hand"))
+    second.send(wire.Stop(0.1, "by hand"))
     assert first.until(wire.Stopping).reason == "n2: by hand", "agents that tried each other still talk to each other"
     for node in nodes:
         node.close()
@@ -107,15 +107,15 @@ def test_a_failure_stops_all_nodes_within_two_seconds_when_every_controller_is_g
     gone(*map(supervisor, controllers))
 
 
-def test_an_order_that_reached_one_node_reaches_all(together: Together, tmp_path: Path) -> None:
+def test_a_stop_that_reached_one_node_reaches_all(together: Together, tmp_path: Path) -> None:
     controllers = together(PATIENT, PATIENT)
-    controllers[0].say(wire.Stop(5.0, "by hand"))
+    controllers[0].send(wire.Stop(5.0, "by hand"))
     controllers[1].until(wire.Finished)
     assert controllers[1].all(wire.Stopping)[0].reason == "n1: by hand"
     assert controllers[1].ended(0).stopped
 
 
-def test_a_node_that_has_ended_well_is_not_taken_for_lost(together: Together, tmp_path: Path) -> None:
+def test_a_node_whose_run_has_ended_does_not_count_as_lost(together: Together, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
     first, second = together("exit 0", f"read line < {flag}", node_timeout_s=3.0)
@@ -130,19 +130,17 @@ def test_a_node_that_has_ended_well_is_not_taken_for_lost(together: Together, tm
 
 
 def pause(seconds: float) -> None:
-    """Let time pass in which nothing may happen."""
+    """Wait while nothing may happen."""
     select.select([], [], [], seconds)
 
 
-def test_a_node_without_a_word_stops_the_others_only_when_no_controller_decides(
-    together: Together, tmp_path: Path
-) -> None:
+def test_a_silent_node_stops_the_others_only_when_no_controller_decides(together: Together, tmp_path: Path) -> None:
     first, second = together(PATIENT, PATIENT, node_timeout_s=3.0)
-    pause(1.0)  # They greet each other every 0.2 s; one that never spoke would not be missed.
+    pause(1.0)  # They greet each other every 0.2 s; an agent that was never heard does not count as lost.
     os.kill(supervisor(second), signal.SIGSTOP)
     try:
         for serial in range(10):
-            first.say(wire.Ping(serial))
+            first.send(wire.Ping(serial))
             pause(0.5)
         assert is_alive(first.pid(0))
         first.kill()
@@ -150,10 +148,10 @@ def test_a_node_without_a_word_stops_the_others_only_when_no_controller_decides(
     finally:
         os.kill(supervisor(second), signal.SIGCONT)
     assert stop_reason(tmp_path / "n1") == "n2 lost: no heartbeat for 3 s"
-    second.until(wire.Finished)  # What it missed it is told when it is there again.
+    second.until(wire.Finished)  # It receives the stop when it runs again.
 
 
-def test_a_run_that_must_not_outlive_its_controller_ends_when_the_controller_falls_silent(
+def test_a_run_that_must_not_outlive_its_controller_ends_when_its_heartbeats_stop(
     together: Together, tmp_path: Path
 ) -> None:
     (controller,) = together(PATIENT, node_timeout_s=1.0, ends_with_controller=True)
@@ -162,7 +160,7 @@ def test_a_run_that_must_not_outlive_its_controller_ends_when_the_controller_fal
     assert stop_reason(tmp_path / "n1") == "no heartbeat from the controller for 1 s"
 
 
-def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together) -> None:
+def test_agents_that_cannot_reach_each_other_report_it_and_continue(together: Together) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         nobody = deaf.getsockname()[1]
         controllers = together(PATIENT, PATIENT, ports={"n1": nobody, "n2": nobody})
@@ -171,16 +169,16 @@ def test_agents_that_cannot_reach_each_other_say_so_and_go_on(together: Together
 
 
 @pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
-def test_who_does_not_have_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
+def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
     first, _ = together(PATIENT, PATIENT)
-    word = peer_status.PeerStatus("n2", "n1", 10**6, stop="because I say so")
-    line = peer_status.encode(bytes.fromhex(key), word)
+    status = peer_status.PeerStatus("n2", "n1", 10**6, stop="forged")
+    line = peer_status.encode(bytes.fromhex(key), status)
     with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as stranger:
         stranger.sendall(line)
         assert stranger.recv(1) == b""
     assert is_alive(first.pid(0))
     with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as member:
-        member.sendall(peer_status.encode(bytes.fromhex(KEY), word))
+        member.sendall(peer_status.encode(bytes.fromhex(KEY), status))
         first.until(wire.Stopping)
 
 

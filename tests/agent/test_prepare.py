@@ -1,4 +1,4 @@
-"""A node that cannot take part says why, with every reason at once, and holds nothing afterwards."""
+"""A node that refuses a run reports every reason at once, and holds nothing afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reasons(node: Node, asked: wire.NodeTask) -> dict[str, wire.Reason]:
     return {reason.code: reason for reason in node.refusal(asked)}
 
 
-def test_all_that_is_missing_is_said_at_once(node: Node, tmp_path: Path) -> None:
+def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
     needs = [wire.Need(path, "look") for path in ("train.py", "/usr/bin/env", str(tmp_path / "x"))]
     asked = task(tmp_path, [str(tmp_path / "plain")], ["no-such-program"], needs=needs)
@@ -55,14 +55,14 @@ def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, n
 def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
     port = free_port()
     controller = node.open()
-    controller.say(wire.Prepare(task(tmp_path / "absent", "true", hold_port=port, devices=[900])))
+    controller.send(wire.Prepare(task(tmp_path / "absent", "true", hold_port=port, devices=[900])))
     controller.until(wire.Refused)
-    assert controller.hear() is None
+    assert controller.receive() is None
     gone(node.supervisor(controller))
     node.prepared(task(tmp_path, "true", run="r2", hold_port=port, devices=[900]))
 
 
-def test_who_listens_on_the_rendezvous_port_is_named(node: Node, tmp_path: Path) -> None:
+def test_the_process_on_the_rendezvous_port_is_named(node: Node, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         found = reasons(node, task(tmp_path, "true", hold_port=port))
@@ -89,7 +89,7 @@ def test_a_port_held_for_another_run_is_refused_before_anybody_listens(node: Nod
     assert found["port-leased"].hint == "pylaunch stop r1"
 
 
-def test_a_node_that_chooses_the_port_says_which_and_its_processes_are_told_at_the_release(
+def test_a_node_that_chooses_the_port_reports_it_and_its_processes_get_it_at_the_release(
     node: Node, tmp_path: Path
 ) -> None:
     env = {"PATH": os.environ["PATH"], "MASTER_PORT": spawn.PORT_ENTRY}
@@ -97,7 +97,7 @@ def test_a_node_that_chooses_the_port_says_which_and_its_processes_are_told_at_t
     controller = node.prepared(task(tmp_path, show, show, choose_port=True, env=env))
     (ready,) = controller.all(wire.Ready)
     assert ready.rendezvous_port in {port for candidates in ports.CANDIDATES for port in candidates}
-    controller.say(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=ready.rendezvous_port))
+    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=ready.rendezvous_port))
     finished = controller.until(wire.Finished)
     assert [controller.text(stream) for stream in ("0.out", "1.out")] == [f"{ready.rendezvous_port}\n"] * 2
     assert f"port {ready.rendezvous_port}" in finished.checked
@@ -118,7 +118,7 @@ def test_runs_that_choose_at_the_same_time_choose_different_ports(node: Node, tm
         (["{busy}"], "none of 1 ports for the rendezvous, of those that the firewall opens to the members, is free"),
     ],
 )
-def test_a_firewall_that_leaves_no_port_for_the_rendezvous_is_told_with_what_opens_more(
+def test_a_firewall_without_a_port_for_the_rendezvous_is_reported_with_the_fix(
     member_ports: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
@@ -130,13 +130,13 @@ def test_a_firewall_that_leaves_no_port_for_the_rendezvous_is_told_with_what_ope
     assert "firewall_member_ports" in reason.hint
 
 
-def test_a_launcher_and_the_ranks_it_starts_are_told_the_port(node: Node, tmp_path: Path) -> None:
+def test_a_launcher_and_the_ranks_it_starts_get_the_port(node: Node, tmp_path: Path) -> None:
     words = 'echo to $1; shift; LOCAL_RANK=0 "$@"'
     launcher = ["/bin/sh", "-c", words, "sh", f"--port={spawn.PORT_ENTRY}", wire.RANK_ENTRY]
     asked = task(tmp_path, "echo $MASTER_PORT", launcher=launcher)
     rank = dataclasses.replace(asked.ranks[0], env={"MASTER_PORT": spawn.PORT_ENTRY})
     controller = node.prepared(dataclasses.replace(asked, ranks=[rank]))
-    controller.say(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=29555))
+    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=29555))
     controller.until(wire.Finished)
     assert controller.text("launcher.out") == "to --port=29555\n"
     assert controller.text("0.out") == "29555\n"
@@ -149,7 +149,7 @@ def test_an_interface_that_is_not_there_is_named(node: Node, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
-def test_a_held_port_can_be_listened_on_by_the_rank_and_by_nobody_who_does_not_ask_to_share(
+def test_a_held_port_accepts_the_rank_and_no_process_without_port_sharing(
     node: Node, tmp_path: Path, address: str
 ) -> None:
     port = free_port()
@@ -167,7 +167,7 @@ def test_a_held_port_can_be_listened_on_by_the_rank_and_by_nobody_who_does_not_a
     assert finished.leftovers == []
 
 
-def test_a_leased_device_is_refused_with_who_has_it_and_free_when_the_holder_is_killed(
+def test_a_leased_device_is_refused_with_its_holder_and_free_when_the_holder_is_killed(
     node: Node, tmp_path: Path
 ) -> None:
     first = node.prepared(task(tmp_path, "true", devices=[900, 901]))
@@ -190,7 +190,7 @@ def test_nodes_with_roots_of_their_own_have_devices_of_their_own(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
-def test_a_full_disk_is_refused_with_what_is_free(node: Node, tmp_path: Path) -> None:
+def test_a_full_disk_is_refused_with_the_free_space(node: Node, tmp_path: Path) -> None:
     node.ask("hello")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "small", node.root / "runs"], check=True)
     try:
@@ -212,12 +212,12 @@ def test_a_run_is_prepared_once(node: Node, tmp_path: Path) -> None:
 def test_only_the_controller_that_prepared_may_release(node: Node, tmp_path: Path) -> None:
     node.prepared(task(tmp_path, "touch ran"))
     other = node.attach()
-    other.say(wire.Release(0.0))
+    other.send(wire.Release(0.0))
     assert "has not prepared" in other.until(wire.Failed).message
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_node_that_is_ready_says_what_its_ranks_must_share_with_the_others(node: Node, tmp_path: Path) -> None:
+def test_ready_reports_the_facts_that_all_nodes_must_share(node: Node, tmp_path: Path) -> None:
     for name in ("torch-2.8.0+cu128", "nvidia_nccl_cu12-2.27.3"):
         packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages" / f"{name}.dist-info"
         packages.mkdir(parents=True)

@@ -22,7 +22,7 @@ TIDY = "trap 'exit 5' TERM; echo up; while :; do sleep 0.1; done"
 PATIENT = "echo up; exec sleep 60"
 
 
-def test_ranks_run_to_their_end_and_the_node_says_it_is_clean(node: Node, tmp_path: Path) -> None:
+def test_ranks_run_to_their_end_and_the_node_reports_that_it_is_clean(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo one; echo two >&2", "exit 0"))
     finished = controller.until(wire.Finished)
     assert finished.leftovers == []
@@ -30,43 +30,43 @@ def test_ranks_run_to_their_end_and_the_node_says_it_is_clean(node: Node, tmp_pa
     assert controller.text("0.out") == "one\n"
     assert controller.text("0.err") == "two\n"
     assert [ended.exit_code for ended in controller.all(wire.RankEnded)] == [0, 0]
-    assert controller.hear() is None
+    assert controller.receive() is None
     gone(node.supervisor(controller))
 
 
 def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, f"touch {tmp_path}/ran"))
-    controller.say(wire.Ping(7))
+    controller.send(wire.Ping(7))
     assert controller.until(wire.Pong).serial == 7
     assert not (tmp_path / "ran").exists()
-    controller.say(wire.Release(0.0))
+    controller.send(wire.Release(0.0))
     controller.until(wire.RankEnded)
     assert (tmp_path / "ran").exists()
 
 
-def test_the_end_waits_for_a_controller_that_has_not_yet_said_what_it_follows(node: Node, tmp_path: Path) -> None:
+def test_finished_waits_for_the_follow_of_the_releasing_controller(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "echo short"))
-    controller.say(wire.Release(0.0))
+    controller.send(wire.Release(0.0))
     gone(controller.pid(0))
     controller.until(wire.RankEnded)
-    controller.say(wire.Follow({}, None))
+    controller.send(wire.Follow({}, None))
     controller.until(wire.Finished)
     assert controller.text("0.out") == "short\n"
 
 
-def test_ranks_start_when_release_says_so(node: Node, tmp_path: Path) -> None:
+def test_ranks_start_at_the_time_of_the_release(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "true"))
-    controller.say(wire.Ping(1))
+    controller.send(wire.Ping(1))
     at = controller.until(wire.Pong).time + 0.5
-    controller.say(wire.Release(at))
+    controller.send(wire.Release(at))
     released = controller.until(wire.Released)
     assert 0 <= released.time - at < 0.2
 
 
 def test_a_release_far_ahead_is_refused_and_nothing_starts(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "touch started"))
-    controller.say(wire.Ping(1))
-    controller.say(wire.Follow({}, None), wire.Release(controller.until(wire.Pong).time + 60))
+    controller.send(wire.Ping(1))
+    controller.send(wire.Follow({}, None), wire.Release(controller.until(wire.Pong).time + 60))
     assert "s ahead on this node's clock, more than 5 s" in controller.until(wire.Stopping).reason
     assert controller.until(wire.Finished).leftovers == []
     assert not (tmp_path / "started").exists()
@@ -138,7 +138,7 @@ def test_a_program_that_vanished_after_the_checks_ends_its_rank_with_the_reason(
     controller = node.prepared(task(tmp_path, [str(program)]))
     if name == "missing":
         program.unlink()
-    controller.say(wire.Release(0.0))
+    controller.send(wire.Release(0.0))
     ended = controller.until(wire.RankEnded)
     assert ended.exit_code == code
     assert words in ended.last_lines[-1]
@@ -180,10 +180,10 @@ def test_a_rank_that_ends_well_stops_nobody(node: Node, tmp_path: Path) -> None:
     assert controller.all(wire.Stopping) == []
 
 
-def test_stop_ends_ranks_with_term_and_says_so_once(node: Node, tmp_path: Path) -> None:
+def test_stop_ends_ranks_with_term_and_is_reported_once(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT, PATIENT))
     controller.pid(1)
-    controller.say(wire.Stop(5.0, "because"), wire.Stop(5.0, "again"))
+    controller.send(wire.Stop(5.0, "because"), wire.Stop(5.0, "again"))
     finished = controller.until(wire.Finished)
     assert finished.leftovers == []
     assert [stopping.reason for stopping in controller.all(wire.Stopping)] == ["because"]
@@ -192,20 +192,20 @@ def test_stop_ends_ranks_with_term_and_says_so_once(node: Node, tmp_path: Path) 
 
 LOADER = """\
 import os, signal, sys
-told, gate = sys.argv[1:3]
+signals, gate = sys.argv[1:3]
 answering, answered = os.pipe()
-def say(who):
-    with open(told, "a") as file:
+def note(who):
+    with open(signals, "a") as file:
         file.write(who + "\\n")
 def rank_term(signum, frame):
     os.write(1, b"saving\\n")
     open(gate).readline()
     os.kill(loader, signal.SIGWINCH)
     os.read(answering, 1)
-    say("rank")
+    note("rank")
     os.write(1, b"saved half a li")
     os._exit(0)
-signal.signal(signal.SIGTERM, lambda signum, frame: say("loader"))
+signal.signal(signal.SIGTERM, lambda signum, frame: note("loader"))
 signal.signal(signal.SIGWINCH, lambda signum, frame: os.write(answered, b"."))
 loader = os.fork()
 if loader:
@@ -214,25 +214,25 @@ if loader:
 while True:
     signal.pause()
 """
-"""A rank that saves for as long as the gate is shut, and then hears its loader before it says that it was told: a TERM
-to the loader, which has the lower number, would have been taken before the question."""
+"""A rank that saves until the gate opens, and asks its loader before it reports the signal: the loader would have
+handled a TERM first, because that has the lower number."""
 
 
 def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_kept(node: Node, tmp_path: Path) -> None:
-    told, gate = tmp_path / "told", tmp_path / "gate"
+    signals, gate = tmp_path / "signals", tmp_path / "gate"
     os.mkfifo(gate)
-    controller = node.started(task(tmp_path, [sys.executable, "-c", LOADER, str(told), str(gate)]))
+    controller = node.started(task(tmp_path, [sys.executable, "-c", LOADER, str(signals), str(gate)]))
     while controller.text("0.out") != "up\n":
         controller.until(wire.Output)
-    controller.say(wire.Stop(10.0, "checkpoint, please"))
+    controller.send(wire.Stop(10.0, "checkpoint, please"))
     while controller.text("0.out") != "up\nsaving\n":
         controller.until(wire.Output)
     # One thread obeys: once it answers, it has sent all signals of this stop.
-    controller.say(wire.Ping(1))
+    controller.send(wire.Ping(1))
     controller.until(wire.Pong)
     gate.write_text("saved\n")
     assert controller.until(wire.Finished).leftovers == []
-    assert told.read_text().splitlines()[0] == "rank"
+    assert signals.read_text().splitlines()[0] == "rank"
     assert controller.text("0.out") == "up\nsaving\nsaved half a li"
     assert controller.ended(0).exit_code == 0
 
@@ -240,9 +240,9 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
 def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, STUBBORN))
     controller.until(wire.Output)
-    controller.say(wire.Stop(600.0, "politely"))
+    controller.send(wire.Stop(600.0, "politely"))
     controller.until(wire.Stopping)
-    controller.say(wire.Stop(0.1, "now"))
+    controller.send(wire.Stop(0.1, "now"))
     ended = controller.until(wire.RankEnded)
     assert (ended.signal, ended.stopped) == (signal.SIGKILL, True)
     assert controller.until(wire.Finished).leftovers == []
@@ -267,7 +267,7 @@ def test_a_descendant_that_hides_its_mark_is_found_by_descent(node: Node, tmp_pa
     assert not is_alive(pid)
 
 
-def test_a_run_whose_controller_goes_away_before_release_is_aborted(node: Node, tmp_path: Path) -> None:
+def test_a_run_whose_controller_disconnects_before_the_release_is_aborted(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "touch ran"))
     controller.kill()
     gone(node.supervisor(controller))
@@ -284,13 +284,13 @@ def test_a_supervisor_that_nobody_asks_for_anything_does_not_stay(node: Node) ->
 
 def test_stop_before_release_starts_nothing(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "touch ran"))
-    controller.say(wire.Stop(1.0, "changed my mind"))
+    controller.send(wire.Stop(1.0, "changed my mind"))
     assert controller.until(wire.Finished).leftovers == []
     assert controller.all(wire.RankStarted) == []
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_killed_relay_leaves_the_run_alone_and_attach_goes_on_where_it_was(node: Node, tmp_path: Path) -> None:
+def test_a_killed_relay_does_not_affect_the_run_and_attach_continues_where_it_was(node: Node, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
     first = node.started(task(tmp_path, f"for i in 1 2 3; do echo $i; done; read line < {flag}; echo 4; echo 5"))
@@ -301,7 +301,7 @@ def test_a_killed_relay_leaves_the_run_alone_and_attach_goes_on_where_it_was(nod
     second = node.attach()
     hello = second.until(wire.Hello)
     assert (hello.phase, hello.running) == ("running", [0])
-    second.say(wire.Follow({"0.out": offset}, None))
+    second.send(wire.Follow({"0.out": offset}, None))
     second.until(wire.CaughtUp)
     assert [started.rank for started in second.all(wire.RankStarted)] == [0]
     flag.write_text("now\n")
@@ -312,16 +312,16 @@ def test_a_killed_relay_leaves_the_run_alone_and_attach_goes_on_where_it_was(nod
 def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, PATIENT))
     pid = first.pid(0)
-    first.hang_up()
+    first.disconnect()
     assert node.attach().until(wire.Hello).running == [0]
     assert is_alive(pid)
 
 
-def test_a_run_that_is_over_is_told_from_its_files(node: Node, tmp_path: Path) -> None:
+def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Path) -> None:
     node.started(task(tmp_path, "echo hello; exit 4", "echo other")).until(wire.Finished)
     controller = node.attach()
     assert controller.until(wire.Hello).phase == "finished"
-    controller.say(wire.Ping(1), wire.Follow({}, ["0.out"]))
+    controller.send(wire.Ping(1), wire.Follow({}, ["0.out"]))
     controller.until(wire.Finished)
     assert controller.text("0.out") == "hello\n"
     assert controller.text("1.out") == ""
@@ -330,17 +330,17 @@ def test_a_run_that_is_over_is_told_from_its_files(node: Node, tmp_path: Path) -
     assert "over" in node.open().until(wire.Failed).message
 
 
-def test_an_unknown_run_is_said_to_be_unknown(node: Node) -> None:
+def test_an_unknown_run_is_reported_as_unknown(node: Node) -> None:
     assert node.attach("nope").until(wire.Failed).message == "no run nope on this host"
 
 
-def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_says_so(node: Node, tmp_path: Path) -> None:
+def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_reports_it(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, STUBBORN, PATIENT))
     pids = [controller.pid(0), controller.pid(1)]
     os.kill(node.supervisor(controller), signal.SIGKILL)
     gone(*pids)
     after = node.attach()
-    after.say(wire.Follow({}, None))
+    after.send(wire.Follow({}, None))
     assert "was killed" in after.until(wire.Failed).message
     assert not (node.root / "runs/r1/agent.sock").exists()
 
@@ -361,7 +361,7 @@ def test_nonsense_ends_the_connection_and_not_the_run(node: Node, tmp_path: Path
     intruder.process.stdin.write(b'{"type": "Unheard"}\n')
     intruder.process.stdin.flush()
     assert "Unheard" in intruder.until(wire.Failed).message
-    assert intruder.hear() is None
+    assert intruder.receive() is None
     assert is_alive(pid)
 
 

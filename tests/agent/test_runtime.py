@@ -77,7 +77,7 @@ def test_what_the_user_has_on_the_path_comes_first(node: Node, tmp_path: Path) -
     assert controller.text("0.out") == f"/a:/b:{node.archive}\n"
 
 
-def test_the_end_of_a_rank_tells_the_exception_and_the_step_it_left(node: Node, tmp_path: Path) -> None:
+def test_the_end_of_a_rank_carries_its_exception_and_its_last_step(node: Node, tmp_path: Path) -> None:
     text = "from pylaunch import runtime\nruntime.step(12)\nimport os\ndel os.nothing\n"
     path = script(tmp_path, text)
     controller = node.started(task(tmp_path, [sys.executable, "-m", "pylaunch.runtime", path]))
@@ -90,13 +90,13 @@ def test_the_end_of_a_rank_tells_the_exception_and_the_step_it_left(node: Node, 
 
 
 def test_a_script_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> None:
-    text = "import sys; print(__name__, sys.argv[1:], sys.path[0], __file__); sys.exit('told')"
+    text = "import sys; print(__name__, sys.argv[1:], sys.path[0], __file__); sys.exit('failed')"
     path = script(tmp_path, text)
     words = [sys.executable, "-m", "pylaunch.runtime", path, "--a", "b c"]
     controller = node.started(task(tmp_path, words))
     controller.until(wire.Finished)
     assert controller.text("0.out") == f"__main__ ['--a', 'b c'] {tmp_path} {path}\n"
-    assert controller.text("0.err") == "told\n"
+    assert controller.text("0.err") == "failed\n"
     assert controller.ended(0).exit_code == 1
 
 
@@ -126,13 +126,13 @@ def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_childr
     controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, SAVES)]))
     while "up" not in controller.text("0.out"):
         controller.until(wire.Output)
-    controller.say(wire.Stop(10.0, "asked"))
+    controller.send(wire.Stop(10.0, "asked"))
     controller.until(wire.Finished)
     assert controller.text("0.out") == f"child {signal.SIGTERM.value}\nup\nsaved by True\n"
     assert controller.ended(0).signal == signal.SIGTERM
 
 
-def test_the_hostfile_is_where_ranks_are_told(node: Node, tmp_path: Path) -> None:
+def test_ranks_find_the_hostfile_at_the_path_in_their_environment(node: Node, tmp_path: Path) -> None:
     asked = task(tmp_path, 'cat "$PYLAUNCH_HOSTFILE"', hostfile="10.0.0.1 slots=2\n10.0.0.2 slots=1\n")
     controller = node.started(asked)
     controller.until(wire.Finished)

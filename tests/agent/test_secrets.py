@@ -15,15 +15,15 @@ def files_with(root: Path, secret: str) -> list[str]:
     return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
 
 
-def test_a_secret_reaches_ranks_and_is_masked_in_what_they_say_and_leave(node: Node, tmp_path: Path) -> None:
+def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: Node, tmp_path: Path) -> None:
     asked = task(
         tmp_path, 'echo "key: $HF_TOKEN."; echo "$HF_TOKEN" | wc -c; echo "bad $HF_TOKEN" >&2; exit 3', env=BARE
     )
     controller = node.open()
-    controller.say(wire.Prepare(asked, {"HF_TOKEN": SECRET}))
+    controller.send(wire.Prepare(asked, {"HF_TOKEN": SECRET}))
     controller.until(wire.Ready)
     assert files_with(node.root, SECRET) == []
-    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
     controller.until(wire.Finished)
     stars = "*" * len(SECRET)
     assert controller.text("0.out") == f"key: {stars}.\n{len(SECRET) + 1}\n"
@@ -35,9 +35,9 @@ def test_a_secret_reaches_ranks_and_is_masked_in_what_they_say_and_leave(node: N
 def test_a_launcher_and_its_ranks_have_the_secret(node: Node, tmp_path: Path) -> None:
     launcher = ["/bin/sh", "-c", 'echo ${#HF_TOKEN}; LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
     controller = node.open()
-    controller.say(wire.Prepare(task(tmp_path, "echo ${#HF_TOKEN}", launcher=launcher), {"HF_TOKEN": SECRET}))
+    controller.send(wire.Prepare(task(tmp_path, "echo ${#HF_TOKEN}", launcher=launcher), {"HF_TOKEN": SECRET}))
     controller.until(wire.Ready)
-    controller.say(wire.Follow({}, None), wire.Release(0.0))
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
     controller.until(wire.Finished)
     assert controller.text("launcher.out") == controller.text("0.out") == f"{len(SECRET)}\n"
 

@@ -54,7 +54,7 @@ def content(directory: Path) -> dict[str, object]:
     return found
 
 
-def test_a_tree_arrives_as_it_is_and_the_second_time_only_what_changed(node: Node, work: Path) -> None:
+def test_a_tree_arrives_unchanged_and_the_second_time_only_its_changes(node: Node, work: Path) -> None:
     first = shipped(node, read_tree(work))
     (work / "train.sh").chmod(0o755)  # Owners may always write to their own copy.
     assert content(Path(first.path)) == content(work)
@@ -80,25 +80,25 @@ def test_a_run_starts_in_its_tree_and_may_write_there_without_harm_to_the_next(n
         assert (where / "out.txt").read_text() == "kept\n"
 
 
-def test_every_attempt_of_a_run_finds_what_the_one_before_it_wrote(node: Node, work: Path) -> None:
+def test_every_attempt_of_a_run_finds_the_files_of_the_previous_one(node: Node, work: Path) -> None:
     tree = read_tree(work)
-    told = []
+    reports = []
     for attempt in ("r1-spares", "r1", "r1.1", "r1.2"):
-        told.append(shipped(node, tree, attempt))
+        reports.append(shipped(node, tree, attempt))
         if attempt != "r1-spares":
             controller = node.started(
                 task(Path(wire.TREE), "cat snapshot; echo $PYLAUNCH_RUN >> snapshot", run=attempt)
             )
             controller.until(wire.Finished)
     assert controller.text("0.out") == "r1\nr1.1\n"
-    assert {each.path for each in told} == {str(node.root / "trees/r1")}
-    assert [each.is_reused for each in told] == [False, False, True, True]
+    assert {each.path for each in reports} == {str(node.root / "trees/r1")}
+    assert [each.is_reused for each in reports] == [False, False, True, True]
     (work / "lib/words").write_text("other code\n")
     with pytest.raises(NotShippedError, match="run r1 has other code on this node"):
         shipped(node, read_tree(work), "r1.3")
 
 
-def test_what_a_power_loss_damaged_comes_again_and_what_ranks_changed_stays(node: Node, work: Path) -> None:
+def test_files_damaged_by_a_power_loss_are_restored_and_files_that_ranks_changed_stay(node: Node, work: Path) -> None:
     where, manifest = Path(shipped(node, read_tree(work)).path), node.root / "trees/r1.json"
     (where / "lib/words").write_text("")
     damaged_at = (where / "lib/words").stat().st_ctime_ns
@@ -169,7 +169,7 @@ def test_a_file_that_changes_while_it_is_sent_is_named(node: Node, work: Path) -
     assert not (node.root / "trees/r1").exists()
 
 
-def test_content_that_rotted_on_the_node_is_not_used_and_comes_anew(node: Node, work: Path) -> None:
+def test_damaged_content_on_the_node_is_not_used_and_sent_again(node: Node, work: Path) -> None:
     tree = read_tree(work)
     shipped(node, tree)
     digest = next(file.digest for file in tree.manifest.files if file.path == "lib/words")
@@ -181,7 +181,7 @@ def test_content_that_rotted_on_the_node_is_not_used_and_comes_anew(node: Node, 
     assert shipped(node, tree, "r3").files == 1
 
 
-def test_old_code_goes_and_what_runs_wrote_stays(node: Node, work: Path) -> None:
+def test_old_code_is_removed_and_files_that_runs_wrote_stay(node: Node, work: Path) -> None:
     for number in range(1, shipped_code.KEPT_TREES + 3):
         (work / "lib/words").write_text(f"version {number}\n")
         where = Path(shipped(node, read_tree(work), f"r{number}").path)
@@ -206,7 +206,7 @@ def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
     for number in range(2, shipped_code.KEPT_TREES + 3):
         shipped(node, tree, f"r{number}")
     assert (node.root / "trees/r1/train.sh").exists()
-    controller.say(wire.Prepare(task(Path(wire.TREE), "./train.sh")))
+    controller.send(wire.Prepare(task(Path(wire.TREE), "./train.sh")))
     assert isinstance(controller.until(wire.Ready, wire.Refused), wire.Ready)
 
 
@@ -247,7 +247,7 @@ def test_any_line_is_the_manifest_of_a_tree_or_refused(line: bytes) -> None:
     assert all(0 <= mode <= 0o777 and size >= 0 for _, mode, size, _ in manifest.files)
 
 
-def test_what_a_rank_puts_among_the_trees_and_the_content_stops_no_code_from_coming(node: Node, work: Path) -> None:
+def test_files_of_a_rank_among_trees_and_content_do_not_block_new_code(node: Node, work: Path) -> None:
     (work / "train.sh").chmod(0o755)
     tree = Path(shipped(node, read_tree(work)).path).parent
     blobs = [path for path in (node.root / "blobs").glob("*/*") if path.stat().st_size]

@@ -1,4 +1,4 @@
-"""What a node is busy with is told to who asks, and a hanging nvidia-smi hangs nobody."""
+"""Usage of a node is sent to controllers that request it, and a hanging nvidia-smi blocks nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def nvidia_smi(directory: Path, script: str) -> None:
 
 def readings(node: Node, tmp_path: Path, count: int) -> list[wire.Usage]:
     controller = node.prepared(task(tmp_path, "sleep 60"))
-    controller.say(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
+    controller.send(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
     found = [controller.until(wire.Usage) for _ in range(count)]
-    controller.say(wire.Stop(0.0, "seen enough"))
+    controller.send(wire.Stop(0.0, "seen enough"))
     assert controller.until(wire.Finished).leftovers == []
     return found
 
 
-def test_who_asks_is_told(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_requests_usage_gets_it(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nvidia_smi(tmp_path / "bin", "echo 80, 1024, 2048; echo 40, 0, 2048")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     found = readings(node, tmp_path, 20)
@@ -65,19 +65,19 @@ def test_an_answer_grows_old_and_a_driver_that_hangs_is_asked_once(
     smi._child.wait()
 
 
-def test_how_far_ranks_are_is_told_of_those_that_mark_steps(node: Node, tmp_path: Path) -> None:
+def test_usage_carries_the_steps_of_ranks_that_mark_them(node: Node, tmp_path: Path) -> None:
     mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7, total=9)'; exec sleep 60"
     controller = node.prepared(task(tmp_path, "sleep 60", mark))
-    controller.say(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
+    controller.send(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
     while not (steps := controller.until(wire.Usage).steps):
         continue
     assert [(each.rank, each.step, each.total) for each in steps] == [(1, 7, 9)]
     assert abs(steps[0].time - time.time()) < DEADLINE_S
-    controller.say(wire.Stop(0.0, "seen enough"))
+    controller.send(wire.Stop(0.0, "seen enough"))
     controller.until(wire.Finished)
 
 
-def test_who_does_not_ask_is_not_told(node: Node, tmp_path: Path) -> None:
+def test_a_controller_that_requests_no_usage_gets_none(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "sleep 0.5"))
     controller.until(wire.Finished)
     assert controller.all(wire.Usage) == []

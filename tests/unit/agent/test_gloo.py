@@ -23,7 +23,7 @@ TOLD = {"GLOO_SOCKET_IFNAME": "eth0"}
         ("torch", {}, 1, False),
     ],
 )
-def test_a_host_name_on_loopback_matters_to_those_who_listen_there(
+def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
     monkeypatch: pytest.MonkeyPatch, gloo: str, env: dict[str, str], world_size: int, refused: bool
 ) -> None:
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]

@@ -1,4 +1,4 @@
-"""The roll call over real sockets on loopback, every rank a thread."""
+"""Roll call over real sockets on loopback, with a thread per rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents say to each other, and whom they listen for: the parts that need no network."""
+"""Messages between agents, neighbours and heartbeats, without a network."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from pylaunch.agent.peers.heartbeats import PAUSE_S, Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours
 
 KEY = b"k" * 32
-WORD = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
+STATUS = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
 
 
-def test_a_word_arrives_as_it_was_said() -> None:
-    line = peer_status.encode(KEY, WORD)
+def test_a_status_arrives_unchanged() -> None:
+    line = peer_status.encode(KEY, STATUS)
     assert line.endswith(b"\n")
-    assert peer_status.decode(KEY, line.rstrip(b"\n")) == WORD
+    assert peer_status.decode(KEY, line.rstrip(b"\n")) == STATUS
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        peer_status.encode(b"x" * 32, WORD).rstrip(b"\n"),
-        peer_status.encode(KEY, WORD).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
+        peer_status.encode(b"x" * 32, STATUS).rstrip(b"\n"),
+        peer_status.encode(KEY, STATUS).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
         b"",
         b"GET / HTTP/1.1",
     ],
 )
-def test_a_word_that_was_not_sealed_with_the_key_is_none(line: bytes) -> None:
+def test_a_line_without_the_key_of_the_run_is_rejected(line: bytes) -> None:
     with pytest.raises(wire.WireError, match="key of this run"):
         peer_status.decode(KEY, line)
 
 
 def test_the_longest_reason_in_the_worst_characters_fits_a_line() -> None:
-    word = peer_status.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
-    assert len(peer_status.encode(KEY, word)) <= peer_status.MAX_LINE
+    status = peer_status.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
+    assert len(peer_status.encode(KEY, status)) <= peer_status.MAX_LINE
 
 
-def test_everybody_is_watched_by_six_others_in_a_large_cluster() -> None:
+def test_six_agents_watch_each_node_of_a_large_cluster() -> None:
     names = [f"n{number}" for number in range(100)]
     watched = [each for name in names for each in neighbours(name, names)]
     assert {watched.count(name) for name in names} == {6}
@@ -46,17 +46,17 @@ def test_everybody_is_watched_by_six_others_in_a_large_cluster() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
-def test_in_a_small_cluster_everybody_is_watched_by_everybody(count: int) -> None:
+def test_all_agents_watch_each_other_in_a_small_cluster(count: int) -> None:
     names = [f"n{number}" for number in range(count)]
     assert sorted(neighbours("n0", names)) == names[1:]
 
 
-def test_addresses_in_digits_need_no_looking_up() -> None:
+def test_numeric_addresses_are_not_resolved() -> None:
     found = look_up({"n1": "127.0.0.1", "n2": "::1"})
     assert [address for _, address in found.values()] == ["127.0.0.1", "::1"]
 
 
-def test_silence_is_counted_from_the_last_word() -> None:
+def test_silence_counts_from_the_last_heartbeat() -> None:
     heartbeats = Heartbeats(["n1", "n2"], 100.0)
     for second in range(1, 11):
         heartbeats.check_pause(100.0 + second)
@@ -66,7 +66,7 @@ def test_silence_is_counted_from_the_last_word() -> None:
     assert heartbeats.silent(110.0, 10.0) == []
 
 
-def test_a_pause_of_our_own_is_nobodys_silence() -> None:
+def test_a_pause_of_this_process_is_not_silence() -> None:
     heartbeats = Heartbeats(["n1"], 100.0)
     heartbeats.check_pause(101.0)
     heartbeats.check_pause(101.0 + 3600.0)

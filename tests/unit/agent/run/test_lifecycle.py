@@ -1,4 +1,4 @@
-"""The life of a run on a node, decided from values alone."""
+"""Lifecycle of a run on a node, from values alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_later_stop_shortens_the_grace_and_never_extends_it() -> None:
     assert lifecycle.stop(shorter, "slowly", 12.0, 60.0)[0].kill_at == 11.0
 
 
-def test_kill_comes_at_the_deadline_and_again_until_nothing_runs() -> None:
+def test_kill_is_sent_at_the_deadline_and_repeated_until_nothing_runs() -> None:
     life, _ = lifecycle.stop(running(0), "stop", 10.0, GRACE_S)
     assert lifecycle.tick(life, 14.9) == []
     assert lifecycle.tick(life, 15.0) == [KillEverything()]
@@ -63,7 +63,7 @@ def test_a_rank_that_survives_kill_is_given_up() -> None:
     assert life.has_given_up(15.1 + lifecycle.KILL_S)
 
 
-def test_the_launcher_is_told_once_its_last_rank_is_gone() -> None:
+def test_the_launcher_is_terminated_when_its_last_rank_is_gone() -> None:
     life, actions = lifecycle.stop(launched(0, 1), "stop", 10.0, GRACE_S)
     assert TerminateLauncher() not in actions
     life, actions = lifecycle.rank_ended(life, 0, "terminated", 11.0, GRACE_S)
@@ -94,7 +94,7 @@ def test_a_launcher_that_starts_a_rank_again_has_it_running() -> None:
     assert actions == []
 
 
-def test_a_rank_that_starts_while_the_node_stops_is_told_to_go() -> None:
+def test_a_rank_that_starts_while_the_node_stops_is_terminated() -> None:
     life, _ = lifecycle.stop(launched(), "stop", 1.0, GRACE_S)
     assert lifecycle.rank_started(life, 3)[1] == [TerminateRanks(frozenset({3}))]
 
@@ -123,7 +123,7 @@ def test_a_node_whose_only_rank_lost_another_still_says_that_it_stops() -> None:
     assert (actions, life.is_over) == ([Announce("rank 0 lost a peer")], True)
 
 
-def test_a_launcher_that_fails_after_its_rank_lost_another_tells_nothing_new() -> None:
+def test_a_launcher_that_fails_after_its_rank_lost_another_changes_nothing() -> None:
     life, _ = lifecycle.rank_lost_another(launched(0), 0, "rank 0 lost a peer", 10.0)
     life, actions = lifecycle.launcher_ended(life, "the launcher ended with exit code 1", 10.2, GRACE_S)
     assert (actions, life.is_over) == ([], False)

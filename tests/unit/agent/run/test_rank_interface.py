@@ -1,4 +1,4 @@
-"""Which port and which interface a node chooses."""
+"""Port and network interface that a node chooses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever arrives where an agent listens is a value within bounds, or is refused as no message."""
+"""Any line that reaches an agent is a message within bounds, or is rejected."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def mutated(message: object) -> st.SearchStrategy[bytes]:
 
     def put(changes: list[tuple[tuple[Any, ...], Any]]) -> bytes:
         body = json.loads(wire.encode(message))
-        for (*way, last), value in changes:
+        for (*path, last), value in changes:
             inner = body
-            for step in way:
+            for step in path:
                 inner = inner[step] if isinstance(inner, (dict, list)) else {}
             if isinstance(inner, (dict, list)):
                 inner[last] = value
@@ -49,11 +49,11 @@ def mutated(message: object) -> st.SearchStrategy[bytes]:
     return st.lists(st.tuples(st.sampled_from(places), LEAVES), min_size=1, max_size=1).map(put)
 
 
-def _places(value: Any, way: tuple[Any, ...]) -> Any:
+def _places(value: Any, path: tuple[Any, ...]) -> Any:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, each in items:
-        yield (*way, name)
-        yield from _places(each, (*way, name))
+        yield (*path, name)
+        yield from _places(each, (*path, name))
 
 
 MESSAGES = [
@@ -67,7 +67,7 @@ MESSAGES = [
 
 
 @given(line=st.binary() | st.sampled_from([DEEP, b"[" * 100_000]) | st.sampled_from(MESSAGES).flatmap(mutated))
-def test_any_line_is_an_order_within_bounds_or_no_message(line: bytes) -> None:
+def test_any_line_is_a_message_within_bounds_or_rejected(line: bytes) -> None:
     try:
         order = bounds.checked(wire.decode(line))
     except wire.WireError:
@@ -76,7 +76,7 @@ def test_any_line_is_an_order_within_bounds_or_no_message(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
-def test_orders_as_controllers_give_them_are_within_bounds(message: object) -> None:
+def test_messages_of_controllers_are_within_bounds(message: object) -> None:
     assert bounds.checked(message) is message
 
 
@@ -123,7 +123,7 @@ def test_a_task_out_of_bounds_is_refused(changes: dict[str, Any]) -> None:
         wire.Stop(1e300, ""),
     ],
 )
-def test_an_order_out_of_bounds_is_refused(message: object) -> None:
+def test_a_message_out_of_bounds_is_refused(message: object) -> None:
     with pytest.raises(wire.WireError, match="out of bounds"):
         bounds.checked(message)
 
@@ -131,7 +131,7 @@ def test_an_order_out_of_bounds_is_refused(message: object) -> None:
 @given(body=st.binary() | st.sampled_from([DEEP, b"[" * 8000]) | st.dictionaries(
     st.sampled_from(["sender", "to", "serial", "answers", "stop", "grace_s", "over"]), LEAVES
 ).map(lambda body: json.dumps(body).encode()))  # fmt: skip
-def test_what_a_peer_with_the_key_says_is_a_word_or_none(body: bytes) -> None:
+def test_any_line_of_a_peer_with_the_key_is_a_status_within_bounds_or_rejected(body: bytes) -> None:
     try:
         word = peer_status.decode(KEY, peer_status._mac(KEY, body) + b" " + body)
     except wire.WireError:
@@ -140,24 +140,26 @@ def test_what_a_peer_with_the_key_says_is_a_word_or_none(body: bytes) -> None:
     assert 0 <= word.grace_s <= peer_status.MAX_GRACE_S
 
 
-SAID = st.dictionaries(st.sampled_from(["local_rank", "started", "ended", "time", "signalled"]), LEAVES | st.just(0))
+FROM_ENTRY = st.dictionaries(
+    st.sampled_from(["local_rank", "started", "ended", "time", "signalled"]), LEAVES | st.just(0)
+)
 
 
-@given(lines=st.lists(st.binary() | st.sampled_from([DEEP]) | SAID.map(lambda body: json.dumps(body).encode())))
-def test_what_a_rank_says_on_the_launchers_socket_is_a_start_or_an_end_within_bounds_or_nothing(
+@given(lines=st.lists(st.binary() | st.sampled_from([DEEP]) | FROM_ENTRY.map(lambda body: json.dumps(body).encode())))
+def test_any_line_of_a_rank_entry_is_a_start_or_an_end_within_bounds_or_rejected(
     lines: list[bytes],
 ) -> None:
     workers, entry = connected()
     for line in [b'{"local_rank": 0}', *lines]:
         try:
-            said = workers.on_message(entry, line, refusal=None)
+            event = workers.on_message(entry, line, refusal=None)
         except wire.WireError:
             continue
-        if isinstance(said, Started):
-            assert said.pid > 1
-            assert json.dumps(said.time, allow_nan=False)
-        elif isinstance(said, Ended):
-            assert said.failure is None or said.failure.startswith("rank 0 ")
+        if isinstance(event, Started):
+            assert event.pid > 1
+            assert json.dumps(event.time, allow_nan=False)
+        elif isinstance(event, Ended):
+            assert event.failure is None or event.failure.startswith("rank 0 ")
     close(workers, entry)
 
 
@@ -175,7 +177,7 @@ def close(workers: WorkerGroup, entry: RankConnection) -> None:
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 1 << 23, "1", None])
-def test_a_start_with_no_process_id_of_a_rank_is_none(pid: object) -> None:
+def test_a_start_without_a_valid_process_id_is_rejected(pid: object) -> None:
     workers, entry = connected()
     workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
     with pytest.raises(wire.WireError, match="from a rank entry"):
@@ -184,5 +186,5 @@ def test_a_start_with_no_process_id_of_a_rank_is_none(pid: object) -> None:
 
 
 @given(st.text())
-def test_any_address_is_looked_up_or_left_out(address: str) -> None:
+def test_any_address_is_resolved_or_omitted(address: str) -> None:
     assert set(look_up({"n1": "127.0.0.1", "n2": "[" + address})) <= {"n1", "n2"}

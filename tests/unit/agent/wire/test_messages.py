@@ -38,12 +38,12 @@ def test_a_message_arrives_as_it_was_sent(message: object) -> None:
     assert wire.decode(line) == message
 
 
-def test_a_newer_peer_may_say_more() -> None:
+def test_further_fields_of_a_newer_version_are_ignored() -> None:
     body = {**json.loads(wire.encode(wire.Ping(1))), "mood": "good"}
     assert wire.decode(json.dumps(body).encode()) == wire.Ping(1)
 
 
-def test_an_older_peer_may_say_less() -> None:
+def test_new_fields_have_defaults_for_an_older_version() -> None:
     body = json.loads(wire.encode(wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
     del body["steps"]
     assert wire.decode(json.dumps(body).encode()) == wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
@@ -68,7 +68,7 @@ def test_an_older_peer_may_say_less() -> None:
         (b'{"type": "Refused", "reasons": ["x"]}', "Refused.reasons: expected Reason"),
     ],
 )
-def test_anything_else_is_refused_with_what_was_expected(line: bytes, complaint: str) -> None:
+def test_anything_else_is_refused_with_the_expected_type(line: bytes, complaint: str) -> None:
     with pytest.raises(wire.WireError, match=complaint.replace("[", r"\[")):
         wire.decode(line)
 
@@ -85,7 +85,7 @@ def test_only_messages_are_sent() -> None:
         wire.encode(wire.Reason("a", "b"))
 
 
-def test_words_that_both_sides_know_without_importing_each_other_are_the_same() -> None:
+def test_constants_that_both_sides_repeat_are_equal() -> None:
     assert spawn.PORT_ENTRY == plan.PORT_ENTRY
     assert wire.TREE == job.TREE
     assert interfaces.NODE_ENVIRONMENT == plan.NODE_ENVIRONMENT
