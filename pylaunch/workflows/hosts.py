@@ -86,7 +86,7 @@ def changes_since(found: HostsFound, before: Attestation, file: Path) -> Report:
     hosts = records(found.survey)
     if unknown := [host for host in hosts if host not in before.hosts]:
         raise ClusterNotReadyError(
-            f"{file} says nothing about {fold(unknown)}", hint="attest all hosts again: pylaunch attest"
+            f"{file} does not contain {fold(unknown)}", hint="attest all hosts again: pylaunch attest"
         )
     report = compare(hosts, {}, before.hosts)
     changed = (each for each in report.oddities if any(why.cause is Cause.TIME for why in each.why))

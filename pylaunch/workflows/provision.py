@@ -194,7 +194,7 @@ def reset_hosts(
 def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
     if not cluster.sources:
         raise UsageError(
-            "provision changes machines, so it wants an inventory that names them",
+            "provision changes machines and needs an inventory that names them",
             hint="pylaunch provision -i cluster.ini; for this machine, the line: localhost ansible_connection=local",
         )
     request = site_request(cluster, ("python_env",) if options.rollback else options.roles, deep=options.deep)

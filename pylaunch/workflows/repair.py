@@ -62,7 +62,7 @@ def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]
 def repair_hosts(cluster: Cluster, plan: Sequence[Repair], emit: Callable[[RepairEvent], None]) -> None:
     """Run the roles of `plan`. Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks."""
     if not cluster.sources:
-        raise UsageError("--fix provisions hosts, so it wants an inventory that names them", hint="pylaunch check -i …")
+        raise UsageError("--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i …")
     for repair in plan:
         request = site_request(cluster.only(repair.hosts), repair.roles)
         found = survey(request)

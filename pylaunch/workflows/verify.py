@@ -71,7 +71,7 @@ def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
     """
     _require_tools()
     if not cluster.sources:
-        raise UsageError("verify wants an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
+        raise UsageError("verify needs an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
     unreachable = survey(site_request(cluster, options.roles)).unreachable
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:

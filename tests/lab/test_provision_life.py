@@ -91,7 +91,7 @@ FOREIGN = "10.9.9.9\tsomebody-elses"
 
 def test_reset_asks_and_without_a_yes_changes_nothing(growing: Growing) -> None:
     refused = growing.provision("--reset")
-    assert "take back what pylaunch made on n[1-3]" in refused.stderr
+    assert "undo on n[1-3] what pylaunch made" in refused.stderr
     assert growing.plan() == []
 
 

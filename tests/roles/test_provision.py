@@ -145,4 +145,4 @@ def test_a_host_that_is_down_is_named_and_the_others_are_still_provisioned(provi
 def test_no_inventory_is_refused_because_this_machine_was_not_meant(provisioned: Provisioned, tmp_path: Path) -> None:
     refused = provisioned.lab.pylaunch("provision", cwd=tmp_path)
     assert refused.returncode == ExitCode.USAGE
-    assert "wants an inventory" in refused.stderr
+    assert "needs an inventory" in refused.stderr

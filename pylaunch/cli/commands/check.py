@@ -189,7 +189,7 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
 
     plan = repairs(request.cluster, found.findings)
     if not plan:
-        console.say("no finding names a role that would mend it")
+        console.say("no finding names a role that repairs it")
         return found
     for line in findings.all_lines([finding for finding in found.findings if finding.role]):
         console.say(line)

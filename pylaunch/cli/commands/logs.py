@@ -46,7 +46,7 @@ class LogFlags:
     "--collect",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Bring all logs here, as DIR/HOST/RANK.out and .err, instead of showing them.",
+    help="Copy all logs to DIR/HOST/RANK.out and .err instead of showing them.",
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
 def command(run: str | None, *, inventory: Path | None, collect: Path | None, **asked: Any) -> int:
@@ -69,4 +69,4 @@ def _refuse_beside_collect(flags: LogFlags) -> None:
     """Raises UsageError for flags that choose what is shown."""
     beside = [f"--{name}" for name, value in vars(flags).items() if value not in (None, False)]
     if beside:
-        raise UsageError(f"--collect brings all logs, so {beside[0]} means nothing", hint="pylaunch logs --collect DIR")
+        raise UsageError(f"--collect cannot be combined with {beside[0]}", hint="pylaunch logs --collect DIR")

@@ -60,16 +60,14 @@ class ProvisionFlags:
     def refuse_contradictions(self, limit: str | None) -> None:
         """Raises UsageError for flags that exclude each other, before any host is asked."""
         if self.rollback and limit is not None:
-            raise UsageError(
-                "--rollback is for all hosts: they are to have the same environment", hint="leave out --limit"
-            )
+            raise UsageError("--rollback is for all hosts: they need the same environment", hint="omit --limit")
         if self.undo and (self.rollback or self.serial is not None):
-            raise UsageError("--reset goes with neither --rollback nor --serial")
+            raise UsageError("--reset cannot be combined with --rollback or --serial")
         if (self.undo_all or self.yes) and not self.undo:
             raise UsageError("--all and --yes are for --reset")
         batches((), self.serial or ALL_AT_ONCE)
         if self.exit_code and not self.plan_only:
-            raise UsageError("--exit-code goes with --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
+            raise UsageError("--exit-code needs --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
 
     @property
     def options(self) -> ProvisionOptions:
@@ -99,7 +97,7 @@ class ProvisionFlags:
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--serial", metavar="SIZES", help="Change hosts in batches, as 1,10%,100%; stop at the first that fails.")
 @click.option("--rollback", is_flag=True, help="Go back to the Python environment that was locked before this one.")
-@click.option("--reset", "undo", is_flag=True, help="Take back what the roles own; what others own stays.")
+@click.option("--reset", "undo", is_flag=True, help="Undo what the roles own; what others own stays.")
 @click.option("--all", "undo_all", is_flag=True, help="With --reset: the Python environments too.")
 @click.option("--yes", is_flag=True, help="With --reset: do not ask.")
 @click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the password that sudo wants on the hosts.")
@@ -152,7 +150,7 @@ def _provision(plan: ProvisionPlan) -> ProvisionReport:
 def _rolled_back(plan: ProvisionPlan) -> ProvisionPlan:
     _say_if_unreachable(plan)
     plan = roll_back(plan)
-    console.say("the environment locked before is the one to have again; --rollback once more comes back")
+    console.say("rolled back to the environment that was locked before; --rollback again returns to the other one")
     return plan
 
 
@@ -168,7 +166,7 @@ def _reset(plan: ProvisionPlan, flags: ProvisionFlags) -> None:
     what = ", ".join(plan.request.roles) or "all roles"
     if not flags.undo_all:
         what += ", without the Python environments (--all)"
-    if not (flags.yes or flags.plan_only) and not console.confirm(f"take back what pylaunch made on {hosts}: {what}?"):
+    if not (flags.yes or flags.plan_only) and not console.confirm(f"undo on {hosts} what pylaunch made: {what}?"):
         console.say("nothing was changed")
         return
     view = provisioning.ProvisionView()
@@ -176,4 +174,4 @@ def _reset(plan: ProvisionPlan, flags: ProvisionFlags) -> None:
         reset_hosts(plan, view.show, environments=flags.undo_all, dry_run=flags.plan_only)
     finally:
         view.end()
-    console.say(f"{hosts}: {'nothing was changed' if flags.plan_only else 'taken back'}", style="green")
+    console.say(f"{hosts}: {'nothing was changed' if flags.plan_only else 'reset'}", style="green")

@@ -89,8 +89,8 @@ def _stop(record: RunRecord, *, now: bool) -> StopReport:
 
     def show(event: StopEvent) -> None:
         if isinstance(event, StartInterrupted):
-            who = f"process {event.controller}, which starts it, is to give up"
-            console.say(f"run {event.run} has not started yet; {who}")
+            who = f"process {event.controller}, which starts it"
+            console.say(f"run {event.run} has not started yet: interrupting {who}")
         else:
             show_event(event)
 

@@ -1,4 +1,4 @@
-"""`pylaunch trust`: show the host keys of the inventory's hosts and, if the person agrees, accept them."""
+"""`pylaunch trust`: show the host keys of the inventory's hosts and accept them on request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
         content["accepted"] = [each.host for each in acceptable]
         console.say(f"accepted {_count(acceptable)}: {fold(each.host for each in acceptable)} → {offer.file}")
         for place in still_trusted:
-            console.say(f"the old key is trusted still, by your own file; remove it with: ssh-keygen -R '{place}'")
+            console.say(f"your own known_hosts still trusts the old key; remove it with: ssh-keygen -R '{place}'")
     elif acceptable:
         raise ClusterNotReadyError(
             f"nothing was accepted: {fold(each.host for each in acceptable)} cannot be connected to",

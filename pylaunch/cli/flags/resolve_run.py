@@ -24,7 +24,7 @@ from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_r
 def find(run: str | None, inventory: Path | None) -> RunRecord:
     """Return the run that `run` begins; for None the only live one of the inventory that is given or found here.
 
-    With `inventory` its hosts are asked for runs that are not recorded here. Raises UsageError for none or several,
+    With `inventory` its hosts list their runs when the run is not recorded here. Raises UsageError for none or several,
     and where None leaves a choice, ClusterNotReadyError when no host answers.
     """
     if run is None:

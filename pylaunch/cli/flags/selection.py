@@ -45,7 +45,7 @@ def chosen(
     asked = plan.nodes if nodes is None else nodes_of(nodes, plan)
     if launcher:
         if ranks is not None:
-            raise UsageError("--launcher shows what nodes say, --rank what ranks say", hint="leave one of them away")
+            raise UsageError("--launcher cannot be combined with --rank", hint="use only one of them")
         return asked, [*LAUNCHER_STREAMS]
     wanted = range(plan.world_size) if ranks is None else ranks_of(ranks, plan)
     there = tuple(node for node in asked if any(rank.rank in wanted for rank in node.ranks))

@@ -10,7 +10,7 @@ from pylaunch.occupancy.processes import Occupant
 
 
 def described(occupant: Occupant) -> str:
-    """A process, for how long, where, of which run, and what it uses."""
+    """Describe a process: age, directory, run, and the devices and ports it uses."""
     run = f", run {occupant.run}" if occupant.run else ""
     where = f", in {occupant.cwd}" if occupant.cwd else ""
     age = duration(max(0.0, time.time() - occupant.began))
@@ -18,7 +18,7 @@ def described(occupant: Occupant) -> str:
 
 
 def as_data(occupant: Occupant) -> dict[str, object]:
-    """A process for --json."""
+    """Return a process for --json."""
     return {
         "pid": occupant.pid,
         "user": occupant.user,

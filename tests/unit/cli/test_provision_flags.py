@@ -11,8 +11,8 @@ from pylaunch.errors import ExitCode
     [
         (["--all"], "--all and --yes are for --reset"),
         (["--yes"], "--all and --yes are for --reset"),
-        (["--reset", "--rollback"], "--reset goes with neither --rollback nor --serial"),
-        (["--reset", "--serial", "1"], "--reset goes with neither --rollback nor --serial"),
+        (["--reset", "--rollback"], "--reset cannot be combined with --rollback or --serial"),
+        (["--reset", "--serial", "1"], "--reset cannot be combined with --rollback or --serial"),
         (["--rollback", "--limit", "n1"], "--rollback is for all hosts"),
         (["--serial", "some"], "--serial some: expected a number of hosts or a percentage"),
     ],
