@@ -1,4 +1,4 @@
-"""What a start of the agent costs a node, with its modules compiled before and without.
+"""Measure the start of the agent on a node, with and without compiled modules.
 
     .venv/bin/python benchmarks/agent_start.py [--runs 21] [--python /usr/bin/python3]
 

@@ -1,4 +1,4 @@
-"""How long `pylaunch check` takes on lab nodes of this machine, from Enter to the prompt, connections warm.
+"""Measure `pylaunch check` on lab nodes of this machine, from Enter to the prompt, with open connections.
 
     .venv/bin/python benchmarks/check_latency.py [--nodes 3] [--runs 5]
 
@@ -21,14 +21,14 @@ def main() -> None:
         measured = [timed(inventory) for _ in range(arguments.runs)]
     head()
     row(f"pylaunch check on {arguments.nodes} nodes, warm", [whole for whole, _ in measured])
-    row("of it, asking and judging", [asking for _, asking in measured])
+    row("of it, probing and judging", [asking for _, asking in measured])
 
 
 def timed(inventory: Path) -> tuple[float, float]:
-    """Seconds from Enter to the prompt, and those that the check itself counted."""
+    """Return the seconds from Enter to the prompt, and those that the check itself reports."""
     enter = time.monotonic()
-    said = pylaunch("check", "-i", str(inventory), "--json")
-    return time.monotonic() - enter, float(json.loads(said)["seconds"])
+    document = pylaunch("check", "-i", str(inventory), "--json")
+    return time.monotonic() - enter, float(json.loads(document)["seconds"])
 
 
 if __name__ == "__main__":

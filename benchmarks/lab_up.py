@@ -1,4 +1,4 @@
-"""How long a lab takes: up, down, and (with --image) building its image. Needs root.
+"""Measure a lab: up, down, and (with --image) building its image. Needs root.
 
 python benchmarks/lab_up.py [--nodes 3] [--runs 5] [--image]
 """
@@ -18,20 +18,20 @@ from pylaunch.transport import process
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Seconds that `action` takes."""
+    """Return the seconds that `action` takes."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
 def lab(*arguments: str) -> None:
-    """`pylaunch lab …`, as typed: a new process each time."""
+    """Run `pylaunch lab …` in a new process."""
     program = "from pylaunch.cli.main import main; main()"
     process.run((sys.executable, "-P", "-c", program, "lab", *arguments)).checked()
 
 
 def row(what: str, seconds: list[float]) -> str:
-    """One line of the table."""
+    """Print one line of the table."""
     return f"{what:<24}{statistics.median(seconds):>8.2f}{min(seconds):>8.2f}{max(seconds):>8.2f}{len(seconds):>6}"
 
 

@@ -1,4 +1,4 @@
-"""What measurements on lab nodes have in common: a lab of their own, `pylaunch` as typed, and rows of a table."""
+"""Helpers of measurements on lab nodes: a lab of their own, `pylaunch` as a process, and rows of a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PYLAUNCH = (sys.executable, "-m", "pylaunch")
 
 
 def asked(description: str | None, runs: int) -> argparse.Namespace:
-    """How many nodes, and how many runs of each measurement."""
+    """Parse the number of nodes and of runs of each measurement."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--runs", type=int, default=runs)
@@ -28,7 +28,7 @@ def asked(description: str | None, runs: int) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def lab(nodes: int) -> Iterator[Path]:
-    """The inventory of a lab that nobody else has; records of runs stay beside it."""
+    """Yield the inventory of a lab of its own; records of runs stay beside it."""
     with tempfile.TemporaryDirectory(prefix="pylaunch-bench-") as directory:
         os.environ["XDG_STATE_HOME"] = directory
         inventory = Path(directory) / "cluster.ini"
@@ -41,20 +41,20 @@ def lab(nodes: int) -> Iterator[Path]:
 
 
 def pylaunch(*arguments: str) -> str:
-    """What it writes to stdout; it must succeed."""
+    """Run pylaunch, which must succeed, and return its stdout."""
     return subprocess.run(
         [*PYLAUNCH, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ).stdout
 
 
 def need_pdsh() -> None:
-    """Install pdsh where it is not."""
+    """Install pdsh if it is missing."""
     if shutil.which("pdsh") is None:
         subprocess.run(("apt-get", "install", "-y", "-q", "pdsh"), check=True, stdout=subprocess.DEVNULL)
 
 
 def ssh_config(cluster: Cluster, path: Path, *, shared: bool) -> Path:
-    """The hosts by name, as a careful user would write them down; `shared` connections stay open for a minute."""
+    """Write an SSH configuration with the hosts by name; `shared` connections stay open for a minute."""
     stanzas = [
         f"Host {host.name} {host.address}\n  HostName {host.address}\n  User {host.ssh.user or 'root'}\n"
         f"  IdentityFile {host.ssh.private_key}\n  UserKnownHostsFile {cluster.known_hosts}\n"
@@ -66,10 +66,10 @@ def ssh_config(cluster: Cluster, path: Path, *, shared: bool) -> Path:
 
 
 def head() -> None:
-    """The first line of a table of seconds."""
+    """Print the first line of a table of seconds."""
     print(f"{'':38}{'median':>9}{'worst':>9}")
 
 
 def row(name: str, seconds: Sequence[float]) -> None:
-    """One measurement."""
+    """Print one measurement."""
     print(f"{name:38}{statistics.median(seconds):9.3f}{max(seconds):9.3f}")

@@ -1,4 +1,4 @@
-"""What the network's matrix costs: `pylaunch check` with the conversation between all nodes and without it.
+"""Measure the network matrix: `pylaunch check` with the probe between all nodes and without it.
 
     .venv/bin/python benchmarks/port_matrix.py [--nodes 16] [--runs 5]
 

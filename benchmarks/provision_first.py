@@ -1,4 +1,4 @@
-"""How long bare nodes take to be brought to their state the first time: pylaunch, and ansible-playbook with pipelining.
+"""Measure the first provisioning of bare nodes: pylaunch, and ansible-playbook with pipelining.
 
     .venv/bin/python benchmarks/provision_first.py [--nodes 3] [--runs 3]
 
@@ -26,12 +26,12 @@ BIN = Path(sys.executable).parent
 
 
 def by_pylaunch(lab: Lab) -> None:
-    """`pylaunch provision`, which proves the result too."""
+    """Run `pylaunch provision`, which also verifies the result."""
     run([str(BIN / "pylaunch"), "provision", "-i", str(lab.inventory)], lab.environment)
 
 
 def by_ansible(lab: Lab) -> None:
-    """The same playbook by ansible-playbook."""
+    """Run the same playbook with ansible-playbook."""
     cluster = load_cluster(lab.inventory)
     settings = {
         "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
@@ -48,7 +48,7 @@ def run(argv: list[str], env: dict[str, str]) -> None:
 
 
 def seconds(converge: Callable[[Lab], None], nodes: int) -> float:
-    """Of `converge` on nodes that nobody has touched."""
+    """Measure `converge` on fresh nodes."""
     with Lab.up(f"bench{os.getpid()}", nodes=nodes) as lab:
         started = time.monotonic()
         converge(lab)

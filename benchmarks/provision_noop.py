@@ -1,4 +1,4 @@
-"""How long it takes to find that nothing has to change.
+"""Measure a provisioning that has nothing to change.
 
     python benchmarks/provision_noop.py -i cluster.ini [--limit n1,n2] [--runs 7] [--ansible-runs 3] [--pyinfra PROGRAM]
 
@@ -38,7 +38,7 @@ BIN = Path(sys.executable).parent
 
 
 def command(argv: list[str], env: dict[str, str]) -> Callable[[], None]:
-    """A command that must succeed."""
+    """Return a function that runs a command, which must succeed."""
 
     def run() -> None:
         subprocess.run(
@@ -49,7 +49,7 @@ def command(argv: list[str], env: dict[str, str]) -> Callable[[], None]:
 
 
 def one_liner(cluster: Cluster) -> Callable[[], None]:
-    """`print(1)` by the Python of every host, all at once."""
+    """Return a function that runs `print(1)` in the Python of every host at once."""
 
     def run() -> None:
         with ThreadPoolExecutor(max_workers=len(cluster.hosts)) as pool:
@@ -62,7 +62,7 @@ def one_liner(cluster: Cluster) -> Callable[[], None]:
 
 
 def pyinfra(program: Path, cluster: Cluster, directory: Path) -> Callable[[], None]:
-    """The same state by pyinfra."""
+    """Return a function that applies the same state with pyinfra."""
     desired = render(
         Content(content.playbook("site"), content.roles_directory()),
         cluster,
@@ -82,7 +82,7 @@ def pyinfra(program: Path, cluster: Cluster, directory: Path) -> Callable[[], No
 
 
 def measured(run: Callable[[], None], times: int) -> dict[str, object]:
-    """Wall times and the controller's processor times, after one run that is not counted."""
+    """Return wall times and the controller's processor times, after a warm-up run."""
     run()
     taken, worked = [], []
     for _ in range(times):
@@ -98,7 +98,7 @@ def measured(run: Callable[[], None], times: int) -> dict[str, object]:
 
 
 def controller_s() -> float:
-    """Processor seconds of this process and of those that it started and saw end; what runs on nodes is not in it."""
+    """Return the processor seconds of this process and its ended children, without processes on nodes."""
     of = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in of)
 

@@ -1,4 +1,4 @@
-"""Processor seconds to work out what every host should be, for clusters of several sizes. Asks no host anything.
+"""Measure the processor time of computing the desired state, for clusters of several sizes. Connects to no host.
 
 python benchmarks/render_desired.py [--hosts 2,16,64]
 """
@@ -16,7 +16,7 @@ from pylaunch.provision.workflow import site_request
 
 
 def seconds(hosts: int) -> float:
-    """Processor time of one rendering; what Ansible's machinery takes to be imported is not in it."""
+    """Return the processor time of one rendering, without importing Ansible."""
     with tempfile.TemporaryDirectory() as directory:
         inventory = Path(directory) / "cluster.ini"
         lines = "".join(f"h{index} ansible_host=10.0.{index // 200}.{index % 200 + 1}\n" for index in range(hosts))

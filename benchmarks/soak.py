@@ -1,4 +1,4 @@
-"""Kill things at random while jobs run, and see that every run ends as it must and that nothing is left on any node.
+"""Kill processes at random while jobs run, and check that every run ends as expected and leaves nothing on any node.
 
     .venv/bin/python benchmarks/soak.py [--rounds 100] [--nodes 3] [--seed 1]
 
@@ -60,7 +60,7 @@ for path in glob.glob("/var/tmp/pylaunch-0/runs/*/*.sock"):
 
 @dataclass(frozen=True)
 class Found:
-    """Something of pylaunch on a node."""
+    """A process or socket of pylaunch on a node."""
 
     node: str
     kind: str
@@ -69,14 +69,14 @@ class Found:
 
 
 def look(node: LabNode) -> list[Found]:
-    """Ranks, agents, relays, sshd's sessions and sockets on `node`."""
+    """Return ranks, agents, relays, sshd's sessions and sockets on `node`."""
     lines = node.run("python3", "-c", LOOK).stdout.splitlines()
     words = (line.split(" ", 2) for line in lines)
     return [Found(node.name, kind, int(pid), detail) for kind, pid, detail in words]
 
 
 def leftovers(lab: Lab) -> list[Found]:
-    """What must not be there between runs."""
+    """Return processes, ports and sockets that must not exist between runs."""
     found = [each for node in lab for each in look(node) if each.kind != "session"]
     for node in lab:
         if node.run("ss", "-ltnH", f"sport = :{PORT}").stdout.strip():
@@ -85,7 +85,7 @@ def leftovers(lab: Lab) -> list[Found]:
 
 
 class WrongError(Exception):
-    """A round did not go as it must."""
+    """A round did not end as expected."""
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
@@ -97,12 +97,12 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 class Round:
-    """One run, from its start to the proof that nothing of it is left."""
+    """One run, from its start to the proof that nothing is left."""
 
     def __init__(self, lab: Lab, directory: Path, chance: random.Random) -> None:
         self.lab = lab
         self.chance = chance
-        self._output = directory / "output"
+        self._file = directory / "output"
         for node in lab:
             node.run("rm", "-f", "/tmp/soak-go")
         words = (
@@ -118,21 +118,23 @@ class Round:
             "-c",
             JOB,
         )
-        with self._output.open("wb") as sink:
+        with self._file.open("wb") as sink:
             self.controller = subprocess.Popen(
                 lab.command(*words), env={**os.environ, **lab.environment}, stdin=subprocess.DEVNULL, stdout=sink,
                 stderr=sink,
             )  # fmt: skip
-        wait_for(lambda: self.said.count("| up ") == len(lab.nodes) or self.controller.poll() is not None, "the start")
+        wait_for(
+            lambda: self.output.count("| up ") == len(lab.nodes) or self.controller.poll() is not None, "the start"
+        )
         if self.controller.poll() is not None:
-            raise WrongError(f"the start failed: {self.said}")
+            raise WrongError(f"the start failed: {self.output}")
 
     @property
-    def said(self) -> str:
-        return self._output.read_text(errors="replace")
+    def output(self) -> str:
+        return self._file.read_text(errors="replace")
 
     def victim(self, kind: str) -> Found:
-        """Something of this kind on some node."""
+        """Return a random process of this kind."""
         node = self.chance.choice(self.lab.nodes)
         return self.chance.choice([found for found in look(node) if found.kind == kind])
 
@@ -140,30 +142,30 @@ class Round:
         self.lab[found.node].run("kill", "-KILL", str(found.pid), check=False)
 
     def go(self) -> None:
-        """Let the ranks end well."""
+        """Let the ranks exit with 0."""
         for node in self.lab:
             node.run("touch", "/tmp/soak-go")
 
     def ends(self, code: int, *texts: str) -> None:
-        """The controller ends like this, and says this."""
+        """Check that the controller ends with `code` and prints `texts`."""
         try:
             ended = self.controller.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
-            raise WrongError(f"no end within {DEADLINE_S:g} s: {self.said[-2000:]}") from None
-        self._must(ended, code, self.said, texts)
+            raise WrongError(f"no end within {DEADLINE_S:g} s: {self.output[-2000:]}") from None
+        self._must(ended, code, self.output, texts)
 
     def attached(self, code: int, *texts: str) -> None:
-        """pylaunch attach ends like this, and says this."""
+        """Check that pylaunch attach ends with `code` and prints `texts`."""
         done = self.lab.pylaunch("attach", timeout_s=DEADLINE_S)
         self._must(done.returncode, code, done.stdout + done.stderr, texts)
 
-    def _must(self, ended: int, code: int, said: str, texts: tuple[str, ...]) -> None:
-        missing = [text for text in texts if text not in said]
+    def _must(self, ended: int, code: int, output: str, texts: tuple[str, ...]) -> None:
+        missing = [text for text in texts if text not in output]
         if ended != code or missing:
-            raise WrongError(f"exit code {ended}, expected {code}; not said: {missing}; said: {said[-2000:]}")
+            raise WrongError(f"exit code {ended}, expected {code}; missing: {missing}; output: {output[-2000:]}")
 
     def close(self) -> None:
-        """No controller stays behind; a run that a wrong round left is stopped."""
+        """Kill the controller, if it still runs."""
         self.controller.kill()
         self.controller.wait()
 
@@ -183,7 +185,7 @@ def agent_killed(this: Round) -> None:
 def session_killed(this: Round) -> None:
     session = this.victim("session")
     this.kill(session)
-    wait_for(lambda: f"{session.node}: reached again" in this.said, f"{session.node} is reached again")
+    wait_for(lambda: f"{session.node}: reached again" in this.output, f"{session.node} is reached again")
     this.go()
     this.ends(ExitCode.DONE, "clean")
 
@@ -228,14 +230,14 @@ FAULTS: dict[str, Callable[[Round], None]] = {
 
 @dataclass
 class Tally:
-    """How the rounds of one kind went."""
+    """Results of the rounds of one kind."""
 
     seconds: list[float] = field(default_factory=list)
     wrong: int = 0
 
 
 def play(lab: Lab, directory: Path, fault: str, chance: random.Random) -> float:
-    """One round; seconds from the fault to the end. Raises WrongError."""
+    """Run one round and return the seconds from the fault to the end. Raises WrongError."""
     this = Round(lab, directory, chance)
     try:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""A node loses power: how long until a spare runs in its place, in a new world.
+"""Measure a power loss: seconds until a spare runs in place of the lost node.
 
     .venv/bin/python benchmarks/spare_swap.py [--nodes 3] [--runs 5]
 
@@ -37,12 +37,12 @@ def main() -> None:
             lost.append(first)
             again.append(second)
     head()
-    row("power lost → the run is told to stop", lost)
-    row("power lost → all ranks of the new world", again)
+    row("power lost → the node counts as lost", lost)
+    row("power lost → all ranks of the next attempt run", again)
 
 
 def swapped(lab: Lab, state: Path) -> tuple[float, float]:
-    """Seconds from the power loss to the lost node's being known, and to the last rank's exec in the new world."""
+    """Return the seconds from the power loss to the stop order, and to the last rank's exec in the next attempt."""
     options = ("--workdir", "/", "--framework", "command", "--spares", "1", "--max-restarts", "1")
     words = ("start", "-i", str(lab.inventory), *options, "--", "sh", "-c", SCRIPT)
     nodes = list(lab)
@@ -53,7 +53,7 @@ def swapped(lab: Lab, state: Path) -> tuple[float, float]:
         with inject(nodes[0], Kill()):
             off = time.time()
             if started.wait(timeout=120) != 0:
-                raise SystemExit("the run did not go on")
+                raise SystemExit("the run did not continue")
     plans = (state / "pylaunch" / "runs").glob("*/plan.json")
     first, second = sorted(plans, key=lambda path: path.stat().st_mtime)[-2:]
     stopped = next(event["time"] for event in events(first) if event["kind"] == "stop_asked")

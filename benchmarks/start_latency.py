@@ -1,11 +1,11 @@
-"""How long a start takes and how quickly a failure ends everything, on lab nodes of this machine.
+"""Measure a start, and the end of a run after a failure, on lab nodes of this machine.
 
     .venv/bin/python benchmarks/start_latency.py [--nodes 3] [--runs 7]
 
 Needs root, for the lab. Prints medians (and the worst) in seconds of: Enter to the last rank exec'd, where nodes carry
 the agent (warm), the same without its checks, and where Ansible must bring it first (cold); pdsh to the end of a
-Python one-liner on the same nodes in the same turns, over connections of its own as it does by itself and over shared
-ones that are open; the release skew; a killed rank to every node finished. Installs pdsh with apt.
+Python one-liner on the same nodes in the same turns, over its own connections, its default, and over open shared
+ones; the release skew; a killed rank to every node finished. Installs pdsh with apt.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def measure(inventory: Path, runs: int) -> None:
 
 
 def timed(*arguments: str) -> tuple[float, float]:
-    """Seconds from Enter to the last rank's exec, and the skew."""
+    """Return the seconds from Enter to the last rank's exec, and the skew."""
     enter = time.time()
     pylaunch(*arguments)
     events = newest_events()
@@ -68,7 +68,7 @@ def timed(*arguments: str) -> tuple[float, float]:
 
 
 def pdsh(cluster: Cluster, config: Path) -> float:
-    """Seconds from Enter to the end of a Python one-liner on every node."""
+    """Return the seconds from Enter to the end of a Python one-liner on every node."""
     words = ("pdsh", "-R", "ssh", "-f", str(len(cluster.names)), "-w", ",".join(cluster.names), "python3 -c 'print(1)'")
     enter = time.time()
     ended = subprocess.run(
@@ -80,7 +80,7 @@ def pdsh(cluster: Cluster, config: Path) -> float:
 
 
 def failed(*arguments: str) -> float:
-    """Seconds from the first failing rank's end to the end of the run on every node."""
+    """Return the seconds from the end of the first failing rank to the end of the run on every node."""
     subprocess.run([*PYLAUNCH, *arguments], capture_output=True, check=False)
     events = newest_events()
     first = min(event["time"] for event in events if event["kind"] == "rank_ended")

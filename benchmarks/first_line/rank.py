@@ -1,4 +1,4 @@
-"""What every contender starts: one gloo rank, from whatever variables it was given, that says when it could begin."""
+"""The script that every launcher starts: one gloo rank that prints when its process group is ready."""
 
 import os
 import time

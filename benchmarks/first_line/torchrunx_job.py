@@ -7,7 +7,7 @@ import torchrunx
 
 
 def first_line() -> str:
-    """Runs on every rank, in a process group that torchrunx has made."""
+    """Run on every rank, in a process group that torchrunx created."""
     import torch.distributed as dist  # noqa: PLC0415 -- torchrunx sends this function alone to the nodes
 
     return f"FIRST {dist.get_rank()} {time.time():.4f}"
