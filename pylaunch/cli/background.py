@@ -1,4 +1,4 @@
-"""A controller that goes on in the background, and the terminal that waits until it is well on its way."""
+"""Wait at the terminal until the controller in the background has started its ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ POLL_S = 0.05
 
 
 def wait_until_well(run: str, background: Background, log: Path) -> int:
-    """Show what the half in the background says until its ranks run (0), or until it ended before (its exit code)."""
+    """Print the log of the background process until its ranks run; return 0, or its exit code if it ended before."""
     shown = 0
     well: bool | None = None
     while well is None:
@@ -26,7 +26,7 @@ def wait_until_well(run: str, background: Background, log: Path) -> int:
         _show(log, shown)
         return code
     console.say(
-        f"run {run} goes on in the background\n\n"
+        f"run {run} continues in the background\n\n"
         f"hint: pylaunch attach {run}    follows it\n"
         f"      pylaunch logs -f {run}   shows what its ranks write\n"
         f"      pylaunch stop {run}      ends it"
@@ -35,7 +35,7 @@ def wait_until_well(run: str, background: Background, log: Path) -> int:
 
 
 def _show(log: Path, shown: int) -> int:
-    """What was added to `log` since its first `shown` bytes; how long it is now."""
+    """Print the lines of `log` after its first `shown` bytes; return the number of bytes printed so far."""
     text = log.read_bytes()[shown:]
     whole = text[: text.rfind(b"\n") + 1]
     for line in whole.decode("utf-8", "replace").splitlines():

@@ -41,7 +41,7 @@ class ChecksFailedError(NodesRefusedError):
             f"checks failed on {len(reasons)} of {of_hosts} hosts, so no rank was started",
             reasons,
             evidence=all_lines(findings),
-            hint=f"mend it, or start all the same: --skip {','.join(dict.fromkeys(each.check for each in findings))}",
+            hint=f"fix the cause, or start anyway: --skip {','.join(dict.fromkeys(each.check for each in findings))}",
         )
 
 

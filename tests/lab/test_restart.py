@@ -42,7 +42,7 @@ def test_a_spare_that_loses_power_is_reported_while_the_run_continues(four: Lab,
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", "echo up; exec sleep 300") as started:
         started.says("| up", times=3)
         with inject(four["n4"], Kill()):
-            started.says("note: spare n4 does not stand ready: ")
+            started.says("note: spare n4 is not ready: ")
             started.interrupt()
             assert started.ends() == ExitCode.INTERRUPTED
             assert "n[1-3]: clean" in started.stderr
@@ -85,7 +85,7 @@ def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: 
     words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
     with four["n4"].fill("/var/tmp"):
         ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=120)
-    assert "spare n4 cannot stand in: " in ended.stderr
+    assert "spare n4 cannot take part: " in ended.stderr
     must_be_clean(four)
 
 

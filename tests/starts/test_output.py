@@ -22,7 +22,7 @@ def test_a_start_whose_output_nobody_reads_any_more_follows_its_run_to_the_end(
     assert start.stderr is not None
     output = start.stderr.read()
     assert start.wait() == ExitCode.JOB_FAILED
-    assert "cannot be shown here any more (Broken pipe); the run goes on: pylaunch logs -f " in output
+    assert "cannot be shown here any more (Broken pipe); the run continues: pylaunch logs -f " in output
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed"]
 
 

@@ -120,8 +120,8 @@ def test_a_lost_spare_is_reported_and_held_again(cluster: DirectoryCluster, monk
         await until(lambda: len(reported.lines) == 2)
         again = await until(lambda: holder(spare))
         assert (again.run, again.pid != first.pid) == ("7f3a9c01", True)
-        assert reported.lines[0].startswith("note: spare n3 does not stand ready: the agent ended with ")
-        assert reported.lines[1] == "note: spare n3 stands ready again"
+        assert reported.lines[0].startswith("note: spare n3 is not ready: the agent ended with ")
+        assert reported.lines[1] == "note: spare n3 is ready again"
 
     standing_by(cluster, story)
     assert holder(spare) is None
@@ -137,9 +137,9 @@ def test_a_spare_that_somebody_took_first_is_reported_with_its_holder(
     async def story(reported: Reported) -> None:
         await until(lambda: reported.lines)
         (line,) = reported.lines
-        assert line.startswith(f"note: spare n3 does not stand ready: device 0 is leased to pid {os.getpid()} of ")
+        assert line.startswith(f"note: spare n3 is not ready: device 0 is leased to pid {os.getpid()} of ")
         assert line.endswith("; pylaunch gpus shows who holds what")
         taken.close()
-        await until(lambda: reported.lines[1:] == ["note: spare n3 stands ready again"])
+        await until(lambda: reported.lines[1:] == ["note: spare n3 is ready again"])
 
     standing_by(cluster, story)

@@ -1,4 +1,4 @@
-"""A command with subcommands that says what was meant when one is misspelt."""
+"""Command groups that suggest a name for a misspelt subcommand."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pylaunch.errors import UsageError
 
 
 class CommandGroup(click.Group):
-    """Misspelt subcommands are told with those that are spelt alike."""
+    """A group that suggests similar names for a misspelt subcommand."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it. Raises UsageError for a subcommand that there is not."""
+        """Resolve as click does. Raises UsageError for an unknown subcommand."""
         name = args[0]
         if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
             near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)

@@ -1,4 +1,4 @@
-"""What one command line gave that is needed beyond its verb: by hints, by errors and by the JSON document."""
+"""Facts of one command line that hints, errors and the JSON document need."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pylaunch.model.argv import Argv
 
 @dataclass
 class Invocation:
-    """One call of `pylaunch`. The boundary makes it, options fill it, and the boundary reads it at the end."""
+    """One call of `pylaunch`: `main` creates it, options fill it, and `main` reads it at the end."""
 
     verb: str = ""
     inventory: Argv = ()
-    """The words that named the inventory, as they were typed: ("-i", "../cluster.ini"); none without them."""
+    """Words that named the inventory, as typed: ("-i", "../cluster.ini"); empty without them."""
 
     source: Path | None = None
-    """The inventory that those words mean."""
+    """Path of that inventory."""
 
     as_json: bool = False
     document: Mapping[str, object] | None = None
-    """What the verb has to say, for --json; printed once, at the end."""
+    """Document of the verb for --json, printed at the end."""
 
     is_stream: bool = False
-    """One document a line was printed already, so the last one is a line, too."""
+    """Documents are printed one a line."""
 
 
 def current() -> Invocation:
-    """The invocation whose verb runs now; an empty one where none does."""
+    """Return the invocation that runs; an empty one outside of a command."""
     context = click.get_current_context(silent=True)
     return (context.find_object(Invocation) if context is not None else None) or Invocation()

@@ -28,7 +28,7 @@ _HOSTS = "pylaunch.hosts"
 
 
 def _inventory(help_text: str) -> Callable[[F], F]:
-    """-i and -H, which are two ways to name one thing."""
+    """Add -i and -H, which both name the inventory."""
 
     def options(command: F) -> F:
         named = click.option(
@@ -53,7 +53,7 @@ def _kept(context: click.Context, _: click.Parameter, value: str | None) -> None
 
 
 def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
-    """The inventory of the command line, which hints will name as it was typed."""
+    """Return the inventory of the command line, and keep the words for hints."""
     hosts = context.meta[_HOSTS]
     if hosts is not None and value is not None:
         raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
@@ -82,7 +82,7 @@ nodes_know = _inventory("Ask the hosts of this inventory for runs that were star
 
 
 def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Hosts of the inventory whose names go on as the last word of a limit does; none where it cannot be read."""
+    """Complete the last word of a limit with hosts of the inventory; none where it cannot be read."""
     before, comma, beginning = incomplete.rpartition(",")
     try:
         names = load_cluster(context.params.get("inventory")).names
@@ -92,7 +92,7 @@ def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: s
 
 
 def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Runs that are recorded here, the newest first."""
+    """Complete with runs that are recorded here, the newest first."""
     known = dict.fromkeys(base_of(each) for each in runs.ids())
     return [CompletionItem(each) for each in known if each.startswith(incomplete)]
 
@@ -121,18 +121,18 @@ rank_order = click.option(
     type=click.Choice([order.value for order in RankOrder]),
     default=RankOrder.INVENTORY.value,
     show_default=True,
-    help="Which hosts get neighbouring ranks; topology: those that stand together, as the inventory says.",
+    help="Hosts that get neighbouring ranks; topology: those that are close in the topology of the inventory.",
 )
 run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
 
 
 def words(text: object) -> tuple[str, ...]:
-    """The words of a comma-separated option; none when it was not given."""
+    """Split a comma-separated option; empty when it was not given."""
     return tuple(word.strip() for word in str(text or "").split(",") if word.strip())
 
 
 def since(option: str, text: str) -> float:
-    """The value of `option` in seconds since the epoch. Raises UsageError for what is no moment of the past."""
+    """Parse the value of `option` into seconds since the epoch. Raises UsageError."""
     try:
         return parse_since(text, datetime.now(UTC).astimezone())
     except ValueError as error:
@@ -140,7 +140,7 @@ def since(option: str, text: str) -> float:
 
 
 def size(option: str, text: str) -> int:
-    """The value of `option` in bytes. Raises UsageError for what is no size."""
+    """Parse the value of `option` into bytes. Raises UsageError."""
     try:
         return parse_size(text)
     except ValueError as error:
@@ -149,7 +149,7 @@ def size(option: str, text: str) -> int:
 
 @contextlib.contextmanager
 def writing(option: str, path: Path) -> Iterator[None]:
-    """Where the file that `option` names is written. Raises UsageError when it cannot be."""
+    """Raise UsageError when the body fails to write the file that `option` names."""
     try:
         yield
     except OSError as error:

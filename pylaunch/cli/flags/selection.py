@@ -1,4 +1,4 @@
-"""What `logs` shows of a run: ranks and nodes by set, lines by pattern."""
+"""Select the output that `logs` shows: ranks and nodes by set, lines by pattern."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.model.plan import NodePlan, RunPlan
 
 
 def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:
-    """The ranks in "0-3,7". Raises UsageError for what is no set of ranks, and for ranks that the run does not have."""
+    """Parse ranks such as "0-3,7". Raises UsageError for other text, and for ranks that the run does not have."""
     found: set[int] = set()
     for piece in text.split(","):
         bounds = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", piece)
@@ -26,7 +26,7 @@ def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:
 
 
 def nodes_of(text: str, plan: RunPlan) -> tuple[NodePlan, ...]:
-    """The nodes in "n1,gpu[01-03]". Raises UsageError for hosts that are not in the run."""
+    """Parse nodes such as "n1,gpu[01-03]". Raises UsageError for hosts that are not in the run."""
     try:
         wanted = set(expand(text))
     except ValueError as error:
@@ -41,7 +41,7 @@ def nodes_of(text: str, plan: RunPlan) -> tuple[NodePlan, ...]:
 def chosen(
     plan: RunPlan, ranks: str | None, nodes: str | None, *, launcher: bool
 ) -> tuple[tuple[NodePlan, ...], list[str]]:
-    """The nodes to ask and the streams to show. Raises UsageError where nothing is left."""
+    """Return the nodes to ask and the streams to show. Raises UsageError for an empty selection."""
     asked = plan.nodes if nodes is None else nodes_of(nodes, plan)
     if launcher:
         if ranks is not None:

@@ -22,7 +22,7 @@ def lint_text(text: str, name: str) -> tuple[LintFinding, ...]:
 
 
 def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]:
-    """What a process with `environment` would get here: the environment wins over the user's file, that over /etc's."""
+    """Judge the variables of a process here: `environment` wins over the file of the user, which wins over /etc."""
     chosen = environment.get("NCCL_CONF_FILE")
     users = Path(chosen) if chosen else Path.home() / ".nccl.conf"
     findings: list[LintFinding] = []
@@ -36,20 +36,20 @@ def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]
 
 
 def show(findings: Sequence[LintFinding]) -> None:
-    """All findings to stdout, and how many to stderr."""
+    """Print all findings to stdout, and their number to stderr."""
     for finding in findings:
         console.data("\n".join((f"{finding.severity.name.lower()}: {finding.line}", *details(finding))))
     counts = Counter(finding.severity for finding in findings)
-    told = [
+    parts = [
         f"{counts[severity]} {severity.name.lower()}{'s' if counts[severity] > 1 else ''}"
         for severity in sorted(LintLevel, reverse=True)
         if counts[severity]
     ]
-    console.say(", ".join(told) or "nothing to say")
+    console.say(", ".join(parts) or "nothing to say")
 
 
 def details(finding: LintFinding) -> list[str]:
-    """What goes below a finding: what to write, and where that is documented."""
+    """Return the lines below a finding: the correction, and its documentation."""
     lines = [f"  instead: {finding.instead}"] if finding.instead else []
     if finding.source is not None:
         lines.append(f"  source: {finding.source.title}, {finding.source.url}")
@@ -57,7 +57,7 @@ def details(finding: LintFinding) -> list[str]:
 
 
 def report(findings: Sequence[LintFinding]) -> list[dict[str, str | None]]:
-    """All findings for `--json`."""
+    """Return all findings for `--json`."""
     return [
         {
             "severity": finding.severity.name.lower(),

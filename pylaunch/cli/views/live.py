@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on, and what the record keeps of it."""
+"""Plain view of a live run, and the report at its end."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def shown(line: str) -> str:
-    """What a terminal would still show of `line`: a progress bar returns to the beginning and writes over itself."""
+    """Return the visible part of `line` on a terminal: a progress bar overwrites itself after a carriage return."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 class Live:
-    """A `launch.Watcher`: ranks' stdout to stdout and their stderr to stderr, each line prefixed; events recorded.
+    """A `launch.Watcher` that prints ranks' stdout to stdout and their stderr to stderr, each line with its rank.
 
     Without a recorder it only shows. A view that `leads` shows the run of this controller, which must not end with its
     reader.
@@ -48,7 +48,7 @@ class Live:
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
 
     def event(self, event: Event) -> None:
-        """Keep it; say what a person wants to hear at once."""
+        """Record `event`, and print those that a person must know at once."""
         if self._recorder is not None:
             self._recorder.append(event)
         if event.kind is EventKind.STOP_ASKED:
@@ -73,27 +73,27 @@ class Live:
         except OSError as error:
             if not self._leads:
                 raise
-            # Who is in charge of a run follows it to its end, whoever listens.
+            # The controller follows its run to the end, also without a reader of its output.
             console.silence(sink)
             hint = f"pylaunch logs -f {self._run}"
-            console.say(f"what ranks write cannot be shown here any more ({error.strerror}); the run goes on: {hint}")
+            console.say(f"output of ranks cannot be shown here any more ({error.strerror}); the run continues: {hint}")
 
     def hold(self) -> None:
-        """What comes now was written before, by all ranks at different times."""
+        """Expect output that was written earlier, out of order."""
 
     def catch_up(self) -> None:
-        """All that was written before has come."""
+        """Expect no more earlier output."""
 
     def usage(self, host: str, reading: NodeUsage) -> None:
-        """Nobody asked."""
+        """Ignore it."""
 
     def phase(self, text: str) -> None:
-        """What is being waited for."""
+        """Print a line of progress."""
         console.say(text)
 
 
 def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) -> None:
-    """The end of a run, in the words a person needs: what, where, why, what is left, and what to type next."""
+    """Print how a run ended: the failed rank with its last lines, leftovers, and the next command."""
     failure = outcome.first_failure
     next_steps = []
     if outcome.status is Status.DONE:
@@ -109,8 +109,8 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
         others = plan.world_size - 1
-        told = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
-        console.say(f"error: run {plan.run}: {failure.who} {failure.how}{told}")
+        rest = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
+        console.say(f"error: run {plan.run}: {failure.who} {failure.how}{rest}")
         console.quote(failure.last_lines[-LAST_LINES:])
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
     elif outcome.status is Status.FAILED:
@@ -130,7 +130,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
 
 
 def _as_started(plan: RunPlan) -> Invocation:
-    """How a hint about this run names its inventory: as this command line does, else as the run was started."""
+    """Return the inventory for hints about this run: that of this command line, else that of the start."""
     given = current()
     if given.inventory or not plan.sources:
         return given
@@ -142,7 +142,7 @@ def _whose(rank: int | None) -> str:
 
 
 def show_proof(plan: RunPlan, outcome: Outcome) -> None:
-    """Whether anything of the run is left on its nodes."""
+    """Print the nodes that are proven clean, leftovers, and nodes that could not be asked."""
     hosts = [node.host.name for node in plan.nodes]
     clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
     if clean:

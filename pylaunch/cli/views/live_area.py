@@ -1,7 +1,7 @@
-"""A few lines at the bottom of a terminal that change while other output scrolls above them.
+"""Lines at the bottom of a terminal that change while other output scrolls above them.
 
-They fit the terminal's size at each moment, disappear while the program is suspended (Ctrl-Z) and at the end, and are
-not drawn by a program in the background of its shell.
+They fit the size of the terminal, disappear while the program is suspended (Ctrl-Z) and at the end, and are not drawn
+by a background job of the shell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pylaunch.cli.views.listing import duration
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 DIM = "\x1b[2m"
 ERASE_S = 1.0
-"""How long Ctrl-Z waits for the lines to be erased."""
+"""Time limit for erasing the lines after Ctrl-Z."""
 
 
 class _Order(Enum):
@@ -37,13 +37,13 @@ class _Order(Enum):
 
 
 class LiveArea:
-    """Draws what `lines` returns on stderr, every `every_s` seconds and whenever something is written above."""
+    """Draws the result of `lines` on stderr, every `every_s` seconds and after each output above."""
 
     def __init__(self, lines: Callable[[], Sequence[str]], every_s: float) -> None:
         self._lines = lines
         self._every_s = every_s
         self._widths: list[int] = []
-        """Of the lines that are on the terminal now, in cells."""
+        """Widths of the lines on the terminal, in cells."""
 
         self._orders: queue.SimpleQueue[_Order] = queue.SimpleQueue()
         self._is_erased: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -65,7 +65,7 @@ class LiveArea:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
 
     def erase(self) -> None:
-        """Take the lines off the terminal, which may be narrower now, so that some of them have become several."""
+        """Erase the lines. In a terminal that became narrower, one line may fill several rows."""
         if not self._widths:
             return
         columns = console.width_of(sys.stderr)
@@ -74,7 +74,7 @@ class LiveArea:
         console.put(sys.stderr, "\r\x1b[2K" + "\x1b[1A\x1b[2K" * (rows - 1) + SHOW)
 
     def draw(self) -> None:
-        """Write the lines where the cursor is, no more than the terminal has room for."""
+        """Write the lines at the cursor, as many as fit the terminal."""
         if not _is_in_foreground():
             return
         columns, rows = console.size_of(sys.stderr)
@@ -99,9 +99,9 @@ class LiveArea:
                 console.lay(self)
 
     def _suspend(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: erase the lines, stop as without this handler, and draw them again when the shell lets us continue.
+        """Handle Ctrl-Z: erase the lines, stop, and draw them again when the shell continues the program.
 
-        The thread erases, because this may have interrupted somebody who writes; it is not waited for without end.
+        The thread erases, because this handler may have interrupted a write; the wait for it is limited.
         """
         self._orders.put(_Order.SUSPEND)
         with contextlib.suppress(queue.Empty):
@@ -114,9 +114,9 @@ class LiveArea:
 
 @contextlib.contextmanager
 def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
-    """Show on a terminal that `text` is being done, and for how long.
+    """Show `text` on a terminal with the time that has passed.
 
-    The function that is returned changes the text; a callable is asked for it again and again.
+    The function that is returned changes the text; a callable is evaluated at each update.
     """
     since = time.monotonic()
     shown: list[Callable[[], str]] = [lambda: text]
@@ -132,7 +132,7 @@ def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
 
 
 def _is_in_foreground() -> bool:
-    """The terminal is ours to draw on; a terminal that is not our session's own is."""
+    """Return False for a background job; a terminal of another session may be drawn on."""
     try:
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     except OSError:

@@ -86,13 +86,13 @@ def lines(event: StartEvent) -> list[str]:
         case Notice(text):
             return [text]
         case LeftoverEnded(host, process):
-            return [f"{host}: ended {process}, which nobody ran any more"]
+            return [f"{host}: ended {process}, which no live run owned"]
         case SpareRefused(host, reasons):
-            return [f"spare {host} cannot stand in: {'; '.join(reasons)}"]
+            return [f"spare {host} cannot take part: {'; '.join(reasons)}"]
         case Waiting(blocked_by):
             return [f"waiting for {'; '.join(blocked_by)}"]
         case TurnLost():
-            return ["another run, which did not wait, was faster: waiting again"]
+            return ["another run, which did not queue, took its place: waiting again"]
         case FindingReported(finding):
             return _finding_lines(finding)
         case NodesDiffer(differences):

@@ -1,6 +1,6 @@
-"""A live run on a terminal: ranks' lines in the order of their time, alike ones once, and a board below them.
+"""A live run on a terminal: lines of all ranks by time, equal ones once, above a status board.
 
-Where stdout or stderr is no terminal, lines are plain, as they come, one for each rank (`live`).
+Where stdout or stderr is no terminal, lines are printed as they arrive, one per rank (`live`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pylaunch.store.runs import Recorder
 
 TICK_S = 0.1
 HOLD_S = 10.0
-"""How long an attached terminal waits at most for what all nodes wrote before."""
+"""Time limit of an attached terminal for the earlier output of all nodes."""
 
 REDRAW_S = 0.5
-"""How often the board is drawn."""
+"""Interval of drawing the board."""
 
 USAGE_S = 2.0
-"""How often nodes report their load to the board."""
+"""Interval at which nodes report their load."""
 
 
 @contextlib.contextmanager
 def watching(plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> Iterator[Live]:
-    """Who shows a live run: with a board where a person looks at a terminal, in plain lines elsewhere."""
+    """Show a live run: with a board on a terminal, in plain lines elsewhere."""
     if not has_board():
         yield Live(plan, recorder, leads=leads)
         return
@@ -49,7 +49,7 @@ def has_board() -> bool:
 
 
 class Terminal(Live):
-    """Shows lines a moment after they came, from a thread of its own, so that what is older can still come first."""
+    """Prints lines after a short delay, from its own thread, so that older lines of other nodes come first."""
 
     usage_every_s = USAGE_S
 
@@ -58,10 +58,10 @@ class Terminal(Live):
         self._board = Board(plan)
         self._merge = Merge()
         self._lock = threading.Lock()
-        """Held while the board and what waits are looked at or changed."""
+        """Protects the board and the lines that wait."""
 
         self._showing = threading.Lock()
-        """Held from taking lines until they are shown, so that none overtakes another."""
+        """Held from taking lines until they are printed, to keep their order."""
 
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -79,28 +79,28 @@ class Terminal(Live):
         self._area.__exit__(*exception)
 
     def event(self, event: Event) -> None:
-        """Keep it, say it, and draw what follows from it."""
+        """Record, print and draw it."""
         with self._lock:
             self._board.on(event)
         super().event(event)
 
     def usage(self, host: str, reading: NodeUsage) -> None:
-        """Draw it the next time."""
+        """Draw it with the next update."""
         with self._lock:
             self._board.read(host, reading)
 
     def hold(self) -> None:
-        """Let lines wait for those of other nodes that may be older."""
+        """Delay lines until those of other nodes that may be older have arrived."""
         with self._lock:
             self._merge.held_until = _now() + HOLD_S
 
     def catch_up(self) -> None:
-        """Show them, in the order of their times."""
+        """Print the delayed lines by time."""
         with self._lock:
             self._merge.held_until = 0.0
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Let it wait for its place; a flood is shown here and now, so that it is taken no faster than it is shown."""
+        """Queue lines for printing. A flood is printed in this call, so that nodes send no faster than it prints."""
         text = self._pieces.joined((host, stream), text)
         if not text:
             return

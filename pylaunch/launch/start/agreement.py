@@ -1,4 +1,4 @@
-"""Whether nodes may run together: they must agree in what ranks that talk to each other share. Pure."""
+"""Compare facts that ranks of one run must share: environment, libraries, driver, kernel. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _DRIFT = "everything that differs: pylaunch drift"
 def judge(
     cluster: Cluster, essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """What to warn of: nodes that differ in `essentials` (host → name → value), and what to type.
+    """Return warnings about nodes that differ in `essentials` (host → name → value), and hints.
 
-    Names of `judged_elsewhere` are only refused, where a host says refuse, and not warned of. Hosts whose policy is off
-    are not compared. Raises ClusterNotReadyError where one that is compared says refuse.
+    Names of `judged_elsewhere` cause no warning, because a check reports them. Hosts with the policy `off` are not
+    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`.
     """
     policies = {host: cluster[host].attestation for host in essentials}
     compared = {host: facts for host, facts in essentials.items() if policies[host] is not Agreement.OFF}
@@ -36,9 +36,9 @@ def judge(
         division = majority({host: facts.get(name, "") for host, facts in compared.items()})
         if division.odd:
             answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
-            told = "; ".join(f"{_shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
+            values = "; ".join(f"{_abbreviated(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
             odd = fold(host for _, hosts in division.odd for host in hosts)
-            lines.append(f"{name}: {told}")
+            lines.append(f"{name}: {values}")
             hints.append(_HINTS.get(name, _DRIFT).format(hosts=odd))
     if not lines:
         return ()
@@ -52,7 +52,7 @@ def judge(
     return (*(f"warning: hosts differ: {line}" for line in lines), *(f"hint: {hint}" for hint in hints))
 
 
-def _shown(value: str | None) -> str:
+def _abbreviated(value: str | None) -> str:
     if not value:
         return "none"
     return f"{value[:12]}…" if len(value) == 64 else value

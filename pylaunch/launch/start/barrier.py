@@ -1,9 +1,9 @@
-"""The synchronized start, decided: nobody is released before everybody is ready. Pure; the session obeys.
+"""The barrier of a start: no node is released before every node is ready. Pure; `session` acts on its decisions.
 
 Waiting ──all prepared──► released
    │
    ├──a node refused, was lost, or the deadline passed──► aborted, once every other node has answered too
-   │                                                      (or SETTLE later), so that all reasons are told at once
+   │                                                      (or SETTLE later), so that all reasons are reported at once
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 SETTLE_S = 2.0
-"""After the first bad answer, how long to wait for the others' answers."""
+"""Time to wait for other answers after the first refusal."""
 
 
 class Decision(Enum):
-    """What the barrier says to do."""
+    """Next step of the session."""
 
     WAIT = "wait"
     RELEASE = "release"
@@ -26,7 +26,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True)
 class Barrier:
-    """Who is ready, who refused, and until when to wait. Times are on one monotonic clock, in seconds."""
+    """Nodes that are ready, nodes that refused, and the deadline. Times are on one monotonic clock, in seconds."""
 
     expected: frozenset[str]
     deadline: float
@@ -38,13 +38,13 @@ class Barrier:
         return replace(self, prepared=self.prepared | {host})
 
     def with_refused(self, host: str, reasons: tuple[str, ...], now: float) -> Barrier:
-        """`host` will not take part. The others have SETTLE_S left to tell their own reasons."""
+        """`host` cannot take part. The other nodes have SETTLE_S left to report their own reasons."""
         refused = {**self.refused, host: (*self.refused.get(host, ()), *reasons)}
         deadline = min(self.deadline, now + SETTLE_S) if not self.refused else self.deadline
         return replace(self, refused=refused, prepared=self.prepared - {host}, deadline=deadline)
 
     def decide(self, now: float) -> Decision:
-        """What to do at `now`."""
+        """Return the next step at `now`."""
         if self.prepared == self.expected:
             return Decision.RELEASE
         answered = self.prepared | self.refused.keys()

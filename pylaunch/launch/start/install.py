@@ -1,4 +1,4 @@
-"""Bringing the agent to hosts that do not carry it, through Ansible: one task per host."""
+"""Install the agent on hosts that do not have it, through Ansible: one task per host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pylaunch.transport.runner import PlaybookRun, run_playbook
 
 
 def installer(plan: RunPlan, archive: AgentArchive) -> Install:
-    """What installs `archive` on hosts of `plan`."""
+    """Return the function that installs `archive` on hosts of `plan`."""
 
     def install(hosts: Sequence[str], unwanted: threading.Event) -> Mapping[str, str]:
         run = PlaybookRun(
@@ -31,8 +31,8 @@ def installer(plan: RunPlan, archive: AgentArchive) -> Install:
         try:
             result = run_playbook(run, unwanted=unwanted)
         except ProvisionError as error:
-            said = "; ".join((error.message, *error.evidence))
-            return dict.fromkeys(hosts, f"the agent could not be installed: {said}")
+            reason = "; ".join((error.message, *error.evidence))
+            return dict.fromkeys(hosts, f"the agent could not be installed: {reason}")
         return {failure.host: f"the agent could not be installed: {failure.message}" for failure in result.failures}
 
     return install

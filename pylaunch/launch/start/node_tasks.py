@@ -1,4 +1,4 @@
-"""A node's part of a plan, as its agent is told."""
+"""A node's part of a plan, as the message to its agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pylaunch.render.hostfile import hostfile
 
 
 def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
-    """What the agent on `node` must do. `record` stays with it, for controllers that have none."""
+    """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
     return NodeTask(
         run=plan.run,
         host=node.host.name,

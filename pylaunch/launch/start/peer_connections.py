@@ -16,12 +16,12 @@ ALL_PAIRS = 32
 """Up to this many nodes, every node tries every other: 992 connections, 31 from each."""
 
 ANSWER_S = 6.0
-"""How long an agent may take to answer: three times what a connection that nobody answers takes."""
+"""Time-out for the answer of an agent: three times that of a connection which nobody accepts."""
 
 
 def targets(hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Whom each of `hosts` (in rank order) tries: everybody, or of more than ALL_PAIRS the first host and the hosts
-    before and after it in the ring."""
+    """Return the peers that each of `hosts` (in rank order) tries: all, or beyond ALL_PAIRS hosts the first one and the
+    two neighbours in the ring."""
     count = len(hosts)
     found = {}
     for place, host in enumerate(hosts):
@@ -31,7 +31,7 @@ def targets(hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
-    """How each node's connections to others ended: host → peer → one of `agent.neighbours.ENDS`.
+    """Return the results of the connections: host → peer → one of `agent.neighbours.ENDS`.
 
     `ports`: where the agent of each host listens, in rank order; 0 is nowhere, and nobody tries it. Hosts that did not
     answer are missing. An interrupt, and what else the nodes report meanwhile, is left in the fleet's inbox.
@@ -56,7 +56,7 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
                 if isinstance(message, ConnectionEnded | wire.Failed):
                     awaited.discard(host)
     except TimeoutError:
-        pass  # Whoever did not answer is missing in what is returned.
+        pass  # Hosts that did not answer are missing in the result.
     finally:
         fleet.put_back(others)
     return found

@@ -1,8 +1,8 @@
-"""Waiting for one's turn at the devices and the port of all nodes of a run: nothing is held while waiting.
+"""The queue of a start for the devices and the port of all its nodes. A start that waits holds nothing.
 
-On every node a process of ours keeps a place in that node's queue (`agent/piped/queue.py`) and reports what blocks it.
-It is a start's turn when nothing is in its way on any node; it keeps its places until its nodes have taken what they
-need, so nobody who waits overtakes it. Places are in one order on all nodes, so no two starts wait for each other.
+On every node a process keeps a place in the queue of that node (`agent/piped/queue.py`) and reports what blocks it.
+The start continues when nothing blocks it on any node. It keeps its places until its nodes hold their devices, so no
+start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
 
 _READ = "import sys; exec(compile(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())), 'queue', 'exec'))"
-"""Reads the program, and leaves the rest of stdin to it."""
+"""Read the program, and leave the rest of stdin to it."""
 
 SETTLE_S = 0.7
-"""How long what is in the way must stay the same before it is told: nodes look one after the other."""
+"""Debounce time before the blocking runs are reported: nodes look one after the other."""
 
 LEAVE_S = 2.0
-"""What a node may take to give our place up, before we hang up on it."""
+"""Time that a node may take to give up the place before the connection is closed."""
 
 _MODULES = ("shared.layout", "shared.leases", "piped.queue")
 
 Blocked = tuple[tuple[str, str], ...]
-"""What is in the way on one node: ("device 3", who holds it); ("", who came first)."""
+"""Blocking runs on one node: ("device 3", its holder), or ("", the start that is ahead)."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A wish to wait."""
+    """A place in the queue."""
 
     since: float
-    """Seconds since the epoch: who asked first goes first, also after a turn that was lost to somebody who did not."""
+    """Seconds since the epoch. The earliest start is first, also when it queues again after it lost its turn."""
 
     timeout_s: float | None
-    """None waits for ever."""
+    """None waits without limit."""
 
 
 @contextlib.asynccontextmanager
@@ -95,7 +95,7 @@ async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
 
 
 class _Queue:
-    """Our places on all nodes."""
+    """The places of one start on all its nodes."""
 
     def __init__(self, turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> None:
         self._turn = turn
@@ -103,7 +103,7 @@ class _Queue:
         self._report = report
         self._children: dict[str, Child] = {}
         self._blocked: dict[str, Blocked] = {}
-        self._said: list[str] = []
+        self._reported: list[str] = []
         self._news = asyncio.Event()
 
     async def enter(self) -> None:
@@ -114,22 +114,22 @@ class _Queue:
             child = await spawn(self._connector(node.host).argv(argv))
             self._children[node.host.name] = child
             order = json.dumps(_order(self._turn, self._plan, node)).encode()
-            with contextlib.suppress(ConnectionError):  # Its end, and why, is heard when its answer is awaited.
+            with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
                 await child.send(b"%d\n%s%s\n" % (len(script), script, order))
 
     async def wait(self) -> None:
-        """Until nothing is in the way on any node."""
+        """Wait until nothing blocks the start on any node."""
         readers = [asyncio.ensure_future(self._read(node.host)) for node in self._plan.nodes]
         limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - time.time()
         try:
             async with asyncio.timeout(None if limit is None else max(0.0, limit)):
                 while len(self._blocked) < len(self._children) or any(self._blocked.values()):
                     news = asyncio.ensure_future(self._news.wait())
-                    settle_s = None if self._words() == self._said else SETTLE_S
+                    settle_s = None if self._words() == self._reported else SETTLE_S
                     await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
                     if not news.done():
                         news.cancel()
-                        self._tell()
+                        self._report_changes()
                     self._news.clear()
                     for reader in readers:
                         if reader.done():
@@ -146,7 +146,7 @@ class _Queue:
             await asyncio.gather(*readers, return_exceptions=True)
 
     async def leave(self) -> None:
-        """Give all places up."""
+        """Give up all places."""
         await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
 
     async def _read(self, host: Host) -> None:
@@ -168,11 +168,11 @@ class _Queue:
         names = (node.host.name for node in self._plan.nodes)
         return words({name: self._blocked[name] for name in names if name in self._blocked})
 
-    def _tell(self) -> None:
-        said = self._words()
-        if said and said != self._said:
-            self._report(tuple(said))
-        self._said = said
+    def _report_changes(self) -> None:
+        blocking = self._words()
+        if blocking and blocking != self._reported:
+            self._report(tuple(blocking))
+        self._reported = blocking
 
 
 class _Place(msgspec.Struct):
@@ -183,7 +183,7 @@ def _place(host: Host, line: bytes) -> Blocked:
     try:
         return tuple(decoded(line, _Place).blocked)
     except NotAnAnswerError as error:
-        raise ClusterNotReadyError(f"{host.name}: its queue does not say what is in the way: {error}") from None
+        raise ClusterNotReadyError(f"{host.name}: its queue reports no blocking runs: {error}") from None
 
 
 def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
@@ -198,7 +198,7 @@ def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
 
 
 def words(blocked: Mapping[str, Blocked]) -> list[str]:
-    """What is in the way, hosts and devices folded: "gpu[01-02]: devices 0-3, run 7f3a of anna since 12:01"."""
+    """Return blocking runs, hosts and devices folded: "gpu[01-02]: devices 0-3, run 7f3a of anna since 12:01"."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for host, each in blocked.items():
         held: dict[str, list[str]] = {}

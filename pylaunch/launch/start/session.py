@@ -19,7 +19,7 @@ from pylaunch.launch.start.barrier import Barrier, Decision
 from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.launch.start.peer_connections import try_connections
 from pylaunch.launch.start.slowness import slow_nodes
-from pylaunch.launch.sync.ship import NotShippedError, ship, told
+from pylaunch.launch.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model import host_hints
 from pylaunch.model.clock import ClockOffset
@@ -29,18 +29,18 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 
 RELEASE_LEAD_S = 0.05
-"""How far ahead the common instant is set, beyond what the slowest connection needs."""
+"""Lead of the common instant, on top of the delay of the slowest connection."""
 
 RELEASED_TIMEOUT_S = 10.0
 KEY_BYTES = 32
-"""Of the secret that the agents of one run share."""
+"""Length of the key that authenticates messages between the agents of one run."""
 
 Install = Callable[[Sequence[str], threading.Event], Mapping[str, str]]
-"""Bring the agent to these hosts, unless the event is set; the hosts that could not have it, with why."""
+"""Install the agent on hosts, unless the event is set; return the reasons of the hosts on which that failed."""
 
 
 class NodesRefusedError(ClusterNotReadyError):
-    """Nodes that cannot take part: `reasons` by host. Others may in their place."""
+    """Nodes cannot take part; `reasons` by host. Other hosts may replace them."""
 
     def __init__(
         self, message: str, reasons: Mapping[str, tuple[str, ...]], *, evidence: Sequence[str], hint: str | None
@@ -50,29 +50,29 @@ class NodesRefusedError(ClusterNotReadyError):
 
 
 class TakenError(NodesRefusedError):
-    """All that is in the way are other runs, which have what this one needs: it may wait for its turn."""
+    """Only other runs prevent this one: they hold its devices or its port, and it may wait in the queue."""
 
 
 STOP_REQUESTED = "stop-requested"
-"""Code of the reason with which a node refuses a further attempt of a run that a person has stopped."""
+"""Reason code of a node that refuses another attempt of a run that was stopped by hand."""
 
 TAKEN = ("device-leased", "port-leased")
-"""Codes of the reasons that end by themselves when another run ends."""
+"""Reason codes that disappear when another run ends."""
 
 
 @dataclass(frozen=True)
 class PreparedNodes:
-    """What the nodes of a run reported until all were ready, by host."""
+    """Reports of the nodes of a run until all were ready, by host."""
 
     essentials: Mapping[str, Mapping[str, str]]
-    """Name → value of what must be the same on every node."""
+    """Name → value of facts that must be the same on every node."""
 
     libraries: Mapping[str, Mapping[str, str]]
     """Version of each distribution in the environment of the ranks."""
 
     clocks: Mapping[str, ClockOffset]
     connections: Mapping[str, Mapping[str, str]]
-    """How the connections to its peers ended; missing for a host that did not answer, or could not be tried."""
+    """Results of the connections to the peers. A host that did not answer, or was not tried, is missing."""
 
 
 class InterruptedBeforeReleaseError(PylaunchError):
@@ -83,7 +83,7 @@ class InterruptedBeforeReleaseError(PylaunchError):
 
 @dataclass(frozen=True)
 class Launch:
-    """One attempt of a run, and what its nodes receive."""
+    """One attempt of a run, and the values that its nodes receive."""
 
     plan: RunPlan
     commands: tuple[tuple[NodePlan, NodeCommand], ...]
@@ -100,18 +100,18 @@ class Launch:
 
 @dataclass(frozen=True)
 class Start:
-    """How a synchronized start went, in seconds."""
+    """Timing of a synchronized start, in seconds."""
 
     phases: Mapping[str, float]
     skew: float
-    """Between the first and the last node's exec, clock offsets taken out."""
+    """Time between the first and the last node's exec, corrected for clock offsets."""
 
     skew_uncertainty: float
-    """The sum of the two worst clock uncertainties: the true skew lies within this of `skew`."""
+    """Sum of the two largest clock uncertainties: the error of `skew` is not larger."""
 
 
 class Session:
-    """Takes one planned run from nothing to released."""
+    """One attempt from the first connection to the release."""
 
     def __init__(self, launch: Launch, fleet: Fleet, watcher: Watcher) -> None:
         plan = self._plan = launch.plan
@@ -129,13 +129,13 @@ class Session:
         self._shipped: frozenset[str] = frozenset()
         self._ship_s = 0.0
         self._port = plan.job.rendezvous_port
-        """Where the ranks meet; None until the first node has chosen."""
+        """Rendezvous port; None until the first node has chosen it."""
 
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
 
     async def prepare(self, install: Install) -> PreparedNodes:
-        """Until every node is ready, and has tried to connect to its peers.
+        """Connect to every node, ship the code, prepare, and let the nodes try to connect to each other.
 
         Raises ClusterNotReadyError with every reason of every host; no rank exists.
         """
@@ -156,11 +156,11 @@ class Session:
         return PreparedNodes(self._essentials, self._libraries, clocks, connections)
 
     async def release(self) -> Start:
-        """Let all prepared nodes go at one instant."""
+        """Release all prepared nodes at one instant."""
         prepared = time.monotonic()
         start = await self._release()
         phases = {**self._phases, "release": time.monotonic() - prepared}
-        self._tell(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
+        self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
             self._watcher.phase(f"note: {slow}")
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
@@ -193,24 +193,24 @@ class Session:
                 self._refuse(name, "the agent was installed and is not there", None)
 
     async def _ship(self, tree: Tree) -> None:
-        """Give every node that is connected the code of the run."""
+        """Ship the code of the run to every connected node."""
         self._watcher.phase(f"shipping code to {fold(self._fleet.links)}")
         answers = await ship(tree, self._fleet, tuple(self._fleet.links))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._refuse(name, str(answer), None)
-        for line in told(tree, answers):
+        for line in shipped_lines(tree, answers):
             self._watcher.phase(line)
 
     async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
-        """Do `work`; Ctrl-C ends it: raises InterruptedBeforeReleaseError."""
+        """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
         try:
             await self._fleet.unless_interrupted(work)
         except KeyboardInterrupt as interrupt:
             raise _interrupted(interrupt) from None
 
     async def _prepare(self) -> None:
-        """All nodes at once, also when some are known to be missing: every reason is told together."""
+        """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
         if self._fleet.links:
             self._watcher.phase(f"preparing {fold(self._fleet.links)}")
         values = dict(self._launch.secrets)
@@ -245,7 +245,7 @@ class Session:
                     **({"ship": self._ship_s} if host in self._shipped else {}),
                     "prepare": message.seconds,
                 }
-                self._tell(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
+                self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
                 return barrier.with_prepared(host)
             case wire.Refused():
                 for reason in message.reasons:
@@ -266,7 +266,7 @@ class Session:
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
 
     async def _release(self) -> float:
-        """Give every node the same instant on its own clock; the skew that came of it."""
+        """Send every node the same instant on its own clock, and return the measured skew."""
         links = self._fleet.links
         instant = time.time() + RELEASE_LEAD_S + 2 * max(link.clock.uncertainty for link in links.values())
         key = secrets.token_hex(KEY_BYTES)
@@ -278,13 +278,13 @@ class Session:
         )
         released = await self._all_released(set(links))
         for name, at in released.items():
-            self._tell(EventKind.RELEASED, name, seconds={"exec": at - instant})
+            self._report(EventKind.RELEASED, name, seconds={"exec": at - instant})
         return max(released.values()) - min(released.values()) if released else 0.0
 
     async def _all_released(self, awaited: set[str]) -> dict[str, float]:
-        """When each of `awaited` let its ranks go, on our clock; what else they say meanwhile waits for the follower.
+        """Return the release time of each of `awaited`, on our clock. Other messages stay in the inbox.
 
-        A node that hears of a failure elsewhere before its own instant has come ends without having let anything go.
+        A node that learns of a failure elsewhere before its own instant ends without a release.
         """
         released: dict[str, float] = {}
         early: list[tuple[str, object]] = []
@@ -302,7 +302,7 @@ class Session:
                     if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
                         awaited.discard(host)
         except TimeoutError:
-            pass  # The follower finds out what became of the silent ones.
+            pass  # The follower judges nodes that stay silent.
         self._fleet.put_back(early)
         return released
 
@@ -310,7 +310,7 @@ class Session:
         self._reasons[host] = (*self._reasons.get(host, ()), reason)
         if hint is not None:
             self._hints.setdefault(host, []).append(hint)
-        self._tell(EventKind.REFUSED, host, reason)
+        self._report(EventKind.REFUSED, host, reason)
 
     def _not_ready(self) -> ClusterNotReadyError:
         by_reason: dict[str, list[str]] = {}
@@ -326,7 +326,7 @@ class Session:
             hint="\n      ".join(host_hints.folded(self._hints)) or None,
         )
 
-    def _tell(
+    def _report(
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))

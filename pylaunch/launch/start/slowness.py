@@ -1,4 +1,4 @@
-"""Which nodes were slower than their peers at something. Pure."""
+"""Find nodes that were slower than their peers in a phase of the start. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from statistics import median
 
 FACTOR = 3.0
 AT_LEAST_S = 0.5
-"""Slower than the median by this factor and by so much: less is noise, and nobody waits for it."""
+"""A slow node exceeds the median by this factor and by this time: less is noise."""
 
 PEERS = 3
-"""Fewer nodes do not say what is usual."""
+"""Fewer nodes show no usual duration."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Slow:
 
 
 def slow_nodes(seconds: Mapping[str, Mapping[str, float]]) -> tuple[Slow, ...]:
-    """Those that stand out in `seconds` (host → phase → how long)."""
+    """Return the slow nodes in `seconds` (host → phase → duration)."""
     phases = dict.fromkeys(phase for times in seconds.values() for phase in times)
     found = []
     for phase in phases:

@@ -2,8 +2,8 @@
 
 A process of the agent on each spare keeps its devices for the run.
 
-It lives as long as its connection: a spare that is lost, or that somebody else took first, is told when that happens
-and not when it is needed, and is called again until it stands ready.
+The process lives as long as its connection. A spare that is lost, or that another run takes, is reported at once, not
+when it is needed; the controller calls it again until it is ready.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, spawn
 
 RETRY_S = 30.0
-"""Between two calls of a spare that does not stand ready."""
+"""Pause between two calls of a spare that is not ready."""
 
 LEAVE_S = 2.0
-"""What a spare may take to give its devices back, before we hang up on it."""
+"""Time that a spare may take to release its devices before the connection is closed."""
 
 
 def vet(launch: Launch, watcher: Watcher, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
@@ -49,7 +49,7 @@ def vet(launch: Launch, watcher: Watcher, source: InterruptSource) -> Mapping[st
 
 @contextlib.asynccontextmanager
 async def standing_by(plan: RunPlan, agent: AgentVersion, watcher: Watcher) -> AsyncIterator[None]:
-    """Keep the spares of `plan` ready for the length of the body. The body waits for none of them."""
+    """Keep the spares of `plan` ready while the body runs. The body waits for none of them."""
     keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, watcher).keep()) for node in standby(plan).nodes]
     try:
         yield
@@ -69,10 +69,10 @@ class _Keeper:
         self._order = json.dumps({"devices": list(node.devices)}).encode() + b"\n"
         self._watcher = watcher
         self._trouble = ""
-        """Why it does not stand ready, as told last."""
+        """Reason that was reported last why the spare is not ready; "" when it is."""
 
     async def keep(self) -> None:
-        """Until cancelled."""
+        """Hold the spare, and try again, until cancelled."""
         while True:
             try:
                 await self._hold()
@@ -80,11 +80,11 @@ class _Keeper:
                 trouble = f"{error.reason}; {error.hint}" if error.hint else error.reason
                 if trouble != self._trouble:
                     self._trouble = trouble
-                    self._watcher.phase(f"note: spare {self._host.name} does not stand ready: {trouble}")
+                    self._watcher.phase(f"note: spare {self._host.name} is not ready: {trouble}")
             await asyncio.sleep(RETRY_S)
 
     async def _hold(self) -> NoReturn:
-        """Hold it for as long as that lasts. Raises LinkError with what ended it, or was in the way."""
+        """Hold the devices until the connection ends. Raises LinkError with the reason, also when holding fails."""
         try:
             child = await spawn(self._connector.argv(self._words))
         except OSError as error:
@@ -96,7 +96,7 @@ class _Keeper:
                 raise refusal
             if answer.startswith(b'{"held"'):
                 leave_s = LEAVE_S
-                self._tell_ready()
+                self._report_ready()
                 while await child.readline():
                     pass
             child.close_stdin()
@@ -105,7 +105,7 @@ class _Keeper:
             await child.leave(leave_s)
 
     async def _answer(self, child: Child) -> bytes:
-        """Its first line, b"" when it ended. Raises LinkError when it says nothing."""
+        """Return the first line of the agent, b"" when it ended. Raises LinkError after a time-out."""
         try:
             async with asyncio.timeout(HELLO_TIMEOUT_S):
                 await child.send(self._order)
@@ -115,10 +115,10 @@ class _Keeper:
         except TimeoutError:
             raise LinkError(f"no answer within {HELLO_TIMEOUT_S:g} s", f"check that {self._host.name} is up") from None
 
-    def _tell_ready(self) -> None:
+    def _report_ready(self) -> None:
         if self._trouble:
             self._trouble = ""
-            self._watcher.phase(f"note: spare {self._host.name} stands ready again")
+            self._watcher.phase(f"note: spare {self._host.name} is ready again")
 
 
 class _SpareAnswer(msgspec.Struct):
@@ -128,9 +128,9 @@ class _SpareAnswer(msgspec.Struct):
 
 def _refusal(answer: bytes) -> LinkError | None:
     with contextlib.suppress(NotAnAnswerError):
-        said = decoded(answer, _SpareAnswer)
-        if said.taken:
-            return LinkError("; ".join(said.taken), "pylaunch gpus shows who holds what")
-        if said.error:
-            return LinkError(said.error)
+        refused = decoded(answer, _SpareAnswer)
+        if refused.taken:
+            return LinkError("; ".join(refused.taken), "pylaunch gpus shows who holds what")
+        if refused.error:
+            return LinkError(refused.error)
     return None

@@ -1,4 +1,4 @@
-"""Bringing a run's code to its nodes: each is told the manifest and is sent the content that it lacks."""
+"""Ship the code of a run: each node receives the manifest, and the content that it lacks."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from pylaunch.transport.process import Child, describe_exit, last_line
 T = TypeVar("T")
 
 SILENT_S = 300.0
-"""A node that for so long takes no more of what is sent, or does not answer, is given up: its disk hangs."""
+"""A node that accepts no data and sends no answer for this long is given up: its disk hangs."""
 
 _BLOCK = 512
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """What one node was sent."""
+    """Files that one node received."""
 
     path: str
-    """Where the tree is there."""
+    """Directory of the tree on the node."""
 
     files: int
     size: int
     """Bytes of content."""
 
     is_reused: bool
-    """An earlier attempt of the run has worked in this tree; the files that its ranks wrote are there."""
+    """An earlier attempt of the run used this tree; the files that its ranks wrote are there."""
 
 
 class NotShippedError(Exception):
-    """A node could not be given the code; why."""
+    """A node could not receive the code, with the reason."""
 
 
 async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Shipped | NotShippedError]:
-    """Give each of `names` the code, many at once; by name what it was sent, or why not."""
+    """Ship the code to each of `names`, many at a time; return the result by name."""
     room = asyncio.Semaphore(CONNECTING)
 
     async def to(name: str) -> tuple[str, Shipped | NotShippedError]:
@@ -62,8 +62,8 @@ async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Ship
     return dict(await asyncio.gather(*(to(name) for name in names)))
 
 
-def told(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
-    """Who was sent how much and works where, one line per group of nodes with equal answers."""
+def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
+    """Return what was sent and where ranks work, one line for nodes with equal results."""
     alike: dict[tuple[bool, int, int, str], list[str]] = {}
     for name, answer in answers.items():
         if isinstance(answer, Shipped):
@@ -113,7 +113,7 @@ async def _send(child: Child, directory: Path, files: Iterable[File]) -> None:
             await _in_time(child.send(bytes(-file.size % _BLOCK)))
         await _in_time(child.send(bytes(2 * _BLOCK)))
     except ConnectionError:
-        return  # It has said why, or its end will.
+        return  # The answer, or the end of the connection, has the reason.
 
 
 async def _send_content(child: Child, directory: Path, file: File) -> None:
@@ -124,7 +124,7 @@ async def _send_content(child: Child, directory: Path, file: File) -> None:
                 await _in_time(child.send(chunk))
                 left -= len(chunk)
     except (FileNotFoundError, PermissionError):
-        pass  # It was there and could be read, so it is not what it was.
+        pass  # The file was readable before, so it has changed.
     if left:
         raise NotShippedError(f"{file.path} changed while it was being shipped")
 

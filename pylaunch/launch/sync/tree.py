@@ -1,6 +1,6 @@
-"""The working tree that a run takes with it: read once, every file hashed, what is ignored left out.
+"""The working tree that is shipped with a run: read once, every file hashed, ignored files omitted.
 
-Patterns are those of gitignore(5). The later of these wins: what nobody ships (`.git`, `__pycache__`), `.gitignore` and
+Patterns are those of gitignore(5). The later of these wins: built-in patterns (`.git`, `__pycache__`), `.gitignore` and
 then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
+from pylaunch.model.size import shown_size
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -28,10 +29,10 @@ GIT = IGNORE_FILES[0]
 BUILT_IN = "built in"
 MOST_FILES = 100_000
 MOST_COUNTED = 20_000
-"""Ignored files that are looked at, to say how large they are."""
+"""Limit of ignored files whose sizes are added up."""
 
 DEFAULT_LIMIT = 2 << 30
-"""Bytes of a tree that is shipped without asking for more."""
+"""Bytes of the largest tree that is shipped without --sync-limit."""
 
 CHUNK = 1 << 20
 Stamp = tuple[int, int, int]
@@ -39,7 +40,7 @@ Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Ignored:
-    """Files that .gitignore leaves out. What .pylaunchignore and --sync-exclude leave out was meant for pylaunch."""
+    """Files that .gitignore excludes; those that .pylaunchignore and --sync-exclude exclude are not counted."""
 
     files: int = 0
     size: int = 0
@@ -48,47 +49,47 @@ class Ignored:
     largest: str = ""
     largest_size: int = 0
     is_complete: bool = True
-    """Not so when there are more than MOST_COUNTED."""
+    """False when there are more than MOST_COUNTED."""
 
     def with_file(self, path: str, size: int) -> Ignored:
-        """And one more."""
+        """Add one file."""
         largest = (path, size) if not self.files or size > self.largest_size else (self.largest, self.largest_size)
         return Ignored(self.files + 1, self.size + size, *largest, self.is_complete)
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A directory as it was when it was read."""
+    """A snapshot of a directory."""
 
     directory: Path
     manifest: Manifest
     stamps: tuple[tuple[str, Stamp], ...]
-    """Path → what the file system says when the file has not been touched since."""
+    """Path → modification time, size and inode when the file was read."""
 
     left_out: tuple[str, ...]
-    """What is neither file nor link: sockets, devices."""
+    """Paths that are neither file nor link: sockets, devices."""
 
     ignored: Ignored
 
     def changed(self) -> list[str]:
-        """Files that are not what they were."""
+        """Return the files that changed since they were read."""
         return [path for path, before in self.stamps if _stamp_of(self.directory / path) != before]
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """Patterns that hold in `directory` and below."""
+    """Patterns for `directory` and everything below."""
 
     directory: str
     spec: GitIgnoreSpec
     source: str
-    """Name of the file that has them."""
+    """Name of the file that contains them."""
 
 
 def read_tree(
     directory: Path, excludes: Sequence[str] = (), limit: int = DEFAULT_LIMIT, includes: Sequence[str] = ()
 ) -> Tree:
-    """Read and hash what is to be shipped.
+    """Read and hash the files to ship.
 
     Raises UsageError when it is no directory, cannot be read, or is larger than `limit` bytes or MOST_FILES.
     """
@@ -113,7 +114,7 @@ def read_tree(
 
 
 class _Walk:
-    """Collects what is shipped, and counts what .gitignore leaves out."""
+    """Collects the files to ship, and counts those that .gitignore excludes."""
 
     def __init__(self, directory: Path, includes: GitIgnoreSpec, excludes: GitIgnoreSpec, has_includes: bool) -> None:
         self.found: list[tuple[str, os.stat_result]] = []
@@ -147,7 +148,7 @@ class _Walk:
                 self._count(path, entry)
 
     def _ignored_by(self, path: str, rules: Sequence[_Rules], above: str) -> str:
-        """Name of what leaves `path` out, "" where it is shipped."""
+        """Return the name of the file or flag that excludes `path`; "" for a path that is shipped."""
         source = above
         for rule in () if above else rules:
             answer = rule.spec.check_file(path.removeprefix(rule.directory)).include
@@ -159,7 +160,7 @@ class _Walk:
         return source if answer is None else "--sync-exclude" * answer
 
     def _is_worth_a_look(self, path: str, source: str) -> bool:
-        """An ignored directory may contain files to ship or to count; a Python environment is never shipped."""
+        """Return True for an ignored directory that may have files to ship or count. A Python environment has none."""
         if source in (BUILT_IN, "--sync-exclude") or (self._directory / path / "pyvenv.cfg").exists():
             return False
         return self._has_includes or (source == GIT and self.ignored.is_complete)
@@ -235,8 +236,8 @@ def _too_much(directory: Path, files: list[tuple[str, os.stat_result]], size: in
         parts[top] = parts.get(top, 0) + status.st_size
     largest = sorted(parts.items(), key=lambda part: part[1], reverse=True)[:5]
     return UsageError(
-        f"--sync {directory}: {len(files)} files with {size / 2**20:.0f} MiB; "
-        f"at most {MOST_FILES} files with {limit / 2**20:.0f} MiB are shipped",
-        evidence=[f"{part}: {held / 2**20:.1f} MiB" for part, held in largest],
+        f"--sync {directory}: {len(files)} files with {shown_size(size)}; "
+        f"at most {MOST_FILES} files with {shown_size(limit)} are shipped",
+        evidence=[f"{part}: {shown_size(held)}" for part, held in largest],
         hint="leave data out with .pylaunchignore or --sync-exclude, or allow more with --sync-limit",
     )

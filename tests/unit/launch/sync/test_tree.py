@@ -98,7 +98,7 @@ def test_too_large_a_tree_is_refused_with_what_is_largest(tmp_path: Path) -> Non
     write(tmp_path, {"train.py": "1", "data/x": "x" * 3000})
     with pytest.raises(UsageError) as error:
         read_tree(tmp_path, limit=2000)
-    assert error.value.evidence[0] == "data: 0.0 MiB"
+    assert error.value.evidence[0] == "data: 2.9 KiB"
     assert "--sync-limit" in str(error.value.hint)
     assert names(read_tree(tmp_path, ("data/",), limit=2000)) == ["train.py"]
 
