@@ -1,8 +1,8 @@
-"""What comes after an attempt that failed: another one, on which hosts, or the end. Pure; times are seconds.
+"""Decide after a failed attempt: another attempt on chosen hosts, or the end. Pure; times are seconds.
 
-A host that was lost, refused, or whose hardware failed is left out for a while, twice as long each time. A failure of
-the program is no reason: it fails wherever it runs. A spare takes the host's place, in its place of the rank order.
-What makes no progress is not tried for ever.
+A host that was lost, refused, or whose hardware failed is excluded for a while, twice as long each time. A failure of
+the program excludes no host: it fails wherever it runs. A spare takes the host's place in the rank order. Several
+attempts without progress end the run.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 
 FRUITLESS = 3
-"""So many attempts in a row without progress are a crash loop."""
+"""Attempts in a row without progress that make a crash loop."""
 
 PROGRESS_S = 120.0
-"""An attempt whose ranks mark no progress made some if it ran this long: longer than importing and failing takes."""
+"""Runtime that counts as progress where ranks mark no steps: longer than importing and failing takes."""
 
 COOL_DOWN_S = 600.0
-"""How long a host is left out the first time."""
+"""Seconds for which a host is excluded the first time."""
 
 
 HARDWARE = re.compile(
     "uncorrectable ECC error encountered|uncorrectable NVLink error detected|GPU is lost|has fallen off the bus",
     re.IGNORECASE,
 )
-"""What CUDA and NVML say of a device that is broken (driver_types.h, cudaErrorECCUncorrectable and others)."""
+"""Messages of CUDA and NVML about a broken device (driver_types.h, cudaErrorECCUncorrectable and others)."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What the user allows."""
+    """Restarts that the user allows."""
 
     max_restarts: int
     nodes: int
-    """How many hosts a world has."""
+    """Hosts of a full attempt."""
 
     min_nodes: int
-    """How few are still worth going on with."""
+    """Fewest hosts to continue with."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try, over."""
+    """An attempt that has ended."""
 
     hosts: tuple[str, ...]
     """In rank order."""
 
     outcome: Outcome
     ran_s: float
-    """From the release to the end; 0 when nothing was released."""
+    """From the release to the end; 0 if nothing was released."""
 
     refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Hosts that could not take part and why, when no rank was started."""
+    """Refusals by host, if no rank was started."""
 
     progress: int | None = None
-    """The furthest step that a rank has marked."""
+    """Furthest step that a rank has marked."""
 
     @property
     def unfit(self) -> Mapping[str, str]:
-        """Hosts that another attempt is better made without: why, by host."""
+        """Return the hosts to exclude from the next attempt, with the reason."""
         reason, failure = self.outcome.reason, self.outcome.first_failure
         found: dict[str, str] = {}
         for host in self.hosts:
@@ -78,25 +78,25 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Again:
-    """Try again on these hosts, in rank order."""
+    """Start another attempt on these hosts, in rank order."""
 
     hosts: tuple[str, ...]
     why: str
-    """What changed, in one line; "" when nothing did."""
+    """Change of hosts in one line; "" if there is none."""
 
 
 @dataclass(frozen=True)
 class Over:
-    """No further attempt."""
+    """Start no further attempt."""
 
     why: str
-    """In one line; "" when the last attempt ended as it should."""
+    """Reason in one line; "" if the last attempt ended as it should."""
 
 
 def next_attempt(
     policy: Policy, hosts: Sequence[str], attempts: Sequence[tuple[float, Attempt]], now: float
 ) -> Again | Over:
-    """What follows `attempts` (when each ended, and how), the first first. `hosts` are all, spares last."""
+    """Decide what follows `attempts` (end time and attempt, oldest first). `hosts` are all hosts, spares last."""
     last = attempts[-1][1]
     if last.outcome.status in (Status.DONE, Status.STOPPED) or last.outcome.by_hand:
         return Over("")
@@ -118,7 +118,7 @@ def next_attempt(
 
 
 def excluded(attempts: Iterable[tuple[float, Attempt]], now: float) -> Mapping[str, str]:
-    """Hosts that are left out now, and why."""
+    """Return the hosts that are excluded now, with the reason."""
     strikes: dict[str, int] = {}
     until: dict[str, tuple[float, str]] = {}
     for ended_at, attempt in attempts:
@@ -136,7 +136,7 @@ def _by_reason(out: Mapping[str, str]) -> Mapping[str, list[str]]:
 
 
 def _fruitless(attempts: Sequence[Attempt]) -> int:
-    """How many of the last attempts, in a row, got no further than what was before them."""
+    """Count the last attempts in a row that got no further than those before them."""
     count, best = 0, -1
     for attempt in attempts:
         if attempt.progress is None:
@@ -144,7 +144,7 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
         else:
             got_on = attempt.progress > best
             best = max(best, attempt.progress)
-        # A host that died says nothing about the job.
+        # The death of a host is no evidence against the job.
         if got_on or attempt.outcome.first_failure is None:
             count = 0
         else:
@@ -153,7 +153,7 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
 
 
 def _chosen(before: Sequence[str], available: Sequence[str], nodes: int) -> tuple[str, ...]:
-    """Those of `before` that are available keep their places; others fill the gaps."""
+    """Keep available hosts of `before` in their places and fill the gaps with others."""
     others = iter([host for host in available if host not in before])
     places = [host if host in available else next(others, None) for host in before]
     kept = [host for host in places if host is not None]
@@ -164,15 +164,15 @@ def _changes(before: Sequence[str], after: Sequence[str], out: Mapping[str, str]
     gone = [host for host in before if host not in after]
     new = [host for host in after if host not in before]
     why = _by_reason({host: out[host] for host in gone if host in out})
-    told = "; ".join(why) if len(why) == 1 else "; ".join(f"{fold(same)} {text}" for text, same in why.items())
+    reasons = "; ".join(why) if len(why) == 1 else "; ".join(f"{fold(same)} {text}" for text, same in why.items())
     if gone and new:
-        return f"{fold(new)} in place of {fold(gone)}{f': {told}' if told else ''}"
+        return f"{fold(new)} in place of {fold(gone)}{f': {reasons}' if reasons else ''}"
     if gone:
-        return f"without {fold(gone)}{f': {told}' if told else ''}"
+        return f"without {fold(gone)}{f': {reasons}' if reasons else ''}"
     return f"with {fold(new)}" if new else ""
 
 
 def hardware_fault(end: RankEnd) -> str:
-    """The broken device that a rank's last words tell of; "" where they tell of none."""
+    """Return the message about a broken device in the last lines of a rank; "" if there is none."""
     found = HARDWARE.search("\n".join((end.error, *end.last_lines)))
     return found.group(0) if found else ""

@@ -1,7 +1,7 @@
 """State of a released run: what each report of a node means for all nodes. Pure; `launch.follow` obeys it.
 
-The first bad end, a lost node or a person's wish stops everybody. The run is over when every node has finished or is
-lost; what it was is then read from the same state.
+The first failure, a lost node or a request by a person stops all nodes. The run is over when every node has finished or
+is lost; its outcome is derived from the same state.
 """
 
 from __future__ import annotations
@@ -10,50 +10,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from pylaunch.explain.rank_end import described
 from pylaunch.explain.verdict import SAME_MOMENT_S, Evidence, judge
 from pylaunch.model.outcome import Outcome, RankEnd, Status, UnfinishedRank
 
 
 @dataclass(frozen=True)
 class StopAll:
-    """Tell every node that still runs to stop, with this much time between SIGTERM and SIGKILL."""
+    """Order every live node to stop, with this much time between SIGTERM and SIGKILL."""
 
     reason: str
     grace: timedelta
     by_hand: bool = False
-    """A person asked for it."""
+    """Requested by a person."""
 
 
 @dataclass(frozen=True)
 class RunState:
-    """What is known of a released run."""
+    """State of a released run, from the reports of its nodes."""
 
     ranks: Mapping[str, frozenset[int]]
-    """What runs where: ranks by host."""
+    """Ranks by host."""
 
     ends: tuple[RankEnd, ...] = ()
     finished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Leftovers by host, once it has finished."""
+    """Leftovers by host; a key for each host that has finished."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
     stopping: str = ""
-    """Why the first node that stops says it does."""
+    """Reason that the first stopping node gave."""
 
     stop: StopAll | None = None
-    """The last order to stop; orders only get more urgent."""
+    """Last order to stop; later orders are only more urgent."""
 
     by_hand_at: float | None = None
-    """When a person first asked for the end, here or elsewhere; on our clock."""
+    """Time on our clock when a person first requested the end, here or elsewhere."""
 
     by_hand_reason: str = ""
     states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
-    """By host: how its ranks were when it began to stop."""
+    """Unfinished ranks by host, at the time it began to stop."""
 
     def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
-        """A rank or a launcher ended. The same end told twice (after a re-attach) counts once.
+        """Add the end of a rank or a launcher. An end that is reported twice (after a re-attach) counts once.
 
-        A launcher that stumbles when all of its ranks have ended well is no failure: torchrun does, on its way out,
-        when the node that keeps its store was quicker (measured with 2.13).
+        A launcher that fails after all of its ranks have ended well is no failure: torchrun does so at its exit if the
+        node that hosts its store exited first (measured with 2.13).
         """
         if any((known.rank, known.host) == (end.rank, end.host) for known in self.ends):
             return self
@@ -61,38 +62,38 @@ class RunState:
             return self
         after = replace(self, ends=(*self.ends, end))
         if end.failed and end.symptom:
-            # Its node stops a little later, when the others have shown how they end.
+            # A victim: its node delays its own stop until the other ranks have ended or been examined.
             return after
-        return after.ordered(StopAll(f"{end.who} {end.how}", grace)) if end.failed else after
+        return after.ordered(StopAll(f"{end.who} {described(end)}", grace)) if end.failed else after
 
     def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> RunState:
-        """Everything of the run on `host` is over. Where ranks never began, the others wait for them in vain."""
+        """Mark `host` as finished. If some of its ranks never started, stop the others, which wait for them."""
         after = replace(self, finished={**self.finished, host: leftovers})
         if self.ranks[host] <= {end.rank for end in self.ends if end.host == host}:
             return after
         return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
 
     def with_lost(self, host: str, reason: str, grace: timedelta) -> RunState:
-        """`host` cannot be reached any more."""
+        """Mark `host` as unreachable."""
         after = replace(self, lost={**self.lost, host: reason})
         return after.ordered(StopAll(f"{host} lost: {reason}", grace))
 
     def with_states(self, host: str, states: tuple[UnfinishedRank, ...]) -> RunState:
-        """How the ranks of `host` were when it began to stop; what it says later is of no use."""
+        """Add the unfinished ranks of `host` at the time it began to stop; only the first report counts."""
         return self if host in self.states else replace(self, states={**self.states, host: states})
 
     def with_stopping(self, reason: str, grace: timedelta) -> RunState:
-        """A node stops, because it was told to or of itself: all do. Where that came from, its reason says."""
+        """Stop all nodes because one node stops, ordered or on its own; `reason` names the origin."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))
 
     def with_stop_by_hand(self, reason: str, grace: timedelta, at: float) -> RunState:
-        """A person asked for the end at `at`, here or elsewhere."""
+        """Add the request of a person at `at`, here or elsewhere, to end the run."""
         first = at if self.by_hand_at is None else min(at, self.by_hand_at)
         after = replace(self, by_hand_at=first, by_hand_reason=self.by_hand_reason or reason)
         return after.ordered(StopAll(reason, grace, by_hand=True))
 
     def ordered(self, stop: StopAll) -> RunState:
-        """An order to stop. The first reason stays; the shorter grace wins."""
+        """Add an order to stop. The first reason stays; the shorter grace wins."""
         if self.stop is None:
             return replace(self, stop=stop)
         by_hand = self.stop.by_hand or stop.by_hand
@@ -103,13 +104,13 @@ class RunState:
 
     @property
     def live(self) -> tuple[str, ...]:
-        """Hosts still to be heard from."""
+        """Hosts that have neither finished nor been lost."""
         return tuple(sorted(self.ranks.keys() - self.finished.keys() - self.lost.keys()))
 
     def outcome(self, now: float) -> Outcome:
-        """How the run ended, or how it stands for hosts that have not answered.
+        """Return the outcome of the run; hosts that have not answered are unproven.
 
-        What fails from the moment on that a person asked for the end is a consequence: ranks lose their neighbours.
+        A failure after a person requested the end is a consequence: ranks lose their neighbours.
         """
         verdict = judge(Evidence(self.ranks, self.ends, self.states, self.lost))
         by_hand = self.by_hand_at is not None

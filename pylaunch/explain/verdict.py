@@ -1,13 +1,13 @@
-"""Which rank or node a failed run is put down to. Pure.
+"""Decide which rank or node caused the failure of a run. Pure.
 
 A rank that lost its connection to another one, or waited for it in vain, is a victim. Victims are quoted, never named
 as the cause. Where nothing else is known, nobody is named. In this order:
 
-1. a rank that failed by itself before anybody was a victim, or was killed by a signal;
+1. a rank that failed on its own before any rank was a victim, or was killed by a signal;
 2. a node that is lost;
 3. a rank whose process is stopped (SIGSTOP, a debugger);
 4. ranks that exited with code 0 while others still waited for them;
-5. a rank that failed by itself later: the text is shown, and what it says decides;
+5. a rank that failed on its own later: its text is shown, for a person to judge;
 6. the one rank that had not ended when all others had;
 7. a launcher, where no rank failed.
 """
@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from signal import Signals
 
+from pylaunch.explain.rank_end import described
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
 SAME_MOMENT_S = 0.1
-"""Times of two nodes that are this close say nothing about what came first: clocks are corrected, not equal."""
+"""Times of two nodes that are closer have no order: clocks are corrected, not equal."""
 
 STATES = {
     "R": "running",
@@ -34,33 +35,32 @@ STATES = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the nodes of a run that failed have reported."""
+    """Reports of the nodes of a failed run."""
 
     ranks: Mapping[str, frozenset[int]]
-    """What ran where: ranks by host."""
+    """Ranks by host."""
 
     ends: tuple[RankEnd, ...]
     states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
-    """By host: the ranks that had not ended of their own when the host began to stop. Hosts that never said are absent.
-    """
+    """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the failure is put down to."""
+    """Cause of a failure."""
 
     reason: str
     named: Named | None
     """None where the evidence names nobody."""
 
     shown: RankEnd | None
-    """The end whose last lines tell most: that of the rank that is named, else that of the first victim."""
+    """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
 
 def judge(evidence: Evidence) -> Verdict | None:
-    """The verdict on the ends that are known; None where nothing failed by itself."""
+    """Return the verdict on the known ends; None if no rank failed on its own."""
     failed = sorted((end for end in evidence.ends if end.failed), key=lambda end: end.time)
     ranks = [end for end in failed if end.rank is not None]
     victims = [end for end in ranks or failed if end.symptom]
@@ -80,15 +80,15 @@ def judge(evidence: Evidence) -> Verdict | None:
         or _left(evidence, first)
         or (_of_end(own[0]) if own else None)
         or _alone(evidence, first)
-        or Verdict(f"no rank is named: {_told(first)}", None, first)
+        or Verdict(f"no rank is named: {_symptom_of(first)}", None, first)
     )
 
 
 def _of_end(end: RankEnd) -> Verdict:
-    return Verdict(f"{end.who} {end.how}", Named(end.host, end.rank), end)
+    return Verdict(f"{end.who} {described(end)}", Named(end.host, end.rank), end)
 
 
-def _told(victim: RankEnd) -> str:
+def _symptom_of(victim: RankEnd) -> str:
     return f"{victim.who} {victim.symptom}"
 
 
@@ -99,10 +99,10 @@ def _stopped(evidence: Evidence, first: RankEnd) -> Verdict | None:
     host, state = found[0]
     if len(found) == 1:
         text = f"rank {state.rank} on {host} is stopped (state {state.state}: SIGSTOP or a debugger)"
-        return Verdict(f"{text}{_after(state)}; {_told(first)}", Named(host, state.rank), first)
+        return Verdict(f"{text}{_after(state)}; {_symptom_of(first)}", Named(host, state.rank), first)
     who = fold_ranks([state.rank for _, state in found])
     hosts = fold({host for host, _ in found})
-    return Verdict(f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger); {_told(first)}", None, first)
+    return Verdict(f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger); {_symptom_of(first)}", None, first)
 
 
 def _left(evidence: Evidence, first: RankEnd) -> Verdict | None:
@@ -111,7 +111,7 @@ def _left(evidence: Evidence, first: RankEnd) -> Verdict | None:
     if not gone:
         return None
     before_s = max(0.0, first.time - gone[-1].time)
-    when = f"{_seconds(before_s)} before {_told(first)}"
+    when = f"{_seconds(before_s)} before {_symptom_of(first)}"
     if len(gone) == 1:
         end = gone[0]
         after = "" if end.step is None else f" after step {end.step}"
@@ -121,7 +121,7 @@ def _left(evidence: Evidence, first: RankEnd) -> Verdict | None:
 
 
 def _alone(evidence: Evidence, first: RankEnd) -> Verdict | None:
-    """The one rank that had not ended; nobody where a node did not say how its ranks were, or several had not."""
+    """Name the one rank that had not ended; none if several had not, or a node did not report its ranks."""
     ended = {end.rank for end in evidence.ends if not end.stopped}
     waiting = [(host, state) for host, states in evidence.states.items() for state in states if state.rank not in ended]
     accounted = ended | {state.rank for _, state in waiting}
@@ -131,7 +131,7 @@ def _alone(evidence: Evidence, first: RankEnd) -> Verdict | None:
     parts = [STATES.get(state.state, f"state {state.state}" if state.state else "in an unknown state")]
     parts += [f"last output {_seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
     parts += [f"at step {state.step}"] if state.step is not None else []
-    text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)}); {_told(first)}"
+    text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)}); {_symptom_of(first)}"
     return Verdict(text, Named(host, state.rank), first)
 
 

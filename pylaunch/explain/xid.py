@@ -14,7 +14,7 @@ SOURCE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 
 
 class Action(Enum):
-    """What to do first."""
+    """First action after the error."""
 
     NOTHING = "nothing at once"
     APPLICATION = "restart the job"
@@ -24,21 +24,21 @@ class Action(Enum):
 
 
 class XidKind(Enum):
-    """What it says about the GPU."""
+    """Effect on the GPU."""
 
     DAMAGED = "damaged"
     """The GPU cannot be trusted until the action is done."""
 
     SUSPECT = "suspect"
-    """It works; look after it."""
+    """It works; watch it."""
 
     PROGRAM = "program"
-    """Most likely a fault of the program that ran, or the echo of another Xid."""
+    """Most likely a fault of the program that ran, or a consequence of another Xid."""
 
 
 @dataclass(frozen=True)
 class Xid:
-    """One code."""
+    """Xid code with its meaning and first action."""
 
     code: int
     name: str
@@ -47,7 +47,7 @@ class Xid:
     kind: XidKind
     action: Action
     meaning: str
-    """For somebody whose training failed: one sentence."""
+    """One sentence for a person whose training failed."""
 
 
 _NVLINK5 = "An error of the fifth generation's NVLink: its details decide whether a reset is needed"
@@ -66,7 +66,7 @@ _TABLE = (
         "Memory that could not be corrected: what was computed may be wrong; 63 or 64 says whether it was mended"),
     Xid(62, "Internal micro-controller halt", XidKind.DAMAGED, Action.RESET, "The GPU's own controller stopped"),
     Xid(63, "GPU memory remapping event", XidKind.SUSPECT, Action.NOTHING,
-        "A bad row of memory will be replaced at the next reset; until then the job may go on"),
+        "A bad row of memory will be replaced at the next reset; until then the job may continue"),
     Xid(64, "GPU memory remapping failure", XidKind.DAMAGED, Action.RESET,
         "A bad row of memory could not be replaced: if it comes again after a reset, the GPU must be exchanged"),
     Xid(69, "Graphics Engine class error", XidKind.PROGRAM, Action.APPLICATION, "A program gave an unknown order"),
@@ -110,7 +110,7 @@ XIDS = {each.code: each for each in _TABLE}
 
 
 def explain(code: int) -> Xid:
-    """What is known of `code`; one that is not in the table is a suspect."""
+    """Return the entry of `code`; a code that is not in the table is a suspect."""
     return XIDS.get(
         code, Xid(code, "not in pylaunch's table", XidKind.SUSPECT, Action.NOTHING, f"See NVIDIA's catalog: {SOURCE}")
     )

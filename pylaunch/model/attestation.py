@@ -17,29 +17,29 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class HostRecord:
-    """One host, as found."""
+    """Facts of one host."""
 
     facts: Mapping[str, Any]
     """Group → fact → value; what could not be read says so in its place."""
 
     own: Mapping[str, Any] = field(default_factory=dict)
-    """What no two hosts share: hostname, boot."""
+    """Facts that no two hosts share: hostname, boot."""
 
     @property
     def digest(self) -> str:
-        """The same for hosts that are the same."""
+        """Digest of the facts; equal hosts have equal digests."""
         return digest(self.facts)
 
 
 @dataclass(frozen=True)
 class Attestation:
-    """All hosts, as found at one time."""
+    """Facts of all hosts at one time."""
 
     made_at: str
     """UTC, ISO 8601."""
 
     pylaunch: str
-    """The version that looked."""
+    """Version of pylaunch that made it."""
 
     hosts: Mapping[str, HostRecord]
 
@@ -57,7 +57,7 @@ class Attestation:
 
     @property
     def digest(self) -> str:
-        """Over all of it."""
+        """Digest of the whole document."""
         return digest(self.body)
 
     @property

@@ -1,4 +1,4 @@
-"""How far a node's clock is from ours, measured over the connection we already have. Pure.
+"""Offset of a node's clock from ours, measured over the open connection. Pure.
 
 As in NTP (RFC 5905, section 8): the node's reading is taken to belong to the middle of the round trip, and the round
 trip that took least time is the one to believe. The truth lies within half that round trip.
@@ -32,15 +32,15 @@ class ClockOffset:
     uncertainty: float
 
     def to_ours(self, node_time: float) -> float:
-        """A time on the node's clock, on ours."""
+        """Convert a time on the node's clock to ours."""
         return node_time - self.seconds
 
     def to_node(self, our_time: float) -> float:
-        """A time on our clock, on the node's."""
+        """Convert a time on our clock to the node's."""
         return our_time + self.seconds
 
 
 def measure(exchanges: Iterable[Exchange]) -> ClockOffset:
-    """The offset from the quickest of `exchanges`. Raises ValueError without any."""
+    """Return the offset from the fastest of `exchanges`. Raises ValueError if there are none."""
     best = min(exchanges, key=lambda exchange: exchange.round_trip)
     return ClockOffset(best.node - (best.sent + best.received) / 2, best.round_trip / 2)

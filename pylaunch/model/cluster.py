@@ -7,24 +7,24 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 NODE_ROOT = "/var/tmp/pylaunch-{user}"
-"""Where pylaunch keeps what it puts on a host. Local to the node and kept across reboots; homes may be shared by NFS.
+"""Directory of pylaunch on a host. Local to the node and kept across reboots; homes may be shared by NFS.
 `{user}` is filled in on the node with the numeric user id."""
 
 ENV_ROOT = "/opt/pylaunch"
-"""Where the role python_env puts environments: `<env root>/envs/<lock hash>` and the link `<env root>/current`."""
+"""Root of the environments of the role python_env: `<env root>/envs/<lock hash>` and the link `<env root>/current`."""
 
 
 class Connection(Enum):
-    """How a host is reached."""
+    """Kind of connection to a host."""
 
     SSH = "ssh"
     LOCAL = "local"
     NONE = "none"
-    """Not at all: the host is known by name alone, from a run that another controller started."""
+    """No connection: the host is known by name alone, from a run that another controller started."""
 
 
 class Agreement(Enum):
-    """What a start does when a host differs from the others in what ranks that talk to each other must share."""
+    """Reaction of a start to a host that differs from the others in what communicating ranks must share."""
 
     WARN = "warn"
     REFUSE = "refuse"
@@ -33,13 +33,13 @@ class Agreement(Enum):
 
 @dataclass(frozen=True)
 class SshOptions:
-    """What OpenSSH must be told beyond the user's own configuration. None leaves the choice to that configuration."""
+    """Options of OpenSSH beyond the user's own configuration. None leaves the choice to that configuration."""
 
     user: str | None = None
     port: int | None = None
     private_key: str | None = None
     common_args: tuple[str, ...] = ()
-    """Words given to every ssh, as in Ansible's `ansible_ssh_common_args`: jump hosts, ciphers."""
+    """Arguments of every ssh, as in Ansible's `ansible_ssh_common_args`: jump hosts, ciphers."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Host:
 
     name: str
     address: str
-    """Where SSH connects, and the address other nodes use unless `fabric_address` says otherwise."""
+    """Address for SSH, and for other nodes unless `fabric_address` is set."""
 
     connection: Connection = Connection.SSH
     ssh: SshOptions = field(default_factory=SshOptions)
@@ -62,7 +62,7 @@ class Host:
     """Address the other nodes use for rank traffic, when it is not `address`."""
 
     topology: tuple[str, ...] = ()
-    """Where it stands in the network, from the outside in: ("rack1", "switch3"). Empty: the inventory does not say."""
+    """Location in the network, from the outside in: ("rack1", "switch3"). Empty if the inventory has none."""
 
     python: str | None = None
     """Interpreter that runs the ranks; None is the one provisioned under `env_root`."""
@@ -76,7 +76,7 @@ class Host:
 
     @property
     def rank_address(self) -> str:
-        """The address at which this host's ranks are found by the others."""
+        """Address at which other nodes reach the ranks of this host."""
         return self.fabric_address or self.address
 
     @property

@@ -25,11 +25,11 @@ _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
 class _ComplaintError(Exception):
-    """What is wrong with one line. Never quotes a value: it may be a secret."""
+    """Error in one line. It never quotes a value, which may be a secret."""
 
 
 def read_environment(text: str, path: str, ours: Mapping[str, str]) -> dict[str, str]:
-    """The variables in `text`; `ours` has the values of names that stand alone.
+    """Return the variables in `text`; `ours` has the values of names that are given without one.
 
     Raises UsageError with every line that is not of the grammar above, as path:line.
     """

@@ -1,4 +1,4 @@
-"""What a check has to say about hosts."""
+"""Findings of checks about hosts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How much a finding matters, worst first."""
+    """Severity of a finding, worst first."""
 
     FAIL = "fail"
     """A run on these hosts cannot work, or cannot be trusted."""
 
     WARN = "warn"
-    """A run works and is slower, at risk, or not what was meant."""
+    """A run works but is slower, at risk, or not as intended."""
 
     UNKNOWN = "could not measure"
-    """Nobody knows: the fact could not be read. Never taken for a pass."""
+    """The fact could not be read. Never treated as a pass."""
 
     NOTE = "note"
     """Worth knowing; nothing to do."""
@@ -24,7 +24,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that one check found, on all the hosts where it found the same."""
+    """Result of one check on all hosts that share it."""
 
     check: str
     """Id of the check: `subject.name`."""
@@ -32,13 +32,13 @@ class Finding:
     severity: Severity
     hosts: tuple[str, ...]
     text: str
-    """What was found, with the value and what was expected. No host names in it unless another host is meant."""
+    """Finding with the value and the expected one. It names no host except another host that is involved."""
 
     fix: str = ""
-    """What to type next; "" when nobody can say."""
+    """Command to type next; "" if unknown."""
 
     role: str = ""
-    """The provisioning role that mends it, for `--fix`; "" when none does."""
+    """Role that repairs it, for `--fix`; "" if none does."""
 
     evidence: tuple[str, ...] = ()
-    """Lines that show it: a diff, a process, the tool's own words."""
+    """Lines that show it: a diff, a process, output of a tool."""

@@ -1,4 +1,4 @@
-"""How a network adapter reaches the memory of a GPU. Pure."""
+"""GPUDirect RDMA: the mechanism by which a network adapter reads the memory of a GPU. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ DMABUF_KERNEL = (5, 12)
 
 
 def exports_dma_buf(*, open_module: bool, kernel: str) -> bool:
-    """Device memory is reached without nvidia_peermem. `kernel` is its release: "6.8.0-45-generic"."""
+    """Return True if device memory is reached without nvidia_peermem. `kernel` is its release: "6.8.0-45-generic"."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", kernel)[:2])
     return open_module and numbers >= DMABUF_KERNEL

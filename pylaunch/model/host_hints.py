@@ -1,4 +1,4 @@
-"""Hints about single hosts, told once for all hosts of which they say the same. Pure."""
+"""Hints about single hosts, folded where they differ only in the host. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PLACE = "\0"
 
 
 def folded(hints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The hints of each host (`pylaunch trust --limit n1`), with hosts folded where nothing else differs."""
+    """Return the hints of each host (`pylaunch trust --limit n1`), with hosts folded where nothing else differs."""
     hosts: dict[str, list[str]] = {}
     for host, texts in hints.items():
         name = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")

@@ -16,7 +16,7 @@ _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
 def fold(hosts: Iterable[str]) -> str:
-    """`hosts` as one short text, numbers as ranges: {"n1", "n2", "n3", "x"} → "n[1-3],x".
+    """Return `hosts` as one short text, numbers as ranges: {"n1", "n2", "n3", "x"} → "n[1-3],x".
 
     Only the last number of a name is folded; zero padding is kept ("gpu07" is not "gpu7").
     """
@@ -41,7 +41,7 @@ def fold(hosts: Iterable[str]) -> str:
 
 
 def fold_ranks(ranks: Iterable[int]) -> str:
-    """`ranks` as one short text, with ranges: "0-2,5"."""
+    """Return `ranks` as one short text, with ranges: "0-2,5"."""
     spans: list[list[int]] = []
     for rank in sorted(ranks):
         if spans and rank == spans[-1][1] + 1:
@@ -52,7 +52,7 @@ def fold_ranks(ranks: Iterable[int]) -> str:
 
 
 def alike(items: Mapping[str, Iterable[T]]) -> list[tuple[str, T]]:
-    """What several hosts share, told once: (folded hosts, what), in the order met."""
+    """Return each item once with the folded hosts that have it, in the order of first occurrence."""
     hosts: dict[T, list[str]] = {}
     for host, things in items.items():
         for thing in things:
@@ -74,7 +74,7 @@ def _fold_series(prefix: str, suffix: str, width: int, numbers: set[int]) -> str
 
 
 def expand(text: str) -> tuple[str, ...]:
-    """The host names that `text` stands for, in the order written, without repeats.
+    """Return the host names that `text` means, in the order written, without repeats.
 
     Names are separated by commas; `[1-3,7]` counts, keeping zero padding.
     Raises ValueError with the offending piece when a bracket or range is malformed.
@@ -89,7 +89,7 @@ def expand(text: str) -> tuple[str, ...]:
 
 
 def _count(text: str) -> int:
-    """How many names `text` stands for, counted without making them. Malformed brackets count as one."""
+    """Count the names that `text` means without expanding them. Malformed brackets count as one."""
     return sum(math.prod(map(_length, _BRACKETS.findall(piece))) for piece in _split_outside_brackets(text))
 
 

@@ -1,4 +1,4 @@
-"""What the user asked to run."""
+"""Job as the user requested it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from enum import Enum
 from pylaunch.model.argv import Argv
 
 USUAL_PORT = 29500
-"""The rendezvous port that everybody knows: torchrun's default, and the first that a node chooses."""
+"""Default rendezvous port of torchrun, and the first that a node tries."""
 
 
 class Framework(Enum):
-    """Who starts the ranks on a node."""
+    """Framework that starts the ranks on a node."""
 
     TORCHRUN = "torchrun"
     DIRECT = "direct"
@@ -27,23 +27,23 @@ class Framework(Enum):
 
 
 class RankOrder(Enum):
-    """In which order hosts get their ranks."""
+    """Order in which hosts get their ranks."""
 
     INVENTORY = "inventory"
     TOPOLOGY = "topology"
-    """Hosts that stand together in the network get ranks that follow each other."""
+    """Hosts that are close in the network get consecutive ranks."""
 
 
 TREE = "@tree"
-"""The first part of a working directory that lies in the code that travels with the run."""
+"""First part of a working directory that is inside the shipped code."""
 
 
 @dataclass(frozen=True)
 class Sync:
-    """The working tree that travels with a run."""
+    """Working tree that is shipped with a run."""
 
     directory: str
-    """Where it was read on the controller."""
+    """Directory on the controller that it was read from."""
 
     tree: str
     """SHA-256 of its manifest: the same for the same files."""
@@ -53,20 +53,20 @@ class Sync:
     """Bytes of all files."""
 
     excludes: tuple[str, ...] = ()
-    """What was left out besides what its ignore files say."""
+    """Patterns of excluded files besides those of its ignore files."""
 
     includes: tuple[str, ...] = ()
-    """What was shipped although its ignore files leave it out."""
+    """Patterns of shipped files that its ignore files exclude."""
 
 
 STOP_GRACE = timedelta(seconds=10)
 FAILURE_GRACE = timedelta(seconds=1)
-"""Once a rank has failed or a node is lost: the others wait for a peer that will not come back."""
+"""Grace period after a rank failed or a node was lost: the others wait for a peer that does not return."""
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """A job as asked for; nothing in it depends on the cluster."""
+    """Job as requested; nothing in it depends on the cluster."""
 
     command: Argv
     """For command: a program and its arguments. For all others: a Python script or `-m MODULE`, and its arguments."""
@@ -84,19 +84,19 @@ class JobSpec:
     rank_order: RankOrder = RankOrder.INVENTORY
 
     nodes: int | None = None
-    """Take the first so many hosts in rank order; None takes all that are no spares."""
+    """Number of hosts to take, in rank order; None takes all that are no spares."""
 
     spares: int = 0
-    """So many hosts after those are kept ready to replace one that fails."""
+    """Number of further hosts that are kept ready to replace a failed one."""
 
     min_nodes: int | None = None
-    """Go on with as few as these when hosts fail and no spare is left; None needs them all."""
+    """Fewest hosts to continue with if hosts fail and no spare is left; None needs all."""
 
     max_restarts: int = 0
 
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    """Names of further variables of every rank, whose values are told to nodes alone."""
+    """Names of further variables of every rank, whose values are sent to nodes only."""
 
     sync: Sync | None = None
     python: str | None = None
@@ -107,36 +107,36 @@ class JobSpec:
     """Network interface for rank traffic on every node; None is the inventory's, else each node chooses by route."""
 
     log_limit: int = 1 << 30
-    """Bytes that each log file may take on its node before its middle goes; 0 is no limit."""
+    """Bytes of each log file on its node before its middle is removed; 0 is no limit."""
 
     grace: timedelta | None = None
     """Between SIGTERM and SIGKILL; None is STOP_GRACE when a person stops the run, FAILURE_GRACE after a failure."""
 
     node_timeout: timedelta = timedelta(seconds=10)
-    """After how long without a word a node counts as lost."""
+    """Time without a heartbeat after which a node is lost."""
 
     ends_with_controller: bool = False
-    """Stop when no controller has been heard for `node_timeout`."""
+    """Stop if no controller has been heard for `node_timeout`."""
 
     start_timeout: timedelta = timedelta(seconds=60)
-    """How long every node may take to become ready."""
+    """Timeout for every node to become ready."""
 
     @property
     def entry(self) -> Argv:
-        """The words of `command` that name the program: a script, or `-m` and a module."""
+        """Arguments of `command` that name the program: a script, or `-m` and a module."""
         return self.command[:2] if self.command[:1] == ("-m",) else self.command[:1]
 
     @property
     def script(self) -> str | None:
-        """The script that ranks run; None for a module."""
+        """Script that ranks run; None for a module."""
         return None if self.command[:1] == ("-m",) else self.command[0]
 
     @property
     def stop_grace(self) -> timedelta:
-        """The grace when a person stops the run."""
+        """Grace period if a person stops the run."""
         return STOP_GRACE if self.grace is None else self.grace
 
     @property
     def failure_grace(self) -> timedelta:
-        """The grace when the run stops itself."""
+        """Grace period if the run stops itself."""
         return FAILURE_GRACE if self.grace is None else self.grace

@@ -1,4 +1,4 @@
-"""What most hosts say, and who says otherwise. Pure."""
+"""Majority of the answers of hosts, and the hosts with other answers. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True)
 class Majority(Generic[T]):
-    """How hosts divide over one question."""
+    """Most common answer and the others, with their hosts."""
 
     usual: T | None
-    """What more hosts say than anything else; None with an empty `usual_hosts` when no answer leads."""
+    """Most common answer; None, with an empty `usual_hosts`, if no answer leads."""
 
     usual_hosts: tuple[str, ...]
     odd: tuple[tuple[T, tuple[str, ...]], ...]
-    """Each other answer, with who gave it."""
+    """Each other answer, with its hosts."""
 
 
 def majority(answers: Mapping[str, T]) -> Majority[T]:

@@ -1,4 +1,4 @@
-"""A tree of files as a value: what every node of a run must have, byte for byte."""
+"""Manifest of a tree of files that every node of a run must have, byte for byte."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class Manifest:
 
     @cached_property
     def blobs(self) -> Mapping[str, File]:
-        """Content by digest, in the order in which nodes speak of it; a file that has it stands for it."""
+        """One file for each content by digest, in the order in which nodes request content."""
         return {file.digest: file for file in sorted(self.files, key=lambda file: file.digest)}
 
     @cached_property
     def encoded(self) -> bytes:
-        """The manifest in one line, as nodes are told; the same bytes for the same tree."""
+        """Manifest in one line, as it is sent to nodes; the same bytes for the same tree."""
         body = {
             "files": [[file.path, file.mode, file.size, file.digest] for file in self.files],
             "links": [[link.path, link.target] for link in self.links],
@@ -60,5 +60,5 @@ class Manifest:
 
     @cached_property
     def digest(self) -> str:
-        """What the tree is called: the SHA-256 of the manifest, in hexadecimal."""
+        """Id of the tree: the SHA-256 of the manifest, in hexadecimal."""
         return hashlib.sha256(self.encoded).hexdigest()

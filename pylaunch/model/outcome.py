@@ -1,56 +1,39 @@
-"""How a run ended."""
+"""Outcome of a run, and the reports of its ranks that it is derived from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from signal import Signals
-
-from pylaunch.model.size import shown_size
-
-AT_EXIT = "terminate called without an active exception"
-"""What C++ says when a thread cannot go on, which Python does to those that come to it while it goes away.
-
-PyTorch issue 190489: a thread of gloo that still lets go of a tensor when its rank is done.
-"""
-AT_EXIT_SAID = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
 
 
 class Status(Enum):
-    """The one word for a run."""
+    """Final status of a run."""
 
     DONE = "done"
     FAILED = "failed"
     STOPPED = "stopped"
     REFUSED = "refused"
-    """No rank was ever started."""
+    """No rank was started."""
 
 
 @dataclass(frozen=True)
 class MemoryKill:
-    """The kernel ended a process for lack of memory when a rank ended."""
+    """Kill by the kernel for lack of memory at the time a rank ended."""
 
     certain: bool
-    """It was this rank; else it is only likely."""
+    """True if the rank itself was killed; else it is likely."""
 
     limit: int
-    """Bytes that there were."""
+    """Bytes of the limit."""
 
     of: str
-    """Whose limit that is: "cgroup" or "host"."""
-
-    @property
-    def text(self) -> str:
-        """In words: "out of memory (limit of the cgroup: 512 MiB)"."""
-        likely = "" if self.certain else "likely "
-        what = "memory" if self.of == "host" else "limit"
-        return f"{likely}out of memory ({what} of the {self.of}: {shown_size(self.limit)})"
+    """Owner of the limit: "cgroup" or "host"."""
 
 
 @dataclass(frozen=True)
 class RankEnd:
-    """How one rank ended, or one node's launcher (then `rank` is None)."""
+    """End of one rank, or of the launcher of a node (then `rank` is None)."""
 
     rank: int | None
     host: str
@@ -62,75 +45,54 @@ class RankEnd:
     """Seconds since the epoch on the controller's clock, the node's clock offset taken out."""
 
     stopped: bool
-    """It was told to end."""
+    """A signal was sent to it before it ended."""
 
     last_lines: tuple[str, ...] = ()
     error: str = ""
-    """The exception it left behind, and where it was raised: "RuntimeError: loss is NaN (train.py:12)"."""
+    """Exception of the rank and its place: "RuntimeError: loss is NaN (train.py:12)"."""
 
     step: int | None = None
-    """The last step it had marked."""
+    """Last step that it marked."""
 
     symptom: str = ""
-    """What other ranks did to it, "lost the connection to another rank"; "" for an end with a cause of its own."""
+    """Effect of other ranks, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
     out_of_memory: MemoryKill | None = None
-    """The kernel ended processes for lack of memory at that moment."""
+    """Kill for lack of memory at that moment."""
 
     @property
     def failed(self) -> bool:
-        """It ended badly, of itself."""
+        """True if it failed on its own."""
         return self.exit_code != 0 and not self.stopped
 
     @property
-    def how(self) -> str:
-        """What it did, in words: "exited with code 1", "was killed by SIGKILL after step 20"."""
-        after = "" if self.step is None or self.exit_code == 0 else f" after step {self.step}"
-        why = self.error or (AT_EXIT_SAID if self._aborted_at_exit else "")
-        memory = "" if self.out_of_memory is None else self.out_of_memory.text
-        return ": ".join(filter(None, (f"{self._end}{after}", "; ".join(filter(None, (why, memory))))))
-
-    @property
-    def _aborted_at_exit(self) -> bool:
-        return self.signal == Signals.SIGABRT and any(AT_EXIT in line for line in self.last_lines)
-
-    @property
-    def _end(self) -> str:
-        if self.signal is None:
-            return f"exited with code {self.exit_code}"
-        try:
-            return f"was killed by {Signals(self.signal).name}"
-        except ValueError:
-            return f"was killed by signal {self.signal}"
-
-    @property
     def who(self) -> str:
-        """In words: "rank 3 on n2"."""
+        """Name for messages: "rank 3 on n2"."""
         return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
 
 
 @dataclass(frozen=True)
 class UnfinishedRank:
-    """A rank that had not ended when its node began to stop."""
+    """Rank that had not ended when its node began to stop."""
 
     rank: int
     state: str
-    """The letter of /proc/PID/stat; "" is unknown."""
+    """State letter of /proc/PID/stat; "" if unknown."""
 
     silent_s: float | None
-    """Seconds since its last output; None when it wrote none."""
+    """Seconds since its last output; None if it wrote none."""
 
     step: int | None
 
     @property
     def is_stopped(self) -> bool:
-        """By a signal or a debugger."""
+        """True if a signal or a debugger stopped it."""
         return self.state in ("T", "t")
 
 
 @dataclass(frozen=True)
 class Named:
-    """A rank, or a whole node (then `rank` is None), that a failure is put down to."""
+    """Rank, or whole node (then `rank` is None), that caused a failure."""
 
     host: str
     rank: int | None
@@ -138,39 +100,39 @@ class Named:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended, on all nodes."""
+    """Outcome of a run on all nodes."""
 
     status: Status
     reason: str
-    """Why, in one line."""
+    """Reason in one line."""
 
     ended_at: float
     ends: tuple[RankEnd, ...]
     leftovers: Mapping[str, tuple[str, ...]]
-    """What could not be removed, by host; empty is the proof of clean."""
+    """Leftovers that could not be removed, by host; empty proves that the hosts are clean."""
 
     unproven: tuple[str, ...] = ()
-    """Hosts that could not be asked whether they are clean."""
+    """Hosts that could not be queried."""
 
     first_failure: RankEnd | None = None
-    """The end whose last lines tell most: that of the rank that is named, else that of the first victim."""
+    """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
     named: Named | None = None
-    """Whom the failure is put down to; None where the evidence names nobody."""
+    """Cause of the failure; None if the evidence names no rank and no node."""
 
     by_hand: bool = False
-    """A person asked for the end, whatever else happened."""
+    """A person requested the end, whatever else happened."""
 
     refusals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Where no rank was started: why each host could not take part."""
+    """Reasons of each host that could not take part, if no rank was started."""
 
     evidence: tuple[str, ...] = ()
-    """What stood below the reason when it was first reported, a line each."""
+    """Lines that were printed below the reason when it was first reported."""
 
     hint: str = ""
-    """What to type next, as it was first reported."""
+    """Hint, as it was first printed."""
 
     @property
     def furthest_step(self) -> int | None:
-        """The furthest step that any rank has marked."""
+        """Furthest step that any rank has marked."""
         return max((end.step for end in self.ends if end.step is not None), default=None)

@@ -1,4 +1,4 @@
-"""What will run where: decided before any host is contacted, from what the user asked and what the inventory says."""
+"""Plan of a run: placement of every rank, decided from the job and the inventory before any host is contacted."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pylaunch.model.job import JobSpec, RankOrder
 from pylaunch.model.topology import by_topology
 
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
-"""What the role nccl_env has worked out on a node: variables that stand below those of a run."""
+"""File on a node with the variables that the role nccl_env determined there."""
 
 
 PORT_ENTRY = "@port@"
-"""In rendered words and values: the rendezvous port, which the first node chooses when it prepares."""
+"""Placeholder for the rendezvous port in rendered arguments and values; the first node chooses it when it prepares."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +31,35 @@ class RankPlan:
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A host's place in a run."""
+    """Host with its node rank, ranks and devices in a run."""
 
     host: Host
     node_rank: int
     ranks: tuple[RankPlan, ...]
     devices: tuple[int, ...]
-    """The accelerators this run uses here."""
+    """Accelerators that the run uses on this node."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """One run, decided."""
+    """Run as decided."""
 
     run: str
     job: JobSpec
     nodes: tuple[NodePlan, ...]
     known_hosts: str | None
     sources: tuple[str, ...]
-    """The inventory, for Ansible; empty for this machine alone."""
+    """Inventory files, for Ansible; empty for this machine alone."""
 
     spares: tuple[Host, ...] = ()
-    """Hosts that stand ready to replace one of the nodes."""
+    """Hosts that can replace one of the nodes."""
 
     restart: int = 0
-    """How many attempts came before this one."""
+    """Number of attempts before this one."""
 
     @property
     def attempt(self) -> str:
-        """What means this attempt and no other, also when more have followed."""
+        """Id of this attempt alone, also after further attempts."""
         return f"{self.run}.0" if self.restart == 0 and self.job.max_restarts else self.run
 
     @property
@@ -69,21 +69,21 @@ class RunPlan:
 
     @property
     def coordinator(self) -> NodePlan:
-        """The node at whose address the ranks meet."""
+        """Node whose address is MASTER_ADDR."""
         return self.nodes[0]
 
     @property
     def port(self) -> str:
-        """The rendezvous port as renderers write it: a number, or PORT_ENTRY where the first node chooses."""
+        """Rendezvous port for renderers: a number, or PORT_ENTRY if the first node chooses it."""
         return PORT_ENTRY if self.job.rendezvous_port is None else str(self.job.rendezvous_port)
 
     @property
     def cluster(self) -> Cluster:
-        """The hosts of the run, to reach them again."""
+        """Hosts of the run, with what is needed to connect to them."""
         return Cluster(tuple(node.host for node in self.nodes), sources=self.sources, known_hosts=self.known_hosts)
 
     def node_of_rank(self, rank: int) -> NodePlan:
-        """The node on which `rank` runs. Raises KeyError for a rank outside the world."""
+        """Return the node of `rank`. Raises KeyError for a rank that the run does not have."""
         for node in self.nodes:
             if any(each.rank == rank for each in node.ranks):
                 return node
@@ -92,7 +92,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class RankCommand:
-    """What exec'ing one rank takes."""
+    """Command line of one rank and the variables of this rank alone."""
 
     argv: Argv
     env: Mapping[str, str]
@@ -101,7 +101,7 @@ class RankCommand:
 
 @dataclass(frozen=True)
 class RequiredPath:
-    """A path that must exist on a node, and what to type when it does not. Relative ones start at the workdir."""
+    """Path that must exist on a node, with a hint. A relative path starts at the working directory."""
 
     path: str
     hint: str
@@ -109,11 +109,11 @@ class RequiredPath:
 
 @dataclass(frozen=True)
 class NodeCommand:
-    """A node's part of a plan in the words of its framework."""
+    """Commands and environment of one node for its framework."""
 
     launcher: Argv
-    """The framework's own program that starts the ranks of the node; empty when pylaunch starts them itself.
-    Its word "@rank" stands for pylaunch's entry point of one rank."""
+    """Command line of the launcher of the node; empty if the agent starts the ranks. "@rank" in it is replaced by the
+    agent's rank entry."""
 
     layers: Mapping[Layer, Mapping[str, str]]
     """Variables of all processes of the run on the node, except those that only the node knows and secrets."""
@@ -121,7 +121,7 @@ class NodeCommand:
     ranks: tuple[RankCommand, ...]
     needs: tuple[RequiredPath, ...]
     gloo: str = ""
-    """Whose gloo the ranks talk over: "torch", "jax", or "" for neither. It listens where the host's own name leads."""
+    """gloo of the ranks: "torch", "jax", or "" for neither. It listens at the address of the host name."""
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -130,7 +130,7 @@ class NodeCommand:
 
 
 def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
-    """Give every rank its node, number and device. Pure.
+    """Assign every rank its node, number and device. Pure.
 
     Raises UsageError when the cluster has too few hosts, or a host too few devices or no place in a topology for what
     is asked.
@@ -152,17 +152,17 @@ def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
 
 
 def base_of(run: str) -> str:
-    """The run that `run` is an attempt of: attempts after the first are `RUN.1`, `RUN.2`, …"""
+    """Return the run that `run` is an attempt of: attempts after the first are `RUN.1`, `RUN.2`, …"""
     return run.partition(".")[0]
 
 
 def attempt_of(run: str) -> int:
-    """Which attempt of its run `run` is; 0 is the first."""
+    """Return the number of the attempt `run`; 0 is the first."""
     return int(run.partition(".")[2] or 0)
 
 
 def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
-    """The attempt after `plan`, on these of its hosts, in this order; the others are its spares. Pure."""
+    """Return the plan of the attempt after `plan`, on these hosts in this order; the others are its spares. Pure."""
     hosts = {host.name: host for host in (*(node.host for node in plan.nodes), *plan.spares)}
     chosen = tuple(hosts.pop(name) for name in names)
     restart = plan.restart + 1
@@ -176,12 +176,12 @@ def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
 
 
 def standby(plan: RunPlan) -> RunPlan:
-    """The spares of `plan` as nodes of a run of their own, to see whether they could take part. Never released."""
+    """Return a plan with the spares of `plan` as nodes, to check that they could take part. It is never released."""
     return replace(plan, run=f"{plan.run}-spares", nodes=_placed(plan.spares, plan.job), spares=())
 
 
 def _node_count(cluster: Cluster, job: JobSpec) -> int:
-    """How many nodes the world has. Raises UsageError when that does not fit the cluster."""
+    """Return the number of nodes. Raises UsageError if it does not fit the cluster."""
     there = len(cluster.hosts)
     wanted = job.nodes if job.nodes is not None else there - job.spares
     if job.max_restarts < 0 or job.spares < 0:

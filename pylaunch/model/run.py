@@ -1,4 +1,4 @@
-"""What is known about a run, as its record tells it."""
+"""Record of a run: its plan, events and outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pylaunch.model.plan import RunPlan
 
 
 class EventKind(Enum):
-    """What can happen to a run."""
+    """Kind of an event of a run."""
 
     PREPARED = "prepared"
     REFUSED = "refused"
@@ -30,7 +30,7 @@ class EventKind(Enum):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. Times are seconds since the epoch on the controller's clock."""
+    """Event of a run. Times are seconds since the epoch on the controller's clock."""
 
     time: float
     kind: EventKind
@@ -38,12 +38,12 @@ class Event:
     rank: int | None = None
     text: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
-    """Durations measured, by phase."""
+    """Measured durations by phase."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as its files tell it."""
+    """Run as read from its files."""
 
     plan: RunPlan
     agent: str

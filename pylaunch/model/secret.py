@@ -1,11 +1,11 @@
-"""Variables whose values nobody may read: which they are, and a type that does not print them."""
+"""Secrets: a rule for the names of variables that are secret, and a type that does not print values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 MASK = "***"
-"""What stands in place of a secret in everything that is printed or kept."""
+"""Replacement of a secret in output and records."""
 
 _LAST_WORDS = frozenset(
     {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS", "PAT"}
@@ -14,7 +14,7 @@ _KINDS_OF_KEY = frozenset({"API", "ACCESS", "SECRET", "PRIVATE", "ACCOUNT", "AUT
 
 
 class Secrets(Mapping[str, str]):
-    """Variables by name. Their values come out by name alone; printing shows which there are."""
+    """Secret variables by name. Printing shows the names only."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
         self._values = dict(values or {})
@@ -33,7 +33,7 @@ class Secrets(Mapping[str, str]):
 
 
 def sounds_secret(name: str) -> bool:
-    """The name of a variable says that its value is a secret: HF_TOKEN, WANDB_API_KEY, AWS_SECRET_ACCESS_KEY.
+    """Return True if the name of a variable marks a secret: HF_TOKEN, WANDB_API_KEY, AWS_SECRET_ACCESS_KEY.
 
     Not those that only contain such a word: TOKENIZERS_PARALLELISM, MAX_TOKENS, AWS_ACCESS_KEY_ID, SORT_KEY.
     """

@@ -1,4 +1,4 @@
-"""Hosts in the order in which they stand together in the network. Pure."""
+"""Order of hosts by their location in the network. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def by_topology(hosts: Sequence[Host]) -> tuple[Host, ...]:
 
 
 def groups(hosts: Iterable[Host]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The names of `hosts` by where they stand, "rack1/switch3", both in the order of `hosts`."""
+    """Return the names of `hosts` by location, "rack1/switch3", both in the order of `hosts`."""
     found: dict[str, list[str]] = {}
     for host in hosts:
         found.setdefault("/".join(host.topology), []).append(host.name)
@@ -37,7 +37,7 @@ def groups(hosts: Iterable[Host]) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _prefixes(host: Host, depth: int) -> Iterable[tuple[str, ...]]:
-    """Where it stands, ever more exactly; as if at one nameless switch where that is not said to the end."""
+    """Return the location of `host` at each depth; missing parts are one nameless switch."""
     whole = host.topology + ("",) * (depth - len(host.topology))
     return (whole[:length] for length in range(1, depth + 1))
 

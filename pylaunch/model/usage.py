@@ -1,4 +1,4 @@
-"""What a node is busy with and how far its ranks are, at one moment."""
+"""Usage of a node and progress of its ranks at one moment."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ class NodeUsage:
     gpu_memory_used: int
     gpu_memory: int
     steps: tuple[RankStep, ...] = ()
-    """How far its ranks are, where they mark steps."""
+    """Progress of its ranks, where they mark steps."""

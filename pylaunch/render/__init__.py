@@ -1,4 +1,4 @@
-"""A plan in another tool's words. Pure: plan in, command lines and environments out."""
+"""Command lines and layers of the environment that a framework needs for a plan. Pure."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _RENDERERS = {
 
 
 def render(plan: RunPlan) -> tuple[tuple[NodePlan, NodeCommand], ...]:
-    """Every node of `plan` with what must be exec'd there.
+    """Return every node of `plan` with its commands.
 
-    Raises UsageError for a plan that the framework would make something else of.
+    Raises UsageError for a plan that the framework cannot run as planned.
     """
     renderer = _RENDERERS[plan.job.framework]
     return tuple((node, renderer(plan, node)) for node in plan.nodes)
 
 
 def remarks(plan: RunPlan) -> tuple[str, ...]:
-    """What the framework decides from the plan and a person may not expect, one line each."""
+    """Return decisions of the framework that a person may not expect, one line each."""
     return accelerate.remarks(plan) if plan.job.framework is Framework.ACCELERATE else ()

@@ -1,4 +1,4 @@
-"""accelerate: what `accelerate launch` would set for this plan, without its arithmetic.
+"""accelerate: the environment that `accelerate launch` would set for this plan, without its arithmetic.
 
 Its launcher starts total // machines processes on each machine, so 3 on 2 become 2, and with --cpu it starts a job of
 its own on every machine (measured with 1.15). `accelerate.Accelerator()` reads only the environment.
@@ -15,7 +15,7 @@ USE_CPU = "ACCELERATE_USE_CPU"
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s ranks. Raises UsageError where only some nodes have devices: their ranks would never meet."""
+    """Return the commands of `node`. Raises UsageError if only some nodes have devices: their ranks cannot meet."""
     bare = [each.host.name for each in plan.nodes if not each.devices]
     if bare and len(bare) < len(plan.nodes) and USE_CPU not in plan.job.env:
         raise UsageError(
@@ -30,7 +30,7 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
 
 
 def remarks(plan: RunPlan) -> tuple[str, ...]:
-    """That CPUs are used, where nobody said so."""
+    """Report that accelerate trains on CPUs, unless a flag requests it."""
     if USE_CPU in plan.job.env or any(node.devices for node in plan.nodes):
         return ()
     return (f"no devices in the inventory: accelerate trains on CPUs ({USE_CPU}=true; gpus= or devices= changes it)",)

@@ -7,7 +7,7 @@ from pylaunch.render.environment import node_layers, rank_environment, script_ne
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s ranks, exec'd directly. A program given by path must exist; one given by name is found on PATH."""
+    """Return the commands of `node`. A program given by path must exist; one given by name is found on PATH."""
     program = plan.job.command[0]
     return NodeCommand(
         launcher=(),

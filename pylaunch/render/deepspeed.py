@@ -1,6 +1,6 @@
-"""DeepSpeed: what its launcher gives a rank, without its launcher.
+"""DeepSpeed: the environment and arguments that its launcher gives a rank, without its launcher.
 
-That one looks at the first host only before it starts, sends on variables by their prefix, and leaves the other nodes
+The launcher checks only the first host before it starts, forwards variables by their prefix, and leaves the other nodes
 running when one fails (measured with 0.19.8).
 """
 
@@ -13,7 +13,7 @@ from pylaunch.render import direct, script
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s ranks, with --local_rank=N before the script's own arguments as scripts for DeepSpeed expect it."""
+    """Return the commands of `node`, with the argument --local_rank=N first, as DeepSpeed scripts expect."""
 
     def rank_env(rank: RankPlan) -> Mapping[str, str]:
         return {

@@ -1,7 +1,7 @@
-"""direct: what torchrun would set, without torchrun.
+"""direct: the environment that torchrun would set, without torchrun.
 
-Left out is what would be a lie: TORCHELASTIC_SIGNALS_TO_HANDLE and the timers are between torchrun and its own ranks.
-There is no store of an agent, so rank 0 keeps the store, at the address that it is told.
+TORCHELASTIC_SIGNALS_TO_HANDLE and the timers are omitted: they are between torchrun and its own ranks. There is no
+agent store, so rank 0 hosts the store at MASTER_ADDR:MASTER_PORT.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ENVIRONMENT = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}
 
 
 def elastic_environment(plan: RunPlan, rank: RankPlan) -> Mapping[str, str]:
-    """What torch reads beside the contract: roles of one kind, and that somebody launched it."""
+    """Return the variables of torch elastic: one role for all ranks, and the id of the run."""
     return {
         "ROLE_NAME": "default",
         "ROLE_RANK": str(rank.rank),
@@ -27,7 +27,7 @@ def elastic_environment(plan: RunPlan, rank: RankPlan) -> Mapping[str, str]:
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s ranks in torchrun's environment."""
+    """Return the commands of `node`, in torchrun's environment."""
     return script.render(
         plan, node, script.Dialect("torch", ENVIRONMENT, lambda rank: elastic_environment(plan, rank))
     )  # fmt: skip

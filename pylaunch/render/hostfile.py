@@ -1,4 +1,4 @@
-"""The nodes of a run in the words of Open MPI and DeepSpeed: `address slots=ranks`, a line each."""
+"""Hostfile of a run in the format of Open MPI and DeepSpeed: `address slots=ranks`, a line per node."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pylaunch.model.plan import RunPlan
 
 
 def hostfile(plan: RunPlan) -> str:
-    """In node order, with the addresses at which ranks reach each other."""
+    """Return the hostfile, in node order, with the addresses by which ranks reach each other."""
     return "".join(f"{node.host.rank_address} slots={len(node.ranks)}\n" for node in plan.nodes)

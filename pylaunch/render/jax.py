@@ -1,7 +1,7 @@
-"""JAX: `jax.distributed.initialize()` without arguments finds its place in the world.
+"""JAX: environment in which `jax.distributed.initialize()` without arguments finds its rank and world size.
 
-JAX reads the number of processes and its own only from launchers that it knows. Open MPI's variables are the ones with
-the fewest other readers (Slurm's change what W&B, Lightning and submitit do).
+JAX reads them only from launchers that it knows. Open MPI's variables are the ones with the fewest other readers
+(Slurm's change what W&B, Lightning and submitit do).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan
 from pylaunch.render import script
 
 ENTRY = ("-m", "pylaunch.runtime")
-"""Starts the script so that a process that fails does not wait for the others in JAX's shutdown barrier."""
+"""Entry point that keeps a failed process from waiting for the others in JAX's shutdown barrier."""
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s processes. On CPUs their collectives go over JAX's own gloo, which no variable tells an interface."""
+    """Return the commands of `node`. On CPUs, collectives use JAX's own gloo, which reads no interface."""
     address, port = plan.coordinator.host.rank_address, plan.port
     scheme, host = ("tcp6", f"[{address}]") if ":" in address else ("tcp", address)
     coordinator = {

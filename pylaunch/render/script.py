@@ -1,4 +1,4 @@
-"""A Python script whose ranks the agent starts itself: no launcher on the node, so no second import of a framework."""
+"""Python script whose ranks the agent starts: without a launcher on the node, the framework is imported only once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from pylaunch.render.environment import (
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a framework adds to what all have in common."""
+    """Additions of a framework to the commands and variables that all frameworks have."""
 
     gloo: str
+    """See `NodeCommand.gloo`."""
+
     env: Mapping[str, str]
     """Variables of the layer FRAMEWORK, the same for all ranks of a node."""
 
@@ -29,14 +31,14 @@ class Dialect:
     """Variables of the layer IDENTITY beside those that all frameworks have."""
 
     entry: Argv = ()
-    """Words between the interpreter and the script."""
+    """Arguments between the interpreter and the script."""
 
     arguments: Callable[[RankPlan], Argv] = lambda rank: ()
-    """Words between the script and its own arguments."""
+    """Arguments between the script and its own arguments."""
 
 
 def render(plan: RunPlan, node: NodePlan, dialect: Dialect) -> NodeCommand:
-    """`node`'s ranks, exec'd directly."""
+    """Return the commands of `node`, whose agent starts each rank."""
     python = interpreter(plan, node)
     entry = plan.job.entry
     arguments = plan.job.command[len(entry) :]

@@ -1,4 +1,4 @@
-"""torchrun, one launcher per node, static rendezvous: the plan has already decided every rank."""
+"""torchrun with static rendezvous, one launcher per node: the plan has decided every rank."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ LAUNCHER_FILES = "@launcher-files"
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """`node`'s torchrun. It starts pylaunch's rank entry, which starts the script, so that every end is seen exactly.
+    """Return the torchrun command of `node`. It starts the agent's rank entry, which starts the script.
 
-    Without --log-dir, torchrun leaves a directory in TMPDIR after every run.
-
-    Static rendezvous because c10d ignores node ranks, and a foreign listener on its port hangs it in silence.
+    Without --log-dir, torchrun leaves a directory in TMPDIR after every run. Rendezvous is static because c10d ignores
+    node ranks and hangs without a message if another process listens on its port.
     """
     python = interpreter(plan, node)
     launcher = (

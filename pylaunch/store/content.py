@@ -1,4 +1,4 @@
-"""Where the playbooks and roles are: at the top of a checkout, or inside the installed package."""
+"""Location of the playbooks and roles: at the top of a checkout, or inside the installed package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def playbook(name: str) -> Path:
 
 
 def specifications_directory() -> Path:
-    """What `pylaunch verify` runs."""
+    """Return the directory of the tests that `pylaunch verify` runs."""
     return content_directory() / "verify"
 
 

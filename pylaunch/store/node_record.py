@@ -85,27 +85,33 @@ def unpack(text: str, cluster: Cluster) -> RunRecord:
         content = inflating.decompress(base64.b64decode(text, validate=True), MAX_SIZE)
         if not inflating.eof:
             raise NotARecordError(f"more than {MAX_SIZE} bytes, or cut short")
-        told = msgspec.json.decode(content, type=_NodeRecord)
+        found = msgspec.json.decode(content, type=_NodeRecord)
     except (ValueError, zlib.error, msgspec.DecodeError, RecursionError) as error:
         raise NotARecordError(f"no record of a run: {error}") from None
-    names = [*(node.host for node in told.nodes), *told.spares]
+    names = [*(node.host for node in found.nodes), *found.spares]
     if len(set(names)) != len(names):
         raise NotARecordError("no record of a run: a host appears twice")
-    if sum(node.ranks for node in told.nodes) > MAX_RANKS:
+    if sum(node.ranks for node in found.nodes) > MAX_RANKS:
         raise NotARecordError(f"no record of a run: more than {MAX_RANKS} ranks")
     job = JobSpec(
-        command=tuple(told.command),
-        framework=told.framework,
-        workdir=told.workdir,
-        spares=len(told.spares),
-        max_restarts=told.max_restarts,
-        grace=None if told.grace_s is None else timedelta(seconds=told.grace_s),
-        node_timeout=timedelta(seconds=told.node_timeout_s),
+        command=tuple(found.command),
+        framework=found.framework,
+        workdir=found.workdir,
+        spares=len(found.spares),
+        max_restarts=found.max_restarts,
+        grace=None if found.grace_s is None else timedelta(seconds=found.grace_s),
+        node_timeout=timedelta(seconds=found.node_timeout_s),
     )
     plan = RunPlan(
-        told.run, job, _placed(told.nodes), None, (), tuple(map(_unknown, told.spares)), restart=attempt_of(told.run)
+        found.run,
+        job,
+        _placed(found.nodes),
+        None,
+        (),
+        tuple(map(_unknown, found.spares)),
+        restart=attempt_of(found.run),
     )
-    return RunRecord(reached_by(plan, cluster), told.agent, told.created_at, (), None, is_foreign=True)
+    return RunRecord(reached_by(plan, cluster), found.agent, found.created_at, (), None, is_foreign=True)
 
 
 def reached_by(plan: RunPlan, cluster: Cluster) -> RunPlan:

@@ -17,14 +17,16 @@ def state_directory() -> Path:
 
 
 def cache_directory() -> Path:
-    """What may be deleted at any moment and costs only time: `$XDG_CACHE_HOME/pylaunch`."""
+    """Return the directory of files that can be deleted at any time: `$XDG_CACHE_HOME/pylaunch`."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "pylaunch"
 
 
 def project_directory(inventory: Path) -> Path:
-    """What belongs to one cluster and is no secret: `.pylaunch` next to its inventory. A host list (`gpu01,gpu02,`) is
-    next to the files of the working directory."""
+    """Return the directory of files of one cluster that are no secrets: `.pylaunch` next to its inventory.
+
+    For a host list (`gpu01,gpu02,`) it is in the working directory.
+    """
     return inventory.absolute().parent / ".pylaunch"
 
 
@@ -51,12 +53,12 @@ class RunPaths:
 
     @property
     def attestation(self) -> Path:
-        """What its nodes were when they were prepared; absent for a run that never got there."""
+        """Facts of its nodes when they were prepared; absent if the run was never prepared."""
         return self.directory / "attestation.json"
 
     @property
     def events(self) -> Path:
-        """What happened, appended as it does, one JSON object a line."""
+        """Events, appended as they happen, one JSON object a line."""
         return self.directory / "events.jsonl"
 
     @property
@@ -66,17 +68,17 @@ class RunPaths:
 
     @property
     def log(self) -> Path:
-        """What a controller in the background has to say."""
+        """Output of a controller in the background."""
         return self.directory / "controller.log"
 
     @property
     def outcome(self) -> Path:
-        """How it ended; absent while it runs."""
+        """Outcome; absent while the run lasts."""
         return self.directory / "outcome.json"
 
     @property
     def stop_asked(self) -> Path:
-        """There when somebody stopped the run, so that it is not restarted; in the directory of its first attempt."""
+        """Exists if a person stopped the run, so that it is not restarted; in the directory of its first attempt."""
         return self.directory / "stop-asked"
 
 

@@ -1,8 +1,8 @@
 """Records of runs on the controller: the plan once, events appended as they happen, the outcome once.
 
-Whatever moment the controller dies at, the files say how far it came: the plan and the outcome are written aside and
-renamed, an event is one line written at once, and a torn line is ignored by the reader. A full disk costs the record,
-never the run: what cannot be written is told once.
+If the controller dies, the files show how far it got: the plan and the outcome are written aside and renamed, an event
+is one line that is written at once, and the reader ignores a torn line. A full disk costs the record, never the run:
+the first write that fails is reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Head(msgspec.Struct):
 
 
 def new_run_id(random_hex: Callable[[int], str] = secrets.token_hex) -> str:
-    """An id that no record here has: eight hexadecimal digits."""
+    """Return an id that no record here has: eight hexadecimal digits."""
     while True:
         run = random_hex(4)
         if not run_paths(run).directory.exists():
@@ -46,7 +46,7 @@ def new_run_id(random_hex: Callable[[int], str] = secrets.token_hex) -> str:
 
 
 class UnknownRunError(UsageError):
-    """No record here is of the run that is meant."""
+    """No run with this id is recorded here."""
 
 
 def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) -> None:
@@ -68,7 +68,7 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
 
 
 class Recorder:
-    """Writes the record of one run, and tells `complain` when that is not possible."""
+    """Writes the record of one run; calls `complain` with the first error."""
 
     def __init__(self, run: str, complain: Callable[[str], None]) -> None:
         self._paths = run_paths(run)
@@ -77,7 +77,7 @@ class Recorder:
         self._charge: int | None = None
 
     def take_charge(self) -> bool:
-        """Be the controller of this run until this process ends; False when another one is."""
+        """Become the controller of this run until this process ends; False if another process is."""
         if self._charge is None:
             held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -91,34 +91,34 @@ class Recorder:
         return True
 
     def attest(self, attestation: Attestation) -> None:
-        """What its nodes are."""
-        with self._told():
+        """Write the facts of the nodes."""
+        with self._errors_reported():
             _write(self._paths.attestation, attestation.text.encode())
 
     def append(self, event: Event) -> None:
-        """One more event, on disk when this returns to the caller's process."""
-        with self._told(), self._paths.events.open("ab") as file:
+        """Append `event`; it is written when this returns."""
+        with self._errors_reported(), self._paths.events.open("ab") as file:
             file.write(msgspec.json.encode(event) + b"\n")
 
     def finish(self, outcome: Outcome) -> None:
-        """The end."""
-        with self._told():
+        """Write the outcome."""
+        with self._errors_reported():
             _write(self._paths.outcome, msgspec.json.encode(outcome))
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_reported(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             if not self._is_incomplete:
                 self._is_incomplete = True
                 self._complain(
-                    f"the record of this run cannot be written ({error.strerror}); the run goes on without it"
+                    f"the record of this run cannot be written ({error.strerror}); the run continues without it"
                 )
 
 
 def controller(run: str) -> int | None:
-    """The process id of the controller that is in charge of `run` on this machine."""
+    """Return the process id of the controller of `run` on this machine; None if there is none."""
     path = run_paths(run).controller
     try:
         descriptor = os.open(path, os.O_RDWR)
@@ -127,8 +127,8 @@ def controller(run: str) -> int | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = os.read(descriptor, 32)
-        return int(said) if said.isdigit() else None
+        written = os.read(descriptor, 32)
+        return int(written) if written.isdigit() else None
     finally:
         os.close(descriptor)
     return None
@@ -148,7 +148,7 @@ def adopt(record: RunRecord) -> None:
         try:
             known = read(record.plan.run)
         except UsageError:
-            return  # Damaged: whoever reads the records hears of it.
+            return  # Damaged: readers of the records report it.
         if not known.is_foreign:
             return
         plan = _reached_alike(known.plan, record.plan)
@@ -157,7 +157,7 @@ def adopt(record: RunRecord) -> None:
 
 
 def _is_of_our_run(attempt: str) -> bool:
-    """An attempt that no controller here has begun, of a run that one here has: nodes cannot add attempts to it."""
+    """Return True for an unrecorded attempt of a run that was started here: nodes cannot add attempts to it."""
     base = base_of(attempt)
     if not run_paths(base).plan.exists():
         return False
@@ -175,7 +175,7 @@ def _reached_alike(plan: RunPlan, now: RunPlan) -> RunPlan:
 
 
 def read(run: str) -> RunRecord:
-    """The record of run `run` (its whole id). Raises UsageError when it is damaged, naming the file."""
+    """Return the record of run `run` (its whole id). Raises UsageError if it is damaged, naming the file."""
     paths = run_paths(run)
     try:
         head = msgspec.json.decode(paths.plan.read_bytes(), type=_Head)
@@ -200,7 +200,7 @@ def _events(paths: RunPaths) -> tuple[Event, ...]:
 
 
 def ids() -> list[str]:
-    """All recorded runs, the newest first."""
+    """Return all recorded runs, the newest first."""
     directory = runs_directory()
     if not directory.is_dir():
         return []
@@ -212,7 +212,7 @@ def ids() -> list[str]:
 
 
 def readable(complain: Callable[[str], None]) -> Iterator[RunRecord]:
-    """Every record, the newest first; of those that are damaged `complain` hears."""
+    """Yield every record, the newest first; call `complain` for each that is damaged."""
     for run in ids():
         try:
             yield read(run)
@@ -221,7 +221,7 @@ def readable(complain: Callable[[str], None]) -> Iterator[RunRecord]:
 
 
 def find(text: str) -> str:
-    """The id of the run that `text` means (see `meant`).
+    """Return the id of the run that `text` means (see `meant`).
 
     Raises UnknownRunError for none, UsageError for several.
     """
@@ -235,7 +235,7 @@ def find(text: str) -> str:
 
 
 def meant(text: str, known: Iterable[str]) -> list[str]:
-    """Those of the `known` ids that `text` means, by run and attempt. Pure.
+    """Return the `known` ids that `text` means, by run and attempt. Pure.
 
     It is an id or the beginning of one, which means all attempts of that run; `RUN.0` is the first of them alone.
     """
@@ -247,19 +247,19 @@ def meant(text: str, known: Iterable[str]) -> list[str]:
 
 
 def attempts(run: str) -> list[str]:
-    """All recorded attempts of the run that `run` is one of, the first first."""
+    """Return all recorded attempts of the run of `run`, the first first."""
     return [each for each in meant(base_of(run), ids()) if base_of(each) == base_of(run)]
 
 
 def ask_to_stop(run: str) -> None:
-    """Somebody wants this run to end: no attempt of it is to follow."""
+    """Record that a person stopped this run, so that no attempt follows."""
     marker = run_paths(base_of(run)).stop_asked
     if marker.parent.is_dir():  # Not so for a run that another controller started.
         marker.touch()
 
 
 def is_asked_to_stop(run: str) -> bool:
-    """Somebody has stopped an attempt of this run."""
+    """Return True if a person stopped an attempt of this run."""
     return run_paths(base_of(run)).stop_asked.exists()
 
 

@@ -1,4 +1,4 @@
-"""The reference of Xid codes says what the table knows. To write it anew: UPDATE_GOLDEN=1 pytest tests/golden."""
+"""The reference of Xid codes has the rows of the table. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "xid.md"
 HEAD = f"""\
 # NVIDIA's Xid codes
 
-What `pylaunch check` (`gpu.xid`) knows of the errors that NVIDIA's driver writes into the kernel log.
-Names and first actions are those of [NVIDIA's catalog]({SOURCE}). For 45, 48, 74, 144 to 150 and 154 it has a flow of
-questions instead of an action, for 171 and 172 nothing: there the action is our choice. Kind and meaning, what a code
-says to somebody whose training failed, are ours everywhere. The catalog has more; a code
-that is not here is a warning.
+Errors that NVIDIA's driver writes into the kernel log, as `pylaunch check` (`gpu.xid`) judges them.
+Names and first actions are those of [NVIDIA's catalog]({SOURCE}). For 45, 48, 74, 144 to 150 and 154 the catalog has a
+flow of questions instead of an action, for 171 and 172 nothing: there the action is pylaunch's choice. Kind and meaning
+are pylaunch's for all codes. The catalog has more codes; a code that is not in this table is a warning.
 
 - **damaged** fails: the GPU cannot be trusted until the action is done. Where `nvidia-smi` reports that no recovery
-  action is needed any more, it is a warning, because the log keeps a line also after the GPU was reset; 79 stays a
-  failure until the machine was restarted.
-- **suspect** warns: the GPU works, and wants to be looked after.
-- **program** is a note: most likely a fault of the program that ran, or the echo of another Xid.
+  action is needed, it is a warning, because the log keeps the line after the GPU was reset; 79 stays a failure until
+  the machine is restarted.
+- **suspect** warns: the GPU works; watch it.
+- **program** is a note: most likely a fault of the program that ran, or a consequence of another Xid.
 
 The first error is the cause: look for the earliest line, and on the other GPUs of the host.
 
@@ -43,7 +42,7 @@ def page() -> str:
     return HEAD + "".join(rows)
 
 
-def test_the_reference_of_xids_says_what_the_table_knows() -> None:
+def test_the_reference_of_xids_has_the_rows_of_the_table() -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         PAGE.write_text(page())
     assert PAGE.read_text() == page()

@@ -10,6 +10,7 @@ from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.cli.sanitise import Pieces
 from pylaunch.cli.views import hints
 from pylaunch.cli.views.listing import duration
+from pylaunch.explain.rank_end import described
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
@@ -110,7 +111,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
     elif failure is not None:
         others = plan.world_size - 1
         rest = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
-        console.say(f"error: run {plan.run}: {failure.who} {failure.how}{rest}")
+        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{rest}")
         console.quote(failure.last_lines[-LAST_LINES:])
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
     elif outcome.status is Status.FAILED:

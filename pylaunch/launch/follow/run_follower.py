@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from pylaunch.agent import wire
+from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
@@ -184,7 +185,7 @@ class RunFollower:
         before = self._state
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and rank is not None:
-            self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, end.how))
+            self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
 
     def _on_stopping(self, host: str, message: wire.Stopping) -> None:
         states = tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)

@@ -1,4 +1,4 @@
-"""What a variable may say. Each kind describes itself, and complains about a value that is not of its kind."""
+"""Values that a variable may have. Each kind describes itself, and complains about a value that is not of its kind."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
 class ValueKind(Protocol):
-    """What a variable may say."""
+    """Values that a variable may have."""
 
     @property
     def described(self) -> str:
         """The values, in words that go after "expected"."""
 
     def complaint(self, value: str) -> str | None:
-        """What is wrong with `value`; None when nothing is."""
+        """Return the problem with `value`; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Number:
 
     @staticmethod
     def read(value: str) -> int:
-        """What C's strtoll makes of `value`: digits up to the first character that is none, 0 without any."""
+        """Parse `value` as C's strtoll does: digits up to the first character that is none, 0 without any."""
         found = _NUMBER.match(value.lstrip())
         return 0 if found is None else int(found[0], 16 if "x" in found[0].lower() else 10)
 

@@ -15,7 +15,7 @@ from pylaunch.model.variables.variable import Source, Variable
 
 
 class LintLevel(IntEnum):
-    """How bad it is. An error does not do what was meant, or fails."""
+    """Level of a finding. An error fails, or does not do what was intended."""
 
     INFO = 0
     WARNING = 1
@@ -23,7 +23,7 @@ class LintLevel(IntEnum):
 
 
 class VariablePlace(Enum):
-    """Where a variable is set, as far as that makes a difference."""
+    """Place where a variable is set, as far as that makes a difference."""
 
     NCCL_CONF = "nccl.conf"
     """A file that NCCL reads itself, and nobody else."""
@@ -58,7 +58,7 @@ class LintFinding:
 
     message: str
     instead: str | None = None
-    """What to write in its place."""
+    """Text to write instead."""
 
     source: Source | None = None
 
@@ -70,17 +70,17 @@ class LintFinding:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known of the jobs that will have these variables."""
+    """Facts about the jobs that will have these variables."""
 
     machines: int | None = None
     """On how many machines they run; None when that is open."""
 
     debug: LintLevel | None = LintLevel.WARNING
-    """What a variable for debugging is, where it is kept; None allows it."""
+    """Level of a debugging variable that is kept; None allows it."""
 
 
 def machines(addresses: Iterable[str]) -> int:
-    """How many machines have these addresses; all on loopback are one."""
+    """Count the machines with these addresses; all on loopback are one."""
     return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
 
 
@@ -163,7 +163,7 @@ def _acts(setting: Setting) -> bool:
 
 
 def _as_read(setting: Setting, variable: Variable) -> str:
-    """What NCCL makes of what is no number: it neither warns nor refuses."""
+    """Value that NCCL uses for text that is no number: it neither warns nor refuses."""
     if not setting.name.startswith("NCCL_") or not isinstance(variable.kind, Number):
         return ""
     if Number().complaint(setting.value) is None:

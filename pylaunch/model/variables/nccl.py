@@ -1,4 +1,4 @@
-"""The variables of NCCL 2.18 to 2.30: those of its user guide, and those that only its source tells.
+"""The variables of NCCL 2.18 to 2.30: those of its user guide, and those that only its source has.
 
 Versions are those of the user guide; for names from the source, the first and the last release whose source has them.
 """

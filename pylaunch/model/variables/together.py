@@ -11,7 +11,7 @@ from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel,
 from pylaunch.model.variables.variable import Source
 
 Settings = Mapping[str, Setting]
-"""What holds in the end, by name."""
+"""Effective setting by name."""
 
 _YES = ("1", "true", "yes", "y", "t", "on")
 _GID = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
@@ -62,7 +62,7 @@ def _infiniband(held: Settings) -> Iterator[LintFinding]:
             if name in held:
                 text = f"ignored, because NCCL_IB_GID_INDEX={index} is set"
                 yield _finding(LintLevel.WARNING, held[name], text, "without NCCL_IB_GID_INDEX", nccl.GUIDE)
-        text = "NCCL finds the index by itself since 2.21; a fixed one breaks when the addresses of a node change"
+        text = "NCCL finds the index on its own since 2.21; a fixed one breaks when the addresses of a node change"
         yield _finding(LintLevel.WARNING, held["NCCL_IB_GID_INDEX"], text, "without it", nccl.GUIDE)
 
 

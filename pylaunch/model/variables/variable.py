@@ -1,4 +1,4 @@
-"""What is known of one variable, and where from."""
+"""Facts about one variable, with their source."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ class UnreadVariable:
 
     name: str
     instead: str
-    """What to write in its place, in words."""
+    """Text to write instead."""
 
     source: Source

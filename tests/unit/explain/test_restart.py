@@ -81,18 +81,18 @@ def test_a_host_whose_device_is_broken_is_left_out_with_the_reason() -> None:
     error = "RuntimeError: CUDA error: uncorrectable ECC error encountered (train.py:7)"
     end = RankEnd(0, "n2", 1, None, 0.0, stopped=False, error=error)
     broken = Attempt(THREE, Outcome(Status.FAILED, "", 0.0, (end,), {}, (), end), 9.0)
-    told = "s1 in place of n2: hardware: uncorrectable ECC error encountered"
-    assert after(broken) == Again(("n1", "s1", "n3"), told)
+    change = "s1 in place of n2: hardware: uncorrectable ECC error encountered"
+    assert after(broken) == Again(("n1", "s1", "n3"), change)
 
 
 def test_hosts_that_are_left_out_are_named_with_why() -> None:
-    gone = Outcome(Status.FAILED, "n1 lost: no word for 10 s", 0.0, (), {}, ("n1", "n2"))
+    gone = Outcome(Status.FAILED, "n1 lost: no heartbeat for 10 s", 0.0, (), {}, ("n1", "n2"))
     assert after(Attempt(THREE, gone, 50.0), hosts=THREE) == Over(
-        "1 of 3 hosts are left, and the run needs 3; left out: n1 (lost: no word for 10 s); n2 (lost)"
+        "1 of 3 hosts are left, and the run needs 3; left out: n1 (lost: no heartbeat for 10 s); n2 (lost)"
     )
     policy = Policy(max_restarts=5, nodes=3, min_nodes=1)
     smaller = after(Attempt(THREE, gone, 50.0), hosts=THREE, policy=policy)
-    assert smaller == Again(("n3",), "without n[1-2]: n1 lost: no word for 10 s; n2 lost")
+    assert smaller == Again(("n3",), "without n[1-2]: n1 lost: no heartbeat for 10 s; n2 lost")
 
 
 def test_a_host_that_was_left_out_comes_back_after_a_while_that_doubles() -> None:

@@ -13,8 +13,8 @@ def end(rank: int | None, host: str, *, code: int | None = 0, signal: int | None
     return RankEnd(rank, host, code if signal is None else None, signal, at, stopped)
 
 
-def finished(flight: RunState) -> RunState:
-    return flight.with_finished("n1", (), GRACE).with_finished("n2", (), GRACE)
+def finished(state: RunState) -> RunState:
+    return state.with_finished("n1", (), GRACE).with_finished("n2", (), GRACE)
 
 
 def test_a_good_end_stops_nobody() -> None:
@@ -22,14 +22,14 @@ def test_a_good_end_stops_nobody() -> None:
 
 
 def test_the_first_bad_end_stops_all_and_says_why() -> None:
-    flight = TWO.with_end(end(1, "n2", signal=9), GRACE)
-    assert flight.stop == StopAll("rank 1 on n2 was killed by SIGKILL", GRACE)
+    state = TWO.with_end(end(1, "n2", signal=9), GRACE)
+    assert state.stop == StopAll("rank 1 on n2 was killed by SIGKILL", GRACE)
 
 
 def test_an_end_on_request_is_no_failure() -> None:
-    flight = TWO.with_end(end(1, "n2", signal=15, stopped=True), GRACE)
-    assert flight.stop is None
-    assert finished(flight.with_stop_by_hand("by ada", GRACE, 4.0)).outcome(9.0).status is Status.STOPPED
+    state = TWO.with_end(end(1, "n2", signal=15, stopped=True), GRACE)
+    assert state.stop is None
+    assert finished(state.with_stop_by_hand("by ada", GRACE, 4.0)).outcome(9.0).status is Status.STOPPED
 
 
 def test_what_fails_once_a_person_has_stopped_the_run_is_a_consequence() -> None:
@@ -47,32 +47,32 @@ def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
 
 
 def test_a_wish_that_comes_after_a_failure_still_travels_to_all_nodes() -> None:
-    flight = TWO.with_end(end(1, "n2", code=1), GRACE)
-    wished = flight.with_stop_by_hand("by ada", timedelta(seconds=10), 6.0)
+    state = TWO.with_end(end(1, "n2", code=1), GRACE)
+    wished = state.with_stop_by_hand("by ada", timedelta(seconds=10), 6.0)
     assert wished.stop == StopAll("rank 1 on n2 exited with code 1", GRACE, by_hand=True)
 
 
 def test_a_lost_node_stops_the_others() -> None:
-    flight = TWO.with_lost("n2", "no route to host", GRACE)
-    assert flight.stop is not None
-    assert flight.live == ("n1",)
-    outcome = flight.with_finished("n1", (), GRACE).outcome(9.0)
+    state = TWO.with_lost("n2", "no route to host", GRACE)
+    assert state.stop is not None
+    assert state.live == ("n1",)
+    outcome = state.with_finished("n1", (), GRACE).outcome(9.0)
     assert outcome.status is Status.FAILED
     assert outcome.unproven == ("n2",)
     assert outcome.reason == "n2 lost: no route to host"
 
 
 def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
-    flight = TWO.with_stopping("n2 lost: no heartbeat for 10 s", GRACE).with_stopping("n2: no controller", GRACE)
-    assert flight.stop is not None
-    flight = finished(flight.with_end(end(0, "n1", signal=15, stopped=True), GRACE))
-    outcome = flight.outcome(9.0)
+    state = TWO.with_stopping("n2 lost: no heartbeat for 10 s", GRACE).with_stopping("n2: no controller", GRACE)
+    assert state.stop is not None
+    state = finished(state.with_end(end(0, "n1", signal=15, stopped=True), GRACE))
+    outcome = state.outcome(9.0)
     assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no heartbeat for 10 s")
 
 
 def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
-    flight = TWO.with_end(end(0, "n1", code=1, at=7.2), GRACE).with_end(end(1, "n2", signal=9, at=7.1), GRACE)
-    failure = finished(flight).outcome(9.0).first_failure
+    state = TWO.with_end(end(0, "n1", code=1, at=7.2), GRACE).with_end(end(1, "n2", signal=9, at=7.1), GRACE)
+    failure = finished(state).outcome(9.0).first_failure
     assert failure is not None
     assert failure.rank == 1
 
@@ -89,26 +89,26 @@ def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
 
 
 def test_a_launcher_that_stumbles_after_its_ranks_ended_well_is_no_failure() -> None:
-    flight = TWO.with_end(end(0, "n1"), GRACE).with_end(end(None, "n1", code=1, at=6.0), GRACE)
-    assert flight.stop is None
+    state = TWO.with_end(end(0, "n1"), GRACE).with_end(end(None, "n1", code=1, at=6.0), GRACE)
+    assert state.stop is None
     assert TWO.with_end(end(1, "n2"), GRACE).with_end(end(None, "n1", code=1), GRACE).stop is not None
 
 
-def test_an_end_told_twice_counts_once() -> None:
+def test_an_end_that_is_reported_twice_counts_once() -> None:
     once = TWO.with_end(end(0, "n1"), GRACE)
     assert once.with_end(end(0, "n1"), GRACE) is once
 
 
 def test_orders_to_stop_only_get_more_urgent_and_keep_their_first_reason() -> None:
-    flight = TWO.ordered(StopAll("by hand", timedelta(seconds=10))).ordered(StopAll("again", timedelta(0)))
-    assert flight.stop == StopAll("by hand", timedelta(0))
-    assert flight.ordered(StopAll("late", timedelta(seconds=30))).stop == flight.stop
+    state = TWO.ordered(StopAll("by hand", timedelta(seconds=10))).ordered(StopAll("again", timedelta(0)))
+    assert state.stop == StopAll("by hand", timedelta(0))
+    assert state.ordered(StopAll("late", timedelta(seconds=30))).stop == state.stop
 
 
 def test_a_node_that_never_started_its_ranks_stops_those_that_wait_for_it() -> None:
-    flight = TWO.with_finished("n2", (), GRACE)
-    assert flight.stop == StopAll("not all ranks of n2 were ever started", GRACE)
-    assert flight.live == ("n1",)
+    state = TWO.with_finished("n2", (), GRACE)
+    assert state.stop == StopAll("not all ranks of n2 were ever started", GRACE)
+    assert state.live == ("n1",)
     assert TWO.with_end(end(1, "n2"), GRACE).with_finished("n2", (), GRACE).stop is None
 
 
@@ -123,23 +123,23 @@ def test_a_run_that_never_started_a_rank_is_not_done() -> None:
     assert finished(TWO).outcome(9.0).status is Status.REFUSED
 
 
-def test_what_was_left_behind_is_told_by_host() -> None:
-    flight = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
-    assert flight.outcome(9.0).leftovers == {"n1": ("pid 7 (python)",)}
+def test_leftovers_are_listed_by_host() -> None:
+    state = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
+    assert state.outcome(9.0).leftovers == {"n1": ("pid 7 (python)",)}
 
 
 def test_a_failure_before_the_wish_to_stop_stays_a_failure() -> None:
-    flight = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
-    assert flight.with_stop_by_hand("by ada", GRACE, 7.0).outcome(9.0).status is Status.FAILED
+    state = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
+    assert state.with_stop_by_hand("by ada", GRACE, 7.0).outcome(9.0).status is Status.FAILED
 
 
 def test_a_victim_stops_nobody_until_its_node_does() -> None:
     lost = replace(end(0, "n1", code=1), symptom="lost the connection to another rank")
-    flight = TWO.with_end(lost, GRACE)
-    assert flight.stop is None
+    state = TWO.with_end(lost, GRACE)
+    assert state.stop is None
     states = (UnfinishedRank(1, "T", None, None),)
-    flight = flight.with_stopping("n1: rank 0 lost the connection to another rank", GRACE).with_states("n2", states)
-    assert flight.stop == StopAll("n1: rank 0 lost the connection to another rank", GRACE)
-    outcome = finished(flight.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)
+    state = state.with_stopping("n1: rank 0 lost the connection to another rank", GRACE).with_states("n2", states)
+    assert state.stop == StopAll("n1: rank 0 lost the connection to another rank", GRACE)
+    outcome = finished(state.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)
     assert (outcome.status, outcome.named) == (Status.FAILED, Named("n2", 1))
     assert outcome.first_failure == lost

@@ -1,4 +1,4 @@
-"""Whom a failure is put down to: the cause where it is known, never a victim."""
+"""The cause of a failure is named where it is known; a victim never is."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_fails_in_an_unknown_way_after_the_victims_does_not_hide_the_stoppe
     assert verdict(victim(0, 5.0), failed(2, 5.6, error="Oops"), n2=(waiting(1, "T"),)).named == Named("n2", 1)
 
 
-def test_a_rank_that_left_early_is_said_with_how_much_earlier() -> None:
+def test_a_rank_that_exited_early_is_named_with_the_time_between() -> None:
     found = verdict(failed(1, 4.5, code=0), victim(0, 5.0, LOST), victim(2, 5.1, LOST))
     assert found.named == Named("n2", 1)
     assert found.reason == (
@@ -87,7 +87,7 @@ def test_a_rank_that_ends_well_after_the_first_victim_has_not_left_early() -> No
     assert verdict(victim(0, 5.0), failed(1, 6.0, code=0), victim(2, 5.1)).named is None
 
 
-def test_the_one_rank_that_has_not_ended_is_said_with_its_state() -> None:
+def test_the_one_rank_that_has_not_ended_is_named_with_its_state() -> None:
     found = verdict(victim(0, 5.0), victim(2, 5.1), killed(1, 8.0, stopped=True), n1=(), n2=(waiting(1),), n3=())
     assert found.named == Named("n2", 1)
     assert found.reason == (
@@ -116,9 +116,9 @@ def test_a_rank_that_its_launcher_ended_had_not_ended_of_its_own() -> None:
 
 
 def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
-    found = verdict(victim(0, 5.0, LOST), lost={"n2": "no word for 10 s"})
-    assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no word for 10 s", None)
-    own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no word for 10 s"})
+    found = verdict(victim(0, 5.0, LOST), lost={"n2": "no heartbeat for 10 s"})
+    assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no heartbeat for 10 s", None)
+    own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no heartbeat for 10 s"})
     assert own.named == Named("n1", 0)
 
 

@@ -14,7 +14,7 @@ OURS = {"HF_HOME": "/data/hf"}
         ("A=", ""),
         ("A=two words", "two words"),
         ("A=  blanks around  ", "blanks around"),
-        ("A=value # said why", "value"),
+        ("A=value # the reason", "value"),
         ("A=# nothing", ""),
         ("A=not#acomment", "not#acomment"),
         ("A='  $HOME # \"as it is\" '", '  $HOME # "as it is" '),
@@ -33,7 +33,7 @@ def test_a_name_alone_takes_our_value() -> None:
     assert read_environment("HF_HOME\n", "job.env", OURS) == {"HF_HOME": "/data/hf"}
 
 
-def test_all_wrong_lines_are_told_at_once_with_their_place_and_no_value() -> None:
+def test_all_wrong_lines_are_reported_at_once_with_their_place_and_no_value() -> None:
     text = 'A=1\n1B=hunter2\nhunter2 is it\nMISSING\nA=hunter2\nC=\'hunter2\nD="hunter2\\q"\nE=hunter2\0\n'
     with pytest.raises(UsageError) as error:
         read_environment(text, "job.env", OURS)

@@ -1,4 +1,4 @@
-"""What is to be typed for several hosts is told once."""
+"""A hint for several hosts is printed once."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def test_what_differs_otherwise_stays_apart_and_a_name_within_another_is_left_al
     assert folded(hints) == ("ssh root@10.0.0.1", "look at n1, not at n1x or n1.example", "ssh root@10.0.0.2")
 
 
-def test_a_hint_that_names_no_host_is_told_once() -> None:
+def test_a_hint_that_names_no_host_is_printed_once() -> None:
     assert folded({"n1": ["--port 29501"], "n2": ["--port 29501"]}) == ("--port 29501",)

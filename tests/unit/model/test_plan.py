@@ -76,7 +76,7 @@ def test_spares_are_the_hosts_after_the_nodes() -> None:
     assert [host.name for host in first.spares] == ["n2"]
 
 
-def test_the_next_attempt_is_placed_anew_on_the_hosts_it_gets() -> None:
+def test_the_next_attempt_is_placed_on_the_hosts_that_it_gets() -> None:
     plan = plan_run(CLUSTER, job(spares=1, max_restarts=3), "7f3a9c01")
     again = replan(plan, ("n3", "n2"))
     assert (again.run, again.restart) == ("7f3a9c01.1", 1)

@@ -1,4 +1,4 @@
-"""What a record knows of its run."""
+"""Facts that a record has of its run."""
 
 from __future__ import annotations
 

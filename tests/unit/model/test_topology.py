@@ -30,7 +30,7 @@ def test_the_same_switch_name_in_two_racks_is_two_switches() -> None:
     assert order(n1="r1/s1", n2="r2/s1", n3="r1/s2", n4="r2/s1") == ["n1", "n3", "n2", "n4"]
 
 
-def test_a_place_said_less_exactly_is_with_its_rack() -> None:
+def test_a_host_with_a_less_exact_location_is_with_its_rack() -> None:
     assert order(n1="r1/s1", n2="r2", n3="r1", n4="r1/s1", n5="r1") == ["n1", "n4", "n3", "n5", "n2"]
 
 

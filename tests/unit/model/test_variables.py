@@ -1,4 +1,4 @@
-"""What is said about variables: each alone, all together, and files as they are found in the wild."""
+"""Findings about variables: each alone, all together, and files as they are found in the wild."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None
 
 
 @pytest.mark.parametrize("name", registry.UNREAD)
-def test_a_name_that_nothing_reads_is_said_with_what_is_read(name: str) -> None:
+def test_a_finding_about_a_name_that_nothing_reads_has_the_name_that_is_read(name: str) -> None:
     finding = only(lint([setting(f"{name}=1")]))
     assert finding.severity is LintLevel.WARNING
     assert finding.instead
@@ -165,7 +165,7 @@ def test_a_variable_for_debugging_is_fine_for_one_job_and_not_in_a_file() -> Non
     ("texts", "severity", "subject", "message"),
     [
         (["NCCL_IB_DISABLE=1", "NCCL_IB_HCA==mlx5_0"], "ERROR", "NCCL_IB_HCA==mlx5_0", "forbids all"),
-        (["NCCL_IB_GID_INDEX=3"], "WARNING", "NCCL_IB_GID_INDEX=3", "by itself since 2.21"),
+        (["NCCL_IB_GID_INDEX=3"], "WARNING", "NCCL_IB_GID_INDEX=3", "on its own since 2.21"),
         (["NCCL_IB_TIMEOUT=0"], "WARNING", "NCCL_IB_TIMEOUT=0", "for ever"),
         (["NCCL_IB_HCA=mlx5_1"], "WARNING", "NCCL_IB_HCA=mlx5_1", "beginnings"),
         (["NCCL_SOCKET_NTHREADS=16", "NCCL_NSOCKS_PERTHREAD=8"], "ERROR", "NCCL_SOCKET_NTHREADS=16", "128 sockets"),
@@ -182,7 +182,7 @@ def test_a_variable_for_debugging_is_fine_for_one_job_and_not_in_a_file() -> Non
         (["JAX_PLATFORMS=cuda", "LD_LIBRARY_PATH=/opt/cuda/lib64"], "WARNING", "LD_LIBRARY_PATH", "JAX's wheels"),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_told(texts: list[str], severity: str, subject: str, message: str) -> None:
+def test_contradictions_are_reported(texts: list[str], severity: str, subject: str, message: str) -> None:
     finding = only(judge([setting(text) for text in texts]))
     assert (finding.severity.name, finding.subject) == (severity, subject)
     assert message in finding.message
@@ -201,7 +201,7 @@ def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
     assert judge(loopback) == ()
 
 
-def test_of_two_values_the_first_holds_and_the_second_is_told() -> None:
+def test_of_two_values_the_first_holds_and_the_second_is_reported() -> None:
     first, second = Setting("NCCL_DEBUG", "WARN", "environment"), Setting("NCCL_DEBUG", "INFO", "/etc/nccl.conf:1")
     finding = only(judge([first, second]))
     assert finding.line == "/etc/nccl.conf:1: NCCL_DEBUG: also set in environment, to another value, and that one holds"
@@ -211,8 +211,10 @@ def test_of_two_values_the_first_holds_and_the_second_is_told() -> None:
 def test_a_file_from_the_wild_is_judged_line_by_line(case: Path) -> None:
     recorded: dict[str, Any] = yaml.safe_load(case.read_text())
     findings = lint_text(recorded["text"], "nccl.conf")
-    said = [[each.severity.name.lower(), int(each.where.removeprefix("nccl.conf:")), each.subject] for each in findings]
-    assert said == recorded["findings"]
+    found = [
+        [each.severity.name.lower(), int(each.where.removeprefix("nccl.conf:")), each.subject] for each in findings
+    ]
+    assert found == recorded["findings"]
 
 
 def test_an_environment_file_is_read_as_a_shell_would() -> None:

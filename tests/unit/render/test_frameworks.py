@@ -53,7 +53,7 @@ def test_direct_sets_what_torchrun_sets_and_claims_no_agent_store() -> None:
     assert second.env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "1"
 
 
-def test_jax_is_told_what_it_reads_from_open_mpi() -> None:
+def test_jax_gets_the_variables_that_it_reads_from_open_mpi() -> None:
     _, second = words(Framework.JAX)
     assert second.env["JAX_COORDINATOR_ADDRESS"] == "10.0.0.1:29500"
     assert second.env["OMPI_MCA_orte_hnp_uri"] == "0.0;tcp://10.0.0.1:29500"

@@ -130,18 +130,20 @@ def test_a_disk_that_was_full_for_a_while_leaves_a_record_that_can_be_read() -> 
     recorder.append(Event(101.0, EventKind.ATTACHED))
     with run_paths("7f3a9c01").events.open("ab") as file:
         file.write(b'{"time": 102.0, "ki')
-    recorder.append(Event(103.0, EventKind.ATTACHED))  # Goes on in the torn line.
+    recorder.append(Event(103.0, EventKind.ATTACHED))  # Continues the torn line.
     recorder.append(Event(104.0, EventKind.ENDED))
     assert [event.time for event in runs.read("7f3a9c01").events] == [101.0, 104.0]
 
 
-def test_what_cannot_be_written_of_a_run_that_goes_on_is_told_once_and_ends_nothing() -> None:
-    said: list[str] = []
-    recorder = runs.Recorder("7f3a9c01", said.append)  # Its directory is not there.
+def test_the_first_write_that_fails_is_reported_and_does_not_end_the_run() -> None:
+    complaints: list[str] = []
+    recorder = runs.Recorder("7f3a9c01", complaints.append)  # Its directory is not there.
     recorder.append(Event(1.0, EventKind.ATTACHED))
     recorder.attest(Attestation("2026-11-21T00:00:00Z", "0", {}))
     recorder.finish(Outcome(Status.DONE, "", 1.0, (), {}))
-    assert said == ["the record of this run cannot be written (No such file or directory); the run goes on without it"]
+    assert complaints == [
+        "the record of this run cannot be written (No such file or directory); the run continues without it"
+    ]
 
 
 def test_a_run_whose_record_cannot_be_begun_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,11 +22,11 @@ def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.Captu
     assert captured.err == "gpu11:10 | no newline yet\n"
 
 
-def test_a_record_that_cannot_be_written_is_told_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_that_cannot_be_written_is_reported_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     live = Live(PLAN, Recorder("7f3a9c01", console.say))  # The record was never created: its directory is not there.
     live.event(Event(1.0, EventKind.ATTACHED))
     live.event(Event(2.0, EventKind.ATTACHED))
-    assert capsys.readouterr().err.count("cannot be written (No such file or directory); the run goes on") == 1
+    assert capsys.readouterr().err.count("cannot be written (No such file or directory); the run continues") == 1
 
 
 def test_a_progress_bar_shows_its_last_state() -> None:

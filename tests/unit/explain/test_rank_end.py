@@ -1,10 +1,11 @@
 import pytest
 
+from pylaunch.explain.rank_end import described
 from pylaunch.model.outcome import RankEnd
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "signal", "error", "step", "told"),
+    ("exit_code", "signal", "error", "step", "expected"),
     [
         (1, None, "", None, "exited with code 1"),
         (0, None, "", 90, "exited with code 0"),
@@ -13,22 +14,23 @@ from pylaunch.model.outcome import RankEnd
         (1, None, "ValueError: x (a.py:3)", 0, "exited with code 1 after step 0: ValueError: x (a.py:3)"),
     ],
 )
-def test_an_end_is_told_with_how_far_the_rank_came_and_what_it_raised(
-    exit_code: int | None, signal: int | None, error: str, step: int | None, told: str
+def test_the_description_of_an_end_has_the_last_step_and_the_exception(
+    exit_code: int | None, signal: int | None, error: str, step: int | None, expected: str
 ) -> None:
-    assert RankEnd(0, "n1", exit_code, signal, 1.0, stopped=False, error=error, step=step).how == told
+    end = RankEnd(0, "n1", exit_code, signal, 1.0, stopped=False, error=error, step=step)
+    assert described(end) == expected
 
 
 @pytest.mark.parametrize(
-    ("signal", "lines", "told"),
+    ("signal", "lines", "expected"),
     [
         (6, ("epoch 9/9", "terminate called without an active exception"), "a thread was still at work as it ended"),
         (6, ("Assertion `x' failed.",), None),
         (9, ("terminate called without an active exception",), None),
     ],
 )
-def test_an_abort_while_python_went_away_is_told_with_its_cause(
-    signal: int, lines: tuple[str, ...], told: str | None
+def test_the_description_of_an_abort_while_python_exits_has_its_cause(
+    signal: int, lines: tuple[str, ...], expected: str | None
 ) -> None:
-    how = RankEnd(0, "n1", None, signal, 1.0, stopped=False, last_lines=lines).how
-    assert how.partition(": ")[2].startswith(told) if told else ": " not in how
+    how = described(RankEnd(0, "n1", None, signal, 1.0, stopped=False, last_lines=lines))
+    assert how.partition(": ")[2].startswith(expected) if expected else ": " not in how

@@ -1,0 +1,42 @@
+"""Description of the end of a rank, with the cause that its signal, exception and last lines show. Pure."""
+
+from __future__ import annotations
+
+from signal import Signals
+
+from pylaunch.model.outcome import MemoryKill, RankEnd
+from pylaunch.model.size import shown_size
+
+AT_EXIT = "terminate called without an active exception"
+"""Message of the C++ runtime when a thread is ended while Python exits.
+
+PyTorch issue 190489: a thread of gloo that still releases a tensor when its rank is done.
+"""
+AT_EXIT_CAUSE = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
+
+
+def described(end: RankEnd) -> str:
+    """Return a verb phrase: "exited with code 1", "was killed by SIGKILL after step 20: likely out of memory (…)"."""
+    after = "" if end.step is None or end.exit_code == 0 else f" after step {end.step}"
+    cause = end.error or (AT_EXIT_CAUSE if _aborted_at_exit(end) else "")
+    memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)
+    return ": ".join(filter(None, (f"{_status(end)}{after}", "; ".join(filter(None, (cause, memory))))))
+
+
+def _aborted_at_exit(end: RankEnd) -> bool:
+    return end.signal == Signals.SIGABRT and any(AT_EXIT in line for line in end.last_lines)
+
+
+def _status(end: RankEnd) -> str:
+    if end.signal is None:
+        return f"exited with code {end.exit_code}"
+    try:
+        return f"was killed by {Signals(end.signal).name}"
+    except ValueError:
+        return f"was killed by signal {end.signal}"
+
+
+def _memory(kill: MemoryKill) -> str:
+    likely = "" if kill.certain else "likely "
+    limit = "memory" if kill.of == "host" else "limit"
+    return f"{likely}out of memory ({limit} of the {kill.of}: {shown_size(kill.limit)})"
