@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
+from pylaunch.agent.piped import sweep as node_sweep
+from pylaunch.agent.probe.readers import gpu, lease, occupants
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
-from pylaunch.probe.ask import Answered, Unreachable, ask, parted, program, understood_all
-
-_SUBJECTS = ("occupants", "gpu", "lease")
-"""Modules of `agent/readers`."""
-
-_DEADLINES = {"occupants.processes": 20.0, "gpu.smi": 20.0}
-"""Seconds. nvidia-smi initializes every device without persistence mode; thousands of processes are looked into."""
-
+from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.program import asking, probe
 
 LATEST = 1e11
 """Seconds since the epoch; what comes after cannot be shown as a date."""
@@ -107,23 +102,22 @@ class Swept:
 
 def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
     """Who uses each host of `cluster`; and the hosts that could not be asked. Changes nothing."""
-    last = {
-        host.name: f"frame.main({_readers()}, {_questions(host, port)!r}, {_DEADLINES!r})" for host in cluster.hosts
-    }
-    return understood_all(*_ask(cluster, last), lambda answer: _view(answer["readings"]))
+    programs = {host.name: probe(_questions(host, port)) for host in cluster.hosts}
+    return understood_all(*parted(ask(cluster, programs)), lambda answer: _view(answer["readings"]))
 
 
 def sweep(
     cluster: Cluster, port: int, targets: Mapping[str, Sequence[Occupant]], *, dry_run: bool
 ) -> tuple[dict[str, Swept], dict[str, Unreachable]]:
     """Remove what runs that are over left, end exactly `targets` (by host), and look who uses each host then."""
-    last = {}
+    programs = {}
     for host in cluster.hosts:
         ends = [(each.pid, each.started) for each in targets.get(host.name, ())]
-        order = json.dumps({"root": host.node_root, "dry_run": dry_run, "targets": ends})
-        readings = f"frame.readings({_readers()}, json.loads({_questions(host, port)!r}), {_DEADLINES!r})"
-        last[host.name] = f'import json\nsys.modules["pylaunch.agent.piped.sweep"].main({order!r}, lambda: {readings})'
-    return understood_all(*_ask(cluster, last), _swept)
+        questions = _questions(host, port)
+        programs[host.name] = asking(
+            questions, node_sweep.main, host.node_root, ends, dry_run=dry_run, questions=questions
+        )
+    return understood_all(*parted(ask(cluster, programs)), _swept)
 
 
 def _swept(answer: Answered) -> Swept:
@@ -134,25 +128,12 @@ def _swept(answer: Answered) -> Swept:
     return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer["readings"]))
 
 
-def _readers() -> str:
-    return "{" + ", ".join(f'**sys.modules["pylaunch.agent.probe.readers.{name}"].READERS' for name in _SUBJECTS) + "}"
-
-
-def _questions(host: Host, port: int) -> str:
-    return json.dumps(
-        {
-            "occupants.processes": {"ports": [port]},
-            "gpu.smi": None,
-            "lease.holders": {"root": host.node_root, "devices": list(host.devices), "ports": [port]},
-        }
-    )
-
-
-def _ask(cluster: Cluster, last: Mapping[str, str]) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
-    begin = 'frame = sys.modules["pylaunch.agent.probe.frame"]\n'
-    modules = ("probe.frame", *(f"probe.readers.{name}" for name in _SUBJECTS), "piped.sweep")
-    programs = {name: program(modules, begin + words) for name, words in last.items()}
-    return parted(ask(cluster, programs))
+def _questions(host: Host, port: int) -> dict[str, Any]:
+    return {
+        **occupants.occupants.ask({"ports": [port]}),
+        **gpu.management.ask(None),
+        **lease.held.ask({"root": host.node_root, "devices": list(host.devices), "ports": [port]}),
+    }
 
 
 def _view(readings: Mapping[str, Any]) -> HostView:

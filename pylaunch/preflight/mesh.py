@@ -1,7 +1,7 @@
 """The conversation with all nodes at once in which they try the network between them, and show their clocks.
 
 Every node listens, is told where the others do, and connects to all of them at the same moment: one round for the
-whole matrix, however many nodes. The node's side, and what is said, is `agent/probe/readers/mesh.py`.
+whole matrix, however many nodes. The node's side, and what is said, is `agent/piped/mesh.py`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pylaunch.agent.piped import mesh as node_side
+from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.preflight.survey import Unmeasured
-from pylaunch.probe.ask import program
+from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, describe_exit, spawn
 
-MATRIX, OFFSET, SHELL = "mesh.matrix", "mesh.offset", "mesh.shell"
-READINGS = frozenset((MATRIX, OFFSET, SHELL))
+MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
+OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")
+SHELL: ReadingKey[Any] = ReadingKey("mesh.shell")
+READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
 """What it finds for each host, as readings like those of the one probe."""
 
 OPENING = 64
@@ -44,14 +48,6 @@ ROW_TIMEOUT_S = 12.0
 PINGS = 5
 NOISE_KEPT = 5
 """Lines of what a login shell prints."""
-
-MODULES = ("shared.leases", "shared.processes", "shared.ports", "probe.readers.mesh")
-_LAST = 'sys.modules["pylaunch.agent.probe.readers.mesh"].main(begun)'
-_BOOTSTRAP = (
-    "import sys; begun = float(open('/proc/uptime').read().split()[0]); "
-    "exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
-)
-"""Reads as many bytes as the first line says, and leaves the rest of the input to the program that they are."""
 
 
 class _SilentError(Exception):
@@ -122,14 +118,14 @@ def _blocks(cluster: Cluster) -> Iterator[Cluster]:
 
 
 async def _conversation(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
-    script = program(MODULES, _LAST)
+    script = streamed(program(node_side.main, BEGUN))
     partners: list[_Partner] = []
     questions = _questions(cluster, port)
     opening = asyncio.Semaphore(OPENING)
 
     async def listen(host: Host) -> None:
         async with opening:
-            words = (host.agent_python, "-I", "-S", "-c", _BOOTSTRAP)
+            words = (host.agent_python, *STREAMED)
             partner = _Partner(host, await spawn(connector_of(host, cluster.known_hosts).argv(words)))
             partners.append(partner)
             await _listen(partner, script, questions[host.name])
@@ -174,7 +170,7 @@ def _questions(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
 
 async def _listen(partner: _Partner, script: bytes, question: Mapping[str, Any]) -> None:
     with contextlib.suppress(ConnectionError):  # Why it ended is asked by what follows.
-        await partner.child.send(b"%d\n%b" % (len(script), script))
+        await partner.child.send(script)
     await partner.say(question)
     said, noise = await partner.hear("listening", LISTEN_TIMEOUT_S)
     partner.listening = said["listening"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,7 +33,8 @@ from pylaunch.preflight.checks import (
 )
 from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
-from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, program, understood_all
+from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, understood_all
+from pylaunch.probe.program import probe
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import diagnose
 from pylaunch.transport.process import Together
@@ -56,26 +56,6 @@ CHECKS: tuple[Check, ...] = (
     *gpu_use.CHECKS,
     *infiniband.CHECKS,
 )
-
-_SUBJECTS = (
-    "reach", "network", "clock", "host", "kernel", "python_env", "login", "code", "leftovers", "occupants", "gpu",
-    "gpu_smoke", "infiniband",
-)  # fmt: skip
-"""Modules of `agent/probe/readers`. A reader's name begins with that of its module, so that a host receives only the
-modules that its questions need."""
-
-_DEADLINES: dict[str, float] = {
-    "host.filesystem": 3.0,
-    "code.tree": 4.0,
-    "python_env.files": 10.0,
-    "python_env.contents": 55.0,
-    "gpu.smi": 20.0,
-    "gpu.nvlink": 20.0,
-    "gpu.host": 20.0,
-    "gpu_smoke.compute": 55.0,
-    "occupants.processes": 20.0,
-}
-"""Seconds, for readers whose deadline is not the usual one. A file system that takes 3 s to answer serves no run."""
 
 
 def take(
@@ -128,7 +108,7 @@ def _survey(
 ) -> Survey:
     """Ask every host its own `questions` (host → reader → question)."""
     programs = {
-        name: _program({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
+        name: probe({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
     looks, unreachable = understood_all(*parted(ask_all(cluster, programs)), _look)
@@ -148,14 +128,6 @@ def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
     return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
 
 
-def _program(questions: Mapping[str, Any]) -> bytes:
-    subjects = [name for name in _SUBJECTS if any(asked.split(".")[0] == name for asked in questions)]
-    modules = ["probe.frame", *(f"probe.readers.{name}" for name in subjects)]
-    readers = ", ".join(f'**sys.modules["pylaunch.agent.probe.readers.{name}"].READERS' for name in subjects)
-    last = f'sys.modules["pylaunch.agent.probe.frame"].main({{{readers}}}, {json.dumps(questions)!r}, {_DEADLINES!r})'
-    return program(modules, last)
-
-
 class _Reading(msgspec.Struct):
     seconds: float
     value: Any = msgspec.UNSET
@@ -164,7 +136,7 @@ class _Reading(msgspec.Struct):
 
 
 def _look(answered: Answered) -> Look:
-    """Raises one of MALFORMED for an answer of another shape than `probe.frame` gives."""
+    """Raises one of MALFORMED for an answer of another shape than `probe.runtime` gives."""
     told = msgspec.convert(answered["readings"], dict[str, _Reading])
     if incomplete := [name for name, each in told.items() if each.unmeasured is None and each.value is msgspec.UNSET]:
         raise ValueError(f"no value of {incomplete[0]}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import Unreachable
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ class Survey:
     looks: Mapping[str, Look]
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
 
-    def measured(self, reader: str) -> dict[str, Any]:
+    def measured(self, reader: ReadingKey[V]) -> dict[str, V]:
         """What `reader` found, by host in rank order; hosts where it could not look, or was not asked, are absent."""
         return {
             name: self.looks[name].readings[reader]
@@ -86,9 +89,9 @@ class Survey:
             and not isinstance(self.looks[name].readings[reader], Unmeasured)
         }
 
-    def labelled(self, reader: str) -> dict[str, dict[str, Any]]:
+    def labelled(self, reader: ReadingKey[V]) -> dict[str, dict[str, V]]:
         """What `reader` found for each of its labels ("reader#label"), by host in rank order, label by label."""
-        found: dict[str, dict[str, Any]] = {}
+        found: dict[str, dict[str, V]] = {}
         for name in self.cluster.names:
             look = self.looks.get(name)
             for asked, reading in look.readings.items() if look is not None else ():

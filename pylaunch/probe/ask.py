@@ -15,6 +15,7 @@ from pylaunch.agent.shared import untrusted_json
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
@@ -150,7 +151,7 @@ def _ask(
 ) -> Answered | Unreachable | NoPython:
     connector = connector_of(host, known_hosts)
     try:
-        ended = asking.run(connector.argv((host.agent_python, "-I", "-S", "-")), stdin=script, timeout_s=timeout_s)
+        ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
     except PylaunchError as error:

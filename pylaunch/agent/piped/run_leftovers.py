@@ -30,7 +30,7 @@ def was_restarted(directory: RunDirectory) -> bool:
     return bool(began) and began != processes.boot_id()
 
 
-def end(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
+def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
     """End all of the run, and what could not be ended.
 
     An agent that is there is continued and told to end the run, which it does as for anybody: SIGTERM to the ranks,
@@ -47,20 +47,19 @@ def end(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
     return [str(process) for process in left]
 
 
-def main(order: str) -> None:
-    """Obey `order` (JSON: root, run, end, grace_s) and print what was found, ended and left, a phrase each."""
-    asked = json.loads(order)
-    print(json.dumps(_obey(asked)))
+def main(root: str, run: str, *, end: bool, grace_s: float) -> None:
+    """Print the processes of `run` that were found and, after `end` ended them, those that are left, a phrase each."""
+    print(json.dumps(_proof(root, run, end=end, grace_s=grace_s)))
 
 
-def _obey(asked: dict[str, Any]) -> dict[str, Any]:
+def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, Any]:
     try:
-        root = open_root(asked["root"], make=False)
-        directory = root.run(asked["run"])
+        root = open_root(template, make=False)
+        directory = root.run(run)
     except AgentError as error:
         return {"error": str(error)}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
-    left = end(root, directory, asked["grace_s"]) if asked["end"] and found else list(found)
+    left = end_all(root, directory, grace_s) if end and found else list(found)
     return {"restarted": was_restarted(directory), "found": found[:MOST_TOLD], "left": left[:MOST_TOLD]}
 
 

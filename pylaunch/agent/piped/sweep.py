@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Callable, Mapping, Sequence, Tuple
+from typing import Any, Mapping, Sequence, Tuple
 
+from pylaunch.agent.probe import runtime
 from pylaunch.agent.shared import clean, processes
 from pylaunch.agent.shared.layout import AgentError, open_root
 
@@ -43,15 +44,14 @@ def end(targets: Sequence[Identity]) -> tuple[list[str], list[str]]:
     return ended, [str(process) for process in left]
 
 
-def main(order: str, look: Callable[[], Mapping[str, Any]]) -> None:
-    """Obey `order` (JSON: root, dry_run, targets) and print what was done with what `look` finds then."""
-    asked = json.loads(order)
+def main(root: str, targets: Sequence[Identity], *, dry_run: bool, questions: Mapping[str, Any]) -> None:
+    """Clean up after runs that are over, end `targets`, and print both with the readings for `questions` after it."""
     cleaned = clean.Cleaned()
     try:
-        cleaned = clean.clean(open_root(asked["root"], make=False), dry_run=asked["dry_run"])
+        cleaned = clean.clean(open_root(root, make=False), dry_run=dry_run)
     except AgentError as error:
         cleaned.left.append(str(error))
-    ended, stays = end(asked["targets"]) if asked["targets"] else ([], [])
-    told = {"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}
-    json.dump({**told, "ended": ended, "stays": stays, "readings": look()}, sys.stdout)
+    ended, stays = end(targets) if targets else ([], [])
+    done = {"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}
+    json.dump({**done, "ended": ended, "stays": stays, "readings": runtime.readings(questions)}, sys.stdout)
     print()

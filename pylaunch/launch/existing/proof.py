@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
+from pylaunch.agent.piped import run_leftovers
 from pylaunch.model.cluster import Connection
 from pylaunch.model.run import RunRecord
-from pylaunch.probe.ask import TIMEOUT_S, ask, parted, program
+from pylaunch.probe.ask import TIMEOUT_S, ask, parted
+from pylaunch.probe.program import program
 
 LOOK_S = 15.0
 """What a look may take that ends nothing."""
@@ -76,10 +77,7 @@ def _ask(
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
     for host in cluster.hosts:
-        order = json.dumps({"root": host.node_root, "run": record.plan.run, "end": end, "grace_s": grace_s})
-        programs[host.name] = program(
-            ("piped.run_leftovers",), f'sys.modules["pylaunch.agent.piped.run_leftovers"].main({order!r})'
-        )
+        programs[host.name] = program(run_leftovers.main, host.node_root, record.plan.run, end=end, grace_s=grace_s)
     answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}

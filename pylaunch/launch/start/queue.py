@@ -16,28 +16,24 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pylaunch.agent.piped import queue as node_side
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.fleet import Fleet, Interrupted
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.probe.ask import program
+from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
-
-_READ = "import sys; exec(compile(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())), 'queue', 'exec'))"
-"""Read the program, and leave the rest of stdin to it."""
 
 SETTLE_S = 0.7
 """Debounce time before the blocking runs are reported: nodes look one after the other."""
 
 LEAVE_S = 2.0
 """Time that a node may take to give up the place before the connection is closed."""
-
-_MODULES = ("shared.layout", "shared.leases", "piped.queue")
 
 Blocked = tuple[tuple[str, str], ...]
 """Blocking runs on one node: ("device 3", its holder), or ("", the start that is ahead)."""
@@ -108,14 +104,14 @@ class _Queue:
 
     async def enter(self) -> None:
         """Take a place on every node."""
-        script = program(_MODULES, 'sys.modules["pylaunch.agent.piped.queue"].main()')
+        script = streamed(program(node_side.main))
         for node in self._plan.nodes:
-            argv = (node.host.agent_python, "-I", "-S", "-c", _READ)
+            argv = (node.host.agent_python, *STREAMED)
             child = await spawn(self._connector(node.host).argv(argv))
             self._children[node.host.name] = child
             order = json.dumps(_order(self._turn, self._plan, node)).encode()
             with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
-                await child.send(b"%d\n%s%s\n" % (len(script), script, order))
+                await child.send(b"%b%b\n" % (script, order))
 
     async def wait(self) -> None:
         """Wait until nothing blocks the start on any node."""

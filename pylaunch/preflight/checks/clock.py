@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
+from pylaunch.agent.probe.readers import clock as clock_readers
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import mesh
 from pylaunch.preflight.check import Check
@@ -50,7 +51,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _keeping(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("clock.keeping").items():
+    for host, found in survey.measured(clock_readers.keeping).items():
         told = _told(found["daemons"], found["chrony"])
         if told is not None and found["may_set"]:
             yield Finding("time.keeping", Severity.WARN, (host,), told, fix=TIME_SYNC, role="time_sync")
@@ -88,6 +89,6 @@ CHECKS = (
         "time.keeping", "somebody keeps the clock",
         "A clock that nobody keeps drifts by seconds in a week.",
         f"chrony's tracking: synchronised, last offset under {WARN_S * 1000:g} ms; one daemon",
-        Severity.WARN, lambda host, wanted: {"clock.keeping": None}, _keeping,
+        Severity.WARN, lambda host, wanted: clock_readers.keeping.ask(None), _keeping,
     ),
 )  # fmt: skip

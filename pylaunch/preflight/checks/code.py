@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pylaunch.agent.probe.readers import code as code_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -16,7 +17,6 @@ from pylaunch.preflight.survey import Survey, Wanted
 SHOWN_FILES = 5
 SHOWN_LINES = 12
 NONE = "none"
-TEXTS = "code.texts"
 
 
 def _ask_files(host: Host, wanted: Wanted) -> dict[str, Any]:
@@ -26,24 +26,24 @@ def _ask_files(host: Host, wanted: Wanted) -> dict[str, Any]:
     candidates = [word for word in dict.fromkeys(words) if word and "\0" not in word and word not in named]
     if not (named or candidates) or not wanted.workdir:
         return {}
-    return {"code.files": {"workdir": wanted.workdir, "paths": named, "candidates": candidates}}
+    return code_readers.files.ask({"workdir": wanted.workdir, "paths": named, "candidates": candidates})
 
 
 def _ask_tree(host: Host, wanted: Wanted) -> dict[str, Any]:
-    return {"code.tree": wanted.workdir} if wanted.workdir and wanted.script else {}
+    return code_readers.tree.ask(wanted.workdir) if wanted.workdir and wanted.script else {}
 
 
 def files_that_differ(survey: Survey) -> dict[str, Majority[str]]:
     """Path → how hosts divide over its content, of named files on which they do not agree."""
-    return _divided({host: dict(found) for host, found in survey.measured("code.files").items()})
+    return _divided({host: dict(found) for host, found in survey.measured(code_readers.files).items()})
 
 
 def sources_that_differ(survey: Survey) -> dict[str, Majority[str]]:
     """The same of other code below the working directory, where every host could be read to the end."""
-    found = {host: each for host, each in survey.measured("code.tree").items() if each is not None}
+    found = {host: each for host, each in survey.measured(code_readers.tree).items() if each is not None}
     if not all(each["complete"] for each in found.values()):
         return {}
-    named = {path for each in survey.measured("code.files").values() for path in each}
+    named = {path for each in survey.measured(code_readers.files).values() for path in each}
     trees = {host: {path: each["files"][path] for path in each["files"] if path not in named}
              for host, each in found.items()}  # fmt: skip
     return _divided(trees)
@@ -69,11 +69,14 @@ def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
         for hosts in (division.usual_hosts, *(hosts for _, hosts in division.odd)):
             if hosts:
                 wanted.setdefault(hosts[0], []).append(path)
-    return {host: {TEXTS: {"workdir": survey.wanted.workdir, "paths": paths}} for host, paths in wanted.items()}
+    return {
+        host: code_readers.texts.ask({"workdir": survey.wanted.workdir, "paths": paths})
+        for host, paths in wanted.items()
+    }
 
 
 def _files(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("code.files").items():
+    for host, found in survey.measured(code_readers.files).items():
         for path in (survey.wanted.script, *survey.wanted.files):
             if path and found.get(path) == "":
                 text = f"{path} does not exist in {survey.wanted.workdir}"
@@ -81,7 +84,7 @@ def _files(survey: Survey) -> Iterable[Finding]:
     missing_everywhere = {
         path
         for path in (survey.wanted.script, *survey.wanted.files)
-        if all(found.get(path) == "" for found in survey.measured("code.files").values())
+        if all(found.get(path) == "" for found in survey.measured(code_readers.files).values())
     }
     for path, division in files_that_differ(survey).items():
         if path not in missing_everywhere:
@@ -89,7 +92,7 @@ def _files(survey: Survey) -> Iterable[Finding]:
 
 
 def _tree(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("code.tree").items():
+    for host, found in survey.measured(code_readers.tree).items():
         if found is not None and not found["complete"]:
             text = f"{survey.wanted.workdir} holds more code than is compared: only named files were"
             fix = "name what is no code in .pylaunchignore"
@@ -121,7 +124,7 @@ def _copy(survey: Survey, path: str) -> str:
 
 
 def _diff(survey: Survey, path: str, odd: str, usual: str) -> tuple[str, ...]:
-    texts = survey.measured(TEXTS)
+    texts = survey.measured(code_readers.texts)
     here, there = texts.get(odd, {}).get(path), texts.get(usual, {}).get(path)
     if here is None or there is None:
         return ()

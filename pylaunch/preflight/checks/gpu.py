@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.majority import majority
@@ -17,7 +19,7 @@ MISMATCH = "Driver/library version mismatch"
 
 def cards_of(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every device that nvidia-smi tells of, with its host."""
-    for host, found in survey.measured("gpu.smi").items():
+    for host, found in survey.measured(gpu_readers.management).items():
         for card in found["cards"] if found is not None else ():
             yield host, card
 
@@ -28,8 +30,8 @@ def wanted_devices(survey: Survey, host: str) -> tuple[int, ...]:
 
 
 def _count(survey: Survey) -> Iterator[Finding]:
-    smi = survey.measured("gpu.smi")
-    for host, found in survey.measured("gpu.host").items():
+    smi = survey.measured(gpu_readers.management)
+    for host, found in survey.measured(gpu_readers.host).items():
         told = smi.get(host)
         complains = told is not None and told["complaint"] is not None
         on_bus = found["gpus"] if found is not None else 0
@@ -50,7 +52,7 @@ def _count(survey: Survey) -> Iterator[Finding]:
 
 
 def _software(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured("gpu.smi").items():
+    for host, found in survey.measured(gpu_readers.management).items():
         complaint = found["complaint"] if found is not None else None
         if complaint is not None:
             fix = "sudo reboot" if MISMATCH in complaint else "nvidia-smi; sudo dmesg | grep -i nvrm"
@@ -58,7 +60,7 @@ def _software(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 "gpu.software", Severity.FAIL, (host,), f"nvidia-smi fails{why}", fix, "gpu_node", evidence=(complaint,)
             )
-    for host, found in survey.measured("gpu.host").items():
+    for host, found in survey.measured(gpu_readers.host).items():
         if found is not None and found["driver"] is None and found["gpus"]:
             text = f"{found['gpus']} GPUs are there and no driver is loaded"
             yield Finding("gpu.software", Severity.FAIL, (host,), text, fix="sudo modprobe nvidia; sudo dmesg | tail")
@@ -80,7 +82,7 @@ def _odd(
     """Findings for hosts whose `fact` is another than most hosts'; hosts without GPUs are not compared."""
     answers = {
         host: value
-        for host, found in survey.measured("gpu.smi").items()
+        for host, found in survey.measured(gpu_readers.management).items()
         if found is not None and found["complaint"] is None and (value := fact(found)) is not None
     }
     divided = majority(answers)
@@ -90,7 +92,7 @@ def _odd(
 
 
 def _fabric(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured("gpu.host").items():
+    for host, found in survey.measured(gpu_readers.host).items():
         if found is None or not found["nvswitches"] or found["driver"] is None:
             continue
         version, state = found["fabric_manager"], found["fabric_manager_state"]
@@ -116,7 +118,7 @@ def _fabric(survey: Survey) -> Iterator[Finding]:
 
 
 def _settings(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured("gpu.smi").items():
+    for host, found in survey.measured(gpu_readers.management).items():
         cards = found["cards"] if found is not None else []
         if off := [card["index"] for card in cards if card["persistence"] == "Disabled"]:
             yield Finding(
@@ -143,7 +145,7 @@ def indexes(which: list[int]) -> str:
     return f"GPU{'s' if len(which) > 1 else ''} {', '.join(map(str, which))}"
 
 
-def asks(*readers: str) -> Callable[[Host, Wanted], Mapping[str, Any]]:
+def asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
     """A check's question: these readers, which ask for nothing in particular."""
     return lambda host, wanted: dict.fromkeys(readers)
 
@@ -155,7 +157,7 @@ CHECKS = (
         "A rank whose device is not there fails at once, and with it the run.",
         "the inventory's gpus= or devices=",
         Severity.FAIL,
-        asks("gpu.host", "gpu.smi"),
+        asks(gpu_readers.host, gpu_readers.management),
         _count,
     ),
     Check(
@@ -165,7 +167,7 @@ CHECKS = (
         "drivers behave differently.",
         "each other on a host, and the majority between hosts",
         Severity.FAIL,
-        asks("gpu.host", "gpu.smi"),
+        asks(gpu_readers.host, gpu_readers.management),
         _software,
     ),
     Check(
@@ -174,7 +176,7 @@ CHECKS = (
         "All ranks wait for the slowest model, and for the smallest memory.",
         "the majority",
         Severity.WARN,
-        asks("gpu.smi"),
+        asks(gpu_readers.management),
         _alike,
     ),
     Check(
@@ -183,7 +185,7 @@ CHECKS = (
         "Without it, or with another version, no CUDA program starts (error 802).",
         "the driver's version; the state that each GPU reports",
         Severity.FAIL,
-        asks("gpu.host", "gpu.smi"),
+        asks(gpu_readers.host, gpu_readers.management),
         _fabric,
     ),
     Check(
@@ -192,7 +194,7 @@ CHECKS = (
         "A GPU that is closed, divided or put to sleep is not the device that the plan means.",
         "what training needs: persistence on, compute mode Default, MIG alike on all",
         Severity.FAIL,
-        asks("gpu.smi"),
+        asks(gpu_readers.management),
         _settings,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from pylaunch.agent.probe.readers import gpu as gpu_readers
 from pylaunch.explain.xid import Action, XidKind, explain
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
@@ -48,8 +49,8 @@ def _memory(survey: Survey) -> Iterator[Finding]:
 
 
 def _xids(survey: Survey) -> Iterator[Finding]:
-    smi = survey.measured("gpu.smi")
-    for host, found in survey.measured("gpu.xid").items():
+    smi = survey.measured(gpu_readers.management)
+    for host, found in survey.measured(gpu_readers.kernel_errors).items():
         if found is None:
             continue
         cards = (smi.get(host) or {"cards": []})["cards"]
@@ -91,7 +92,7 @@ def _bus(address: str) -> str:
 
 
 def _nvlink(survey: Survey) -> Iterator[Finding]:
-    links = {host: found for host, found in survey.measured("gpu.nvlink").items() if found}
+    links = {host: found for host, found in survey.measured(gpu_readers.links).items() if found}
     models = {(host, str(card["index"])): card["name"] for host, card in cards_of(survey)}
     up: dict[str | None, list[int]] = {}
     for host, found in links.items():
@@ -162,7 +163,7 @@ CHECKS = (
         "Memory that cannot be corrected crashes the run, or makes it compute wrong numbers.",
         "none; remapping as the card reports it",
         Severity.FAIL,
-        asks("gpu.smi"),
+        asks(gpu_readers.management),
         _memory,
     ),
     Check(
@@ -171,7 +172,7 @@ CHECKS = (
         "A GPU that failed once and was not reset fails again, hours into the run.",
         "NVIDIA's Xid catalog (pylaunch help xid)",
         Severity.FAIL,
-        asks("gpu.xid", "gpu.smi"),
+        asks(gpu_readers.kernel_errors, gpu_readers.management),
         _xids,
     ),
     Check(
@@ -180,7 +181,7 @@ CHECKS = (
         "One link less halves what a ring can carry; errors are sent again and cost time.",
         f"what most GPUs of this model have; {CRC_ERRORS} CRC errors (DCGM), no recovery",
         Severity.FAIL,
-        asks("gpu.nvlink", "gpu.smi"),
+        asks(gpu_readers.links, gpu_readers.management),
         _nvlink,
     ),
     Check(
@@ -189,7 +190,7 @@ CHECKS = (
         "All ranks wait for the slowest GPU.",
         f"the card's own reasons, and {NEAR_C} °C below its own slowdown temperature",
         Severity.WARN,
-        asks("gpu.smi"),
+        asks(gpu_readers.management),
         _clocks,
     ),
     Check(
@@ -198,7 +199,7 @@ CHECKS = (
         "A card that is badly seated copies at half the speed, and all ranks wait for it.",
         "what the card and its slot can do",
         Severity.WARN,
-        asks("gpu.smi"),
+        asks(gpu_readers.management),
         _pcie,
     ),
 )

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers import gpu_smoke as gpu_smoke_readers
+from pylaunch.agent.probe.readers import occupants as occupants_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.occupancy.processes import Occupant, occupancy
@@ -19,8 +22,8 @@ are given back within seconds."""
 
 
 def _occupied(survey: Survey) -> Iterator[Finding]:
-    reading = survey.measured("occupants.processes")
-    for host, smi in survey.measured("gpu.smi").items():
+    reading = survey.measured(occupants_readers.occupants)
+    for host, smi in survey.measured(gpu_readers.management).items():
         if smi is None:
             continue
         seen = occupancy(reading[host]) if host in reading else None
@@ -56,7 +59,7 @@ def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupan
 
 
 def _stale(survey: Survey) -> Iterator[Finding]:
-    for host, reading in survey.measured("occupants.processes").items():
+    for host, reading in survey.measured(occupants_readers.occupants).items():
         for each in occupancy(reading).stale:
             if each.run is not None:
                 continue  # What a dead run of ours left has a check of its own, and goes without asking.
@@ -71,13 +74,13 @@ def _stale(survey: Survey) -> Iterator[Finding]:
 
 
 def _occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    return {"occupants.processes": {"ports": [] if wanted.port is None else [wanted.port]}}
+    return occupants_readers.occupants.ask({"ports": [] if wanted.port is None else [wanted.port]})
 
 
 def _cuda(survey: Survey) -> Iterator[Finding]:
     """CUDA's promise: a driver runs programs of its own major version and of earlier ones."""
-    for host, needed in survey.measured("gpu.cuda").items():
-        smi = survey.measured("gpu.smi").get(host)
+    for host, needed in survey.measured(gpu_readers.cuda).items():
+        smi = survey.measured(gpu_readers.management).get(host)
         if smi is None or smi["cuda"] is None or not needed or needed["cuda"] is None:
             continue
         if int(needed["cuda"].split(".")[0]) > int(smi["cuda"].split(".")[0]):
@@ -92,7 +95,7 @@ def _cuda(survey: Survey) -> Iterator[Finding]:
 
 def _pythons(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     python = wanted.pythons.get(host.name, host.rank_python)
-    return {"gpu.cuda": {"python": python}, "gpu.smi": None}
+    return {**gpu_readers.cuda.ask({"python": python}), **gpu_readers.management.ask(None)}
 
 
 SLOW = 0.9
@@ -100,7 +103,7 @@ SLOW = 0.9
 
 
 def _smoke(survey: Survey) -> Iterator[Finding]:
-    answers = {host: found for host, found in survey.measured("gpu_smoke.compute").items() if found is not None}
+    answers = {host: found for host, found in survey.measured(gpu_smoke_readers.smoke).items() if found is not None}
     rates = [each["tflops"] for found in answers.values() for each in found.get("devices", ()) if "tflops" in each]
     for host, found in answers.items():
         if "error" in found:
@@ -120,7 +123,7 @@ def _smoke(survey: Survey) -> Iterator[Finding]:
 def _computing(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     devices = wanted.devices.get(host.name) or host.devices
     python = wanted.pythons.get(host.name, host.rank_python)
-    return {"gpu_smoke.compute": {"python": python, "devices": list(devices)}} if devices else {}
+    return gpu_smoke_readers.smoke.ask({"python": python, "devices": list(devices)}) if devices else {}
 
 
 CHECKS = (
@@ -140,7 +143,7 @@ CHECKS = (
         "A rank that shares its GPU runs out of memory or is slow, and all ranks wait for it.",
         f"no process that computes; {LEFTOVER_MIB} MiB in use by nobody",
         Severity.FAIL,
-        lambda host, wanted: {"gpu.smi": None, **_occupants(host, wanted)},
+        lambda host, wanted: {**gpu_readers.management.ask(None), **_occupants(host, wanted)},
         _occupied,
     ),
     Check(

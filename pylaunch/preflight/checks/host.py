@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
@@ -27,7 +28,7 @@ SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 
 
 def _memory(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("host.memory")
+    found = survey.measured(host_readers.memory)
     for host, each in found.items():
         if each["available"] < MEMORY_NEEDED:
             text = (
@@ -40,7 +41,7 @@ def _memory(survey: Survey) -> Iterable[Finding]:
 
 
 def _memory_alike(survey: Survey) -> Iterable[Finding]:
-    totals = {host: each["total"] for host, each in survey.measured("host.memory").items()}
+    totals = {host: each["total"] for host, each in survey.measured(host_readers.memory).items()}
     if not totals:
         return
     middle = sorted(totals.values())[len(totals) // 2]
@@ -51,7 +52,7 @@ def _memory_alike(survey: Survey) -> Iterable[Finding]:
 
 
 def _processors_alike(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("host.processors")
+    found = survey.measured(host_readers.processors)
     for what, told in (
         ("processors", {host: str(each["count"]) for host, each in found.items()}),
         ("memory nodes (NUMA)", {host: str(each["memory_nodes"]) for host, each in found.items()}),
@@ -66,7 +67,7 @@ def _switch(value: str | None) -> str:
 
 
 def _governor(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.processors").items():
+    for host, found in survey.measured(host_readers.processors).items():
         slow = [name for name in found["governors"] if name not in ("performance", "schedutil")]
         if slow and not all(driver in STEADY_DRIVERS for driver in found["drivers"]):
             text = f"processor frequency is governed by {', '.join(slow)}, expected performance"
@@ -76,7 +77,7 @@ def _governor(survey: Survey) -> Iterable[Finding]:
 
 
 def _kernel_alike(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("host.kernel")
+    found = survey.measured(host_readers.kernel)
     series = {host: ".".join(each["release"].split("-")[0].split(".")[:2]) for host, each in found.items()}
     yield from odd_ones(Rule("host.kernel", Severity.WARN, "kernel series", "uname -r"), series)
     machines = {host: str(each["machine"]) for host, each in found.items()}
@@ -84,7 +85,7 @@ def _kernel_alike(survey: Survey) -> Iterable[Finding]:
 
 
 def _clock_source(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("host.kernel")
+    found = survey.measured(host_readers.kernel)
     slow = {host: each for host, each in found.items() if each["clock_source"] in SLOW_CLOCKS}
     for host, each in slow.items():
         text = f"the kernel reads the time from {each['clock_source']}, expected tsc or the hypervisor's own"
@@ -94,15 +95,15 @@ def _clock_source(survey: Survey) -> Iterable[Finding]:
 
 
 def _ask_memory(host: object, wanted: object) -> dict[str, Any]:
-    return {"host.memory": None}
+    return host_readers.memory.ask(None)
 
 
 def _ask_processors(host: object, wanted: object) -> dict[str, Any]:
-    return {"host.processors": None}
+    return host_readers.processors.ask(None)
 
 
 def _ask_kernel(host: object, wanted: object) -> dict[str, Any]:
-    return {"host.kernel": None}
+    return host_readers.kernel.ask(None)
 
 
 CHECKS = (

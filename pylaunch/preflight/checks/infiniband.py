@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers import infiniband as infiniband_readers
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.gpudirect import exports_dma_buf
@@ -30,7 +33,7 @@ LOCKED_NEEDED = 1 << 30
 
 
 def _ports(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for host, found in survey.measured("infiniband.ports").items():
+    for host, found in survey.measured(infiniband_readers.adapters).items():
         for port in found or ():
             yield host, port
 
@@ -40,7 +43,7 @@ def _name(port: Mapping[str, Any]) -> str:
 
 
 def _present(survey: Survey) -> Iterator[Finding]:
-    found = survey.measured("infiniband.ports")
+    found = survey.measured(infiniband_readers.adapters)
     if survey.wanted.infiniband:
         for host, ports in found.items():
             if not any(port["state"] == "ACTIVE" for port in ports or ()):
@@ -127,7 +130,7 @@ def _is_ipv4(gid: str) -> bool:
 
 def _memlock(survey: Survey) -> Iterator[Finding]:
     using = {host for host, port in _ports(survey) if port["state"] == "ACTIVE"}
-    for host, limit in survey.measured("infiniband.memlock").items():
+    for host, limit in survey.measured(infiniband_readers.memory_lock).items():
         if host in using and limit is not None and limit < LOCKED_NEEDED:
             yield Finding(
                 "infiniband.memlock",
@@ -140,7 +143,7 @@ def _memlock(survey: Survey) -> Iterator[Finding]:
 
 
 def _gpudirect(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured("gpu.host").items():
+    for host, found in survey.measured(gpu_readers.host).items():
         if found is None or not found["adapters"] or found["driver"] is None or found["peermem"]:
             continue
         if not exports_dma_buf(open_module=found["open_module"], kernel=found["kernel"]):
@@ -155,7 +158,7 @@ def _gpudirect(survey: Survey) -> Iterator[Finding]:
 
 
 def _acs(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured("infiniband.acs").items():
+    for host, found in survey.measured(infiniband_readers.redirections).items():
         if found is not None and found["bridges"] and not found["virtual"]:
             yield Finding(
                 "infiniband.acs",
@@ -167,7 +170,7 @@ def _acs(survey: Survey) -> Iterator[Finding]:
             )
 
 
-def _asks(*readers: str) -> Callable[[Host, Wanted], Mapping[str, Any]]:
+def _asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
     return lambda host, wanted: dict.fromkeys(readers)
 
 
@@ -178,7 +181,7 @@ CHECKS = (
         "A host without the fast network makes all hosts use the slow one, or cannot be reached at all.",
         "what the run wants, else the majority",
         Severity.FAIL,
-        _asks("infiniband.ports"),
+        _asks(infiniband_readers.adapters),
         _present,
     ),
     Check(
@@ -187,7 +190,7 @@ CHECKS = (
         "NCCL waits for a peer behind a port that is down until it gives up.",
         "the same port of other hosts",
         Severity.FAIL,
-        _asks("infiniband.ports"),
+        _asks(infiniband_readers.adapters),
         _state,
     ),
     Check(
@@ -196,7 +199,7 @@ CHECKS = (
         "A collective is as fast as the slowest port.",
         "the same port of other hosts",
         Severity.WARN,
-        _asks("infiniband.ports"),
+        _asks(infiniband_readers.adapters),
         _rate,
     ),
     Check(
@@ -205,7 +208,7 @@ CHECKS = (
         "A bad cable loses packets, and the link now and then: runs are slow, and end with a time-out.",
         f"thresholds: {THRESHOLDS['symbol_error']}; for discarded packets {THRESHOLDS['port_xmit_discards']}",
         Severity.WARN,
-        _asks("infiniband.ports"),
+        _asks(infiniband_readers.adapters),
         _errors,
     ),
     Check(
@@ -214,7 +217,7 @@ CHECKS = (
         "Without one, RoCE does not leave its own network segment, and connections time out.",
         "an entry of type RoCE v2 over IPv4 in each active port's table",
         Severity.FAIL,
-        _asks("infiniband.ports"),
+        _asks(infiniband_readers.adapters),
         _gids,
     ),
     Check(
@@ -223,7 +226,7 @@ CHECKS = (
         "Registering a buffer with the adapter fails, with words that name neither memory nor limit.",
         f"threshold: {LOCKED_NEEDED >> 30} GiB; NCCL's guide: unlimited",
         Severity.FAIL,
-        _asks("infiniband.ports", "infiniband.memlock"),
+        _asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
         _memlock,
     ),
     Check(
@@ -232,7 +235,7 @@ CHECKS = (
         "Without it, every byte is copied to the host first.",
         "nvidia_peermem, or dma-buf of the open module since kernel 5.12",
         Severity.WARN,
-        _asks("gpu.host"),
+        _asks(gpu_readers.host),
         _gpudirect,
     ),
     Check(
@@ -241,7 +244,7 @@ CHECKS = (
         "With ACS, traffic between devices takes the way through the CPU: half the speed, or a hang.",
         "off, on bare metal",
         Severity.WARN,
-        _asks("infiniband.acs"),
+        _asks(infiniband_readers.redirections),
         _acs,
     ),
 )

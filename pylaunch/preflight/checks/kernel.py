@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pylaunch.agent.probe.readers import kernel as kernel_readers
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
@@ -16,7 +17,7 @@ _SEE_KILLS = "journalctl -k -g 'Out of memory'"
 
 
 def _killed(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("kernel.log").items():
+    for host, found in survey.measured(kernel_readers.log).items():
         recent = [each for each in found["killed"]["last"] if each["age_s"] < RECENT_S]
         if recent:
             text = f"the kernel killed processes for memory, the last one {_ago(recent[-1]['age_s'])} ago"
@@ -28,7 +29,7 @@ def _killed(survey: Survey) -> Iterable[Finding]:
 
 
 def _hung(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("kernel.log").items():
+    for host, found in survey.measured(kernel_readers.log).items():
         for kind, what in (("hung", "processes or processors that hang"), ("storage", "errors of a disk")):
             recent = [each for each in found[kind]["last"] if each["age_s"] < RECENT_S]
             if recent:
@@ -38,7 +39,7 @@ def _hung(survey: Survey) -> Iterable[Finding]:
 
 
 def _stuck(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("kernel.stuck").items():
+    for host, found in survey.measured(kernel_readers.stuck).items():
         if found:
             text = f"{len(found)} processes in uninterruptible sleep that nothing wakes, expected none"
             evidence = tuple(
@@ -56,7 +57,7 @@ def _ago(seconds: float) -> str:
 
 
 def _ask_log(host: object, wanted: object) -> dict[str, Any]:
-    return {"kernel.log": None}
+    return kernel_readers.log.ask(None)
 
 
 CHECKS = (
@@ -84,7 +85,7 @@ CHECKS = (
         "They wait for storage or a driver that does not answer; a rank that asks for the same will join them.",
         "in uninterruptible sleep at both ends of one second, without a single context switch between",
         Severity.WARN,
-        lambda host, wanted: {"kernel.stuck": None},
+        lambda host, wanted: kernel_readers.stuck.ask(None),
         _stuck,
     ),
 )

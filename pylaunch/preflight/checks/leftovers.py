@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pylaunch.agent.probe.readers import leftovers as leftovers_readers
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
@@ -21,7 +22,7 @@ OLD_S = 60.0
 
 
 def _stale(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.stale").items():
+    for host, found in survey.measured(leftovers_readers.stale).items():
         for run in sorted({each["run"] for each in found}):
             members = [each for each in found if each["run"] == run]
             text = f"{_counted(len(members), 'process', 'processes')} of run {run}, whose agent is dead"
@@ -31,14 +32,14 @@ def _stale(survey: Survey) -> Iterable[Finding]:
 
 
 def _stopped(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.stopped").items():
+    for host, found in survey.measured(leftovers_readers.stopped).items():
         for each in found:
             text = f"{each['words']}: its ranks may run on, and nobody answers for them"
             yield Finding("leftovers.stopped_agents", Severity.FAIL, (host,), text, f"pylaunch stop {each['run']}")
 
 
 def _leases(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.leases").items():
+    for host, found in survey.measured(leftovers_readers.device_leases).items():
         for each in found:
             text = f"device {each['device']} is leased to {each['holder']}"
             fix = f"pylaunch stop {each['run']}, or wait for its end" if each["run"] else ""
@@ -46,7 +47,7 @@ def _leases(survey: Survey) -> Iterable[Finding]:
 
 
 def _shared_memory(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.shared_memory").items():
+    for host, found in survey.measured(leftovers_readers.shared_memory).items():
         if found["files"]:
             count = _counted(len(found["files"]), "file", "files")
             text = f"{count} in /dev/shm ({size(found['bytes'])} of memory) that no process has open any more"
@@ -55,7 +56,7 @@ def _shared_memory(survey: Survey) -> Iterable[Finding]:
 
 
 def _launchers(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.launchers").items():
+    for host, found in survey.measured(leftovers_readers.launchers).items():
         old = [each["path"] for each in found if each["age_s"] > OLD_S]
         if old:
             text = f"{_counted(len(old), 'directory', 'directories')} that torchrun outside of pylaunch has left"
@@ -64,7 +65,7 @@ def _launchers(survey: Survey) -> Iterable[Finding]:
 
 
 def _kept(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("leftovers.kept").items():
+    for host, found in survey.measured(leftovers_readers.kept).items():
         if found is not None and found["bytes"] > KEPT_WANTED:
             text = f"{size(found['bytes'])} of logs of {_counted(found['runs'], 'run', 'runs')} in {found['path']}"
             fix = quoted(("du", "-sh", f"{found['path']}/runs/"))
@@ -77,7 +78,7 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _ask_leases(host: Host, wanted: Wanted) -> dict[str, Any]:
     devices = wanted.devices.get(host.name, ())
-    return {"leftovers.leases": {"root": host.node_root, "devices": list(devices)}} if devices else {}
+    return leftovers_readers.device_leases.ask({"root": host.node_root, "devices": list(devices)}) if devices else {}
 
 
 CHECKS = (
@@ -87,7 +88,7 @@ CHECKS = (
         "They keep devices, ports and memory, and write to the same files as the next run.",
         "none that carries the mark of a run whose agent is dead",
         Severity.WARN,
-        lambda host, wanted: {"leftovers.stale": host.node_root},
+        lambda host, wanted: leftovers_readers.stale.ask(host.node_root),
         _stale,
     ),
     Check(
@@ -96,7 +97,7 @@ CHECKS = (
         "The ranks of their runs go on beside the next run, and nobody can see or stop them.",
         "none that got SIGSTOP",
         Severity.FAIL,
-        lambda host, wanted: {"leftovers.stopped": host.node_root},
+        lambda host, wanted: leftovers_readers.stopped.ask(host.node_root),
         _stopped,
     ),
     Check(
@@ -114,7 +115,7 @@ CHECKS = (
         "What is left in /dev/shm is memory that nobody can use until it is removed.",
         "no file of multiprocessing, PyTorch, NCCL or joblib older than 30 s that no process has open",
         Severity.WARN,
-        lambda host, wanted: {"leftovers.shared_memory": None},
+        lambda host, wanted: leftovers_readers.shared_memory.ask(None),
         _shared_memory,
     ),
     Check(
@@ -123,7 +124,7 @@ CHECKS = (
         "Without --log-dir, torchrun leaves one after every run, also a good one; thousands of them fill /tmp.",
         "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
         Severity.NOTE,
-        lambda host, wanted: {"leftovers.launchers": None},
+        lambda host, wanted: leftovers_readers.launchers.ask(None),
         _launchers,
     ),
     Check(
@@ -132,7 +133,7 @@ CHECKS = (
         "The last 20 runs are kept on every node; ranks that write much fill its disk with them.",
         f"threshold: {size(KEPT_WANTED)}",
         Severity.NOTE,
-        lambda host, wanted: {"leftovers.kept": host.node_root},
+        lambda host, wanted: leftovers_readers.kept.ask(host.node_root),
         _kept,
     ),
 )

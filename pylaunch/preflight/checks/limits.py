@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readers import kernel as kernel_readers
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
@@ -32,7 +35,7 @@ _FIX = "pylaunch provision --roles host_baseline --limit {hosts}"
 
 
 def _files(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.limits").items():
+    for host, found in survey.measured(host_readers.limits).items():
         soft = found["open files"]["soft"]
         if soft is None:
             continue
@@ -45,7 +48,7 @@ def _files(survey: Survey) -> Iterable[Finding]:
 
 
 def _locked(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.limits").items():
+    for host, found in survey.measured(host_readers.limits).items():
         soft = found["locked memory"]["soft"]
         if soft is None:
             continue
@@ -58,14 +61,14 @@ def _locked(survey: Survey) -> Iterable[Finding]:
 
 
 def _stack(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.limits").items():
+    for host, found in survey.measured(host_readers.limits).items():
         if found["stack"]["soft"] is None and survey.wanted.devices.get(host):
             text = "the stack of a rank is unlimited, expected a bound such as 8 MiB: glibc then gives threads 2 MiB"
             yield Finding("limits.stack", Severity.WARN, (host,), text, _FIX, _ROLE)
 
 
 def _processes(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.limits").items():
+    for host, found in survey.measured(host_readers.limits).items():
         soft = found["processes"]["soft"]
         if soft is not None and soft < PROCESSES_LEFT:
             text = f"our user may have {soft} processes and threads, expected at least {PROCESSES_LEFT}"
@@ -74,7 +77,7 @@ def _processes(survey: Survey) -> Iterable[Finding]:
 
 
 def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("kernel.cgroups").items():
+    for host, found in survey.measured(kernel_readers.cgroups).items():
         limit = found["processes"]
         if limit is not None and limit["limit"] - (limit["used"] or 0) < PROCESSES_LEFT:
             text = (
@@ -85,16 +88,18 @@ def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
             yield Finding("limits.cgroup_processes", Severity.FAIL, (host,), text, fix)
 
 
-def _limited(survey: Survey, what: str, reader: str) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _limited(
+    survey: Survey, what: str, reader: Reader[None, Any]
+) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """Hosts where a cgroup limits `what`: host, the limit, and what `reader` says that the host has of it."""
     has = survey.measured(reader)
-    for host, found in survey.measured("kernel.cgroups").items():
+    for host, found in survey.measured(kernel_readers.cgroups).items():
         if found[what] is not None and host in has:
             yield host, found[what], has[host]
 
 
 def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
-    for host, limit, memory in _limited(survey, "memory", "host.memory"):
+    for host, limit, memory in _limited(survey, "memory", host_readers.memory):
         if limit["limit"] < MEMORY_SHARE * memory["total"]:
             text = (
                 f"its cgroup {limit['cgroup']} allows {size(limit['limit'])} of the host's"
@@ -105,7 +110,7 @@ def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
 
 
 def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
-    for host, limit, processors in _limited(survey, "processors", "host.processors"):
+    for host, limit, processors in _limited(survey, "processors", host_readers.processors):
         if limit["limit"] < processors["usable"]:
             text = (
                 f"its cgroup {limit['cgroup']} allows {limit['limit']:g} of {processors['usable']} processors:"
@@ -117,7 +122,7 @@ def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
 
 def _uniform(survey: Survey) -> Iterable[Finding]:
     told = {host for look in (_files, _locked, _stack) for finding in look(survey) for host in finding.hosts}
-    found = {host: _told(each) for host, each in survey.measured("host.limits").items() if host not in told}
+    found = {host: _told(each) for host, each in survey.measured(host_readers.limits).items() if host not in told}
     yield from odd_ones(Rule("limits.uniform", Severity.WARN, "limits (soft/hard)", _FIX, _ROLE), found)
 
 
@@ -131,7 +136,7 @@ def _told(found: dict[str, Any]) -> str:
 
 
 def _ask_limits(host: object, wanted: object) -> dict[str, Any]:
-    return {"host.limits": None}
+    return host_readers.limits.ask(None)
 
 
 CHECKS = (
@@ -177,7 +182,7 @@ CHECKS = (
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
         f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
         Severity.FAIL,
-        lambda host, wanted: {"kernel.cgroups": None},
+        lambda host, wanted: kernel_readers.cgroups.ask(None),
         _cgroup_processes,
     ),
     Check(
@@ -186,7 +191,7 @@ CHECKS = (
         "A container or slice with less memory than the host ends ranks with SIGKILL while the host looks idle.",
         f"threshold: {MEMORY_SHARE:.0%} of the host's memory",
         Severity.WARN,
-        lambda host, wanted: {"kernel.cgroups": None, "host.memory": None},
+        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.memory.ask(None)},
         _cgroup_memory,
     ),
     Check(
@@ -195,7 +200,7 @@ CHECKS = (
         "A quota stops every thread of a rank for the rest of each period: one slow node slows all.",
         "threshold: as many processors as the process may run on",
         Severity.WARN,
-        lambda host, wanted: {"kernel.cgroups": None, "host.processors": None},
+        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.processors.ask(None)},
         _cgroup_processors,
     ),
     Check(

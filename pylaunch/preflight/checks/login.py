@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from pylaunch.agent.probe.readers import login as login_readers
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.secret import MASK, sounds_secret
 from pylaunch.model.variables.registry import VARIABLES
@@ -28,7 +29,7 @@ _ONE_GROUPS = "as root on {hosts}, for each group that is missing: usermod --app
 
 
 def _variables(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("login.variables")
+    found = survey.measured(login_readers.variables)
     for name in sorted({name for each in found.values() for name in each}):
         if name in VARIABLES and VARIABLES[name].per_node:
             continue
@@ -49,7 +50,7 @@ def _masked(secret: str) -> str:
 
 
 def _identity(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("login.identity")
+    found = survey.measured(login_readers.identity)
     shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
     # Numbers are what a shared file system goes by: with other numbers, files of the same user are somebody else's.
     severity = Severity.FAIL if shared else Severity.WARN
@@ -71,7 +72,7 @@ def _identity(survey: Survey) -> Iterable[Finding]:
 
 
 def _locale(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("login.identity")
+    found = survey.measured(login_readers.identity)
     for host, each in found.items():
         if not each["locale_is_there"]:
             text = f"locale {each['locale']} is named and not installed: programs fall back to ASCII"
@@ -81,7 +82,7 @@ def _locale(survey: Survey) -> Iterable[Finding]:
 
 
 def _ask_identity(host: object, wanted: object) -> dict[str, Any]:
-    return {"login.identity": None}
+    return login_readers.identity.ask(None)
 
 
 CHECKS = (
@@ -91,7 +92,7 @@ CHECKS = (
         "NCCL_, CUDA_, OMP_ and their kin change algorithms and interfaces on one node alone: hangs without a message.",
         "the majority; variables that may differ between nodes are left alone (reference of variables)",
         Severity.WARN,
-        lambda host, wanted: {"login.variables": None},
+        lambda host, wanted: login_readers.variables.ask(None),
         _variables,
     ),
     Check(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from pylaunch.agent.probe.readers import network as network_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.majority import majority
@@ -26,7 +27,11 @@ T = TypeVar("T", int, str)
 
 def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     peers = [address for name, address in wanted.peers.items() if name != host.name]
-    return {"network.routes": peers, "network.interfaces": None, "network.configured": None}
+    return {
+        **network_readers.routes.ask(peers),
+        **network_readers.interface_list.ask(None),
+        **network_readers.configured.ask(None),
+    }
 
 
 def ways(routes: Mapping[str, Any]) -> dict[str, str]:
@@ -36,17 +41,17 @@ def ways(routes: Mapping[str, Any]) -> dict[str, str]:
 
 def rank_interface(survey: Survey, host: str) -> str | None:
     """The interface that ranks on `host` use: the inventory's, else the one to all peers; None when it is not known."""
-    present = survey.measured("network.interfaces").get(host, {})
+    present = survey.measured(network_readers.interface_list).get(host, {})
     chosen = survey.cluster[host].interface
     if chosen is not None:
         return chosen if chosen in present else None
-    found = set(ways(survey.measured("network.routes").get(host, {})).values())
+    found = set(ways(survey.measured(network_readers.routes).get(host, {})).values())
     return found.pop() if len(found) == 1 else None
 
 
 def _interface(survey: Survey) -> Iterable[Finding]:
-    present, configured = survey.measured("network.interfaces"), survey.measured("network.configured")
-    for host, routes in survey.measured("network.routes").items():
+    present, configured = survey.measured(network_readers.interface_list), survey.measured(network_readers.configured)
+    for host, routes in survey.measured(network_readers.routes).items():
         for address, way in routes.items():
             if "why" in way:
                 yield _finding(host, Severity.FAIL, f"no way to {_named(survey, address)}: {way['why']}")
@@ -108,8 +113,8 @@ def _named(survey: Survey, address: str) -> str:
 
 def _in_use(survey: Survey) -> dict[str, tuple[str, Mapping[str, Any]]]:
     """Host → the interface of its ranks: name and what was read of it."""
-    found = {}
-    for host, present in survey.measured("network.interfaces").items():
+    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for host, present in survey.measured(network_readers.interface_list).items():
         name = rank_interface(survey, host)
         if name is not None and name != LOOPBACK:
             found[host] = name, present[name]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+from pylaunch.agent.probe.readers import network as network_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import mesh
@@ -168,8 +169,8 @@ def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]
 
 def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
     """MTU of the interface over which `source` sends to `target`."""
-    way = survey.measured("network.routes").get(source, {}).get(survey.wanted.peers.get(target, ""), {})
-    read = survey.measured("network.interfaces").get(source, {}).get(way.get("interface"), {})
+    way = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
+    read = survey.measured(network_readers.interface_list).get(source, {}).get(way.get("interface") or "", {})
     mtu: int | None = read.get("mtu")
     return mtu
 
@@ -203,6 +204,6 @@ CHECKS = (
         "network.path_mtu", "full packets get through",
         "Where they do not, connections open and then hang as soon as tensors flow.",
         "32 KiB over every connection; the size of its segments with the MTUs of both ends",
-        Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, "network.interfaces": None}, _path,
+        Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, **network_readers.interface_list.ask(None)}, _path,
     ),
 )  # fmt: skip

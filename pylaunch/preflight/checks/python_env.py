@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pylaunch.agent.probe.readers import python_env as python_env_readers
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -25,15 +27,15 @@ _PROVISION = "pylaunch provision --roles python_env --limit {hosts}"
 
 
 def _ask_python(host: Host, wanted: Wanted) -> dict[str, Any]:
-    return {"python_env.python": wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+    return python_env_readers.python.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
 def _ask_libraries(host: Host, wanted: Wanted) -> dict[str, Any]:
-    return {"python_env.libraries": wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+    return python_env_readers.libraries.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
 def _python(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured("python_env.python")
+    found = survey.measured(python_env_readers.python)
     for host, each in found.items():
         if each is None:
             text = f"no interpreter for the ranks at {survey.wanted.pythons[host]}"
@@ -45,10 +47,10 @@ def _python(survey: Survey) -> Iterable[Finding]:
 
 
 def _libraries(survey: Survey) -> Iterable[Finding]:
-    found = {host: each for host, each in survey.measured("python_env.libraries").items() if each is not None}
+    found = {host: each for host, each in survey.measured(python_env_readers.libraries).items() if each is not None}
     # An interpreter alone lacks what the others have; a host without an interpreter is found by python_env.python.
-    bare = (host for host, each in survey.measured("python_env.libraries").items() if each is None)
-    runs = survey.measured("python_env.python")
+    bare = (host for host, each in survey.measured(python_env_readers.libraries).items() if each is None)
+    runs = survey.measured(python_env_readers.python)
     installed = {host: each["distributions"] for host, each in found.items()}
     installed |= {host: {} for host in bare if runs.get(host) is not None}
     names = sorted({name for each in installed.values() for name in each if MUST_AGREE.fullmatch(name)})
@@ -87,13 +89,13 @@ def _differences(here: Mapping[str, str], there: Mapping[str, str], other: str) 
     return (*lines[:SHOWN_PACKAGES], *more)
 
 
-def _ask_about(reader: str) -> Asks:
-    return lambda host, wanted: {reader: wanted.pythons[host.name]} if host.name in wanted.pythons else {}
+def _ask_about(reader: Reader[str, Any]) -> Asks:
+    return lambda host, wanted: reader.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
-def _altered(check: str) -> Callable[[Survey], Iterable[Finding]]:
+def _altered(reader: Reader[str, list[list[str]] | None]) -> Callable[[Survey], Iterable[Finding]]:
     def judge(survey: Survey) -> Iterable[Finding]:
-        for host, files in survey.measured(check).items():
+        for host, files in survey.measured(reader).items():
             if not files:
                 continue
             many = "a file" if len(files) == 1 else f"{len(files)} files"
@@ -103,7 +105,7 @@ def _altered(check: str) -> Callable[[Survey], Iterable[Finding]]:
             if not survey.wanted.pythons[host].startswith(survey.cluster[host].env_root + "/"):
                 fix = "install it again: pip install --force-reinstall --no-deps DISTRIBUTION"
             text = f"{many} of the Python environment not as installed: the versions agree, the code does not"
-            yield Finding(check, Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
+            yield Finding(str(reader), Severity.WARN, (host,), text, fix, evidence=(*lines, *more))
 
     return judge
 
@@ -134,8 +136,8 @@ CHECKS = (
         "A library that was edited on one host computes something else there, and every version agrees.",
         "size and time of every file with the records of its distribution; those written later, byte by byte",
         Severity.WARN,
-        _ask_about("python_env.files"),
-        _altered("python_env.files"),
+        _ask_about(python_env_readers.files),
+        _altered(python_env_readers.files),
     ),
     Check(
         "python_env.contents",
@@ -143,8 +145,8 @@ CHECKS = (
         "What changes a file and sets its time back, a failing disk for one, is found by its bytes alone.",
         "the hash of every file with the records of its distribution",
         Severity.WARN,
-        _ask_about("python_env.contents"),
-        _altered("python_env.contents"),
+        _ask_about(python_env_readers.contents),
+        _altered(python_env_readers.contents),
         deep=True,
     ),
 )

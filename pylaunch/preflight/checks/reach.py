@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
+from pylaunch.agent.probe.readers import reach as reach_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import mesh
@@ -44,7 +45,7 @@ def _shell(survey: Survey) -> Iterable[Finding]:
 
 
 def _python(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("reach.identity").items():
+    for host, found in survey.measured(reach_readers.identity).items():
         version = tuple(int(part) for part in found["python"].split(".")[:2] if part.isdigit())
         if version < PYTHON_NEEDED:
             path = survey.cluster[host].agent_python
@@ -55,7 +56,7 @@ def _python(survey: Survey) -> Iterable[Finding]:
 
 
 def _sudo(survey: Survey) -> Iterable[Finding]:
-    for host, why in survey.measured("reach.sudo").items():
+    for host, why in survey.measured(reach_readers.sudo).items():
         if why is not None:
             yield Finding(
                 "reach.sudo", Severity.NOTE, (host,),
@@ -66,7 +67,7 @@ def _sudo(survey: Survey) -> Iterable[Finding]:
 
 def _hostname(survey: Survey) -> Iterable[Finding]:
     named: dict[str, dict[str, list[str]]] = {}
-    for host, found in survey.measured("reach.identity").items():
+    for host, found in survey.measured(reach_readers.identity).items():
         named.setdefault(found["hostname"], {}).setdefault(found["network"], []).append(host)
     for name, machines in named.items():
         if len(machines) > 1:
@@ -79,16 +80,16 @@ def _hostname(survey: Survey) -> Iterable[Finding]:
 
 
 def _asked_names(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    return {"reach.names": [*wanted.peers, *(each for each in wanted.peers.values() if not _is_address(each))]}
+    return reach_readers.names.ask([*wanted.peers, *(each for each in wanted.peers.values() if not _is_address(each))])
 
 
 def _names(survey: Survey) -> Iterable[Finding]:
-    identities = survey.measured("reach.identity")
+    identities = survey.measured(reach_readers.identity)
     has = {
         host.name: {*identities.get(host.name, {}).get("addresses", ()), host.address, host.rank_address}
         for host in survey.cluster.hosts
     }
-    for observer, found in survey.measured("reach.names").items():
+    for observer, found in survey.measured(reach_readers.names).items():
         own = found["addresses"].get(found["own"])
         is_needed = observer in survey.wanted.listen_by_name
         yield from _own_name(observer, found["own"], own, has[observer], is_needed=is_needed)
@@ -173,24 +174,24 @@ CHECKS = (
     Check(
         "reach.python", "an interpreter for the agent",
         "The agent and the probe need Python 3.8 or newer on every host.",
-        "threshold: 3.8", Severity.FAIL, lambda host, wanted: {"reach.identity": None}, _python,
+        "threshold: 3.8", Severity.FAIL, lambda host, wanted: reach_readers.identity.ask(None), _python,
     ),
     Check(
         "reach.sudo", "root without a password",
         "Provisioning changes the system; a run does not need it.",
-        "sudo -n true", Severity.NOTE, lambda host, wanted: {"reach.sudo": None}, _sudo,
+        "sudo -n true", Severity.NOTE, lambda host, wanted: reach_readers.sudo.ask(None), _sudo,
     ),
     Check(
         "reach.hostname", "each machine has a name of its own",
         "NCCL hashes the host name to find out which ranks share a machine.",
         "all hosts with each other; inventory hosts that are one machine count as one",
-        Severity.WARN, lambda host, wanted: {"reach.identity": None}, _hostname,
+        Severity.WARN, lambda host, wanted: reach_readers.identity.ask(None), _hostname,
     ),
     Check(
         "reach.names", "names mean the same hosts everywhere",
         "A rank that connects to a name, or tells others its own, must mean the machine that the others know by it.",
         "the addresses that each host has, and the inventory's",
         Severity.FAIL,
-        lambda host, wanted: {**_asked_names(host, wanted), "reach.identity": None}, _names,
+        lambda host, wanted: {**_asked_names(host, wanted), **reach_readers.identity.ask(None)}, _names,
     ),
 )  # fmt: skip

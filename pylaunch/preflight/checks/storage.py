@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
@@ -32,7 +33,6 @@ INODES_NEEDED = 1000
 """Files that must still fit (our estimate: one import of torch leaves that many bytecode files)."""
 
 RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
-_READER = "host.filesystem"
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,21 @@ class StoragePlace:
 
 def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
     questions: dict[str, Any] = {
-        f"{_READER}#{RUN_FILES}": {"path": host.node_root},
-        f"{_READER}#{TEMPORARY}": {"path": "", "write": True},
+        **host_readers.filesystem.ask({"path": host.node_root}, RUN_FILES),
+        **host_readers.filesystem.ask({"path": "", "write": True}, TEMPORARY),
     }
     if wanted.workdir:
-        questions[f"{_READER}#{WORKDIR} {wanted.workdir}"] = {"path": wanted.workdir}
+        questions |= host_readers.filesystem.ask({"path": wanted.workdir}, f"{WORKDIR} {wanted.workdir}")
     if wanted.checkpoint_dir:
-        questions[f"{_READER}#{CHECKPOINTS} {wanted.checkpoint_dir}"] = {"path": wanted.checkpoint_dir, "write": True}
+        questions |= host_readers.filesystem.ask(
+            {"path": wanted.checkpoint_dir, "write": True}, f"{CHECKPOINTS} {wanted.checkpoint_dir}"
+        )
     return questions
 
 
 def _places(survey: Survey) -> Iterator[StoragePlace]:
     """One for each file system of each host that a run writes to."""
-    for host, by_label in survey.labelled(_READER).items():
+    for host, by_label in survey.labelled(host_readers.filesystem).items():
         by_mount: dict[str, list[str]] = {}
         for label in by_label:
             if not label.startswith(WORKDIR):
@@ -80,7 +82,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
             text = f"{place.name} is mounted read-only: nothing can be written there"
             fix = f"findmnt {place.found['mount']}; a disk with errors is remounted so: dmesg"
             yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
-    for host, by_label in survey.labelled(_READER).items():
+    for host, by_label in survey.labelled(host_readers.filesystem).items():
         for label, found in by_label.items():
             if found["refused"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
@@ -94,7 +96,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
 def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:
     exists = {
         host: found["exists"]
-        for host, by_label in survey.labelled(_READER).items()
+        for host, by_label in survey.labelled(host_readers.filesystem).items()
         for label, found in by_label.items()
         if label.startswith(CHECKPOINTS)
     }
@@ -135,7 +137,7 @@ def _is_out_of_inodes(found: dict[str, Any]) -> bool:
 
 
 def _shm(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured("host.shm").items():
+    for host, found in survey.measured(host_readers.shm).items():
         with_devices = len(survey.wanted.devices.get(host, ())) > 1
         wanted, severity = (SHM_WITH_DEVICES, Severity.FAIL) if with_devices else (SHM_NEEDED, Severity.WARN)
         if found["size"] < wanted:
@@ -176,7 +178,7 @@ CHECKS = (
         f"threshold: {size(SHM_NEEDED)}, with two devices or more {size(SHM_WITH_DEVICES)} (NCCL user guide);"
         f" {size(SHM_FREE)} of it free",
         Severity.FAIL,
-        lambda host, wanted: {"host.shm": None},
+        lambda host, wanted: host_readers.shm.ask(None),
         _shm,
     ),
 )

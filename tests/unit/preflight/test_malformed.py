@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.occupancy.look import _view
@@ -48,9 +49,12 @@ def test_every_check_copes_with_any_answer_of_one_host(data: st.DataObject) -> N
     judge(survey({"n1": {}, "n2": odd, "n3": {}}), CHECKS)
 
 
+X_Y: ReadingKey[int] = ReadingKey("x.y")
+
+
 def _counts(found: Survey) -> list[Finding]:
     return [
-        Finding("x.y", Severity.WARN, (host,), "many") for host, count in found.measured("x.y").items() if count + 0 > 1
+        Finding("x.y", Severity.WARN, (host,), "many") for host, count in found.measured(X_Y).items() if count + 0 > 1
     ]
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from pylaunch.model.cluster import Host
-from pylaunch.probe.ask import NoPython, Unreachable, interpret, needed
+from pylaunch.probe.ask import NoPython, Unreachable, interpret
 from pylaunch.transport.process import Completed
 
 HOST = Host("n1", "10.0.0.1")
@@ -30,17 +30,3 @@ def test_a_probe_that_breaks_gives_its_last_words() -> None:
     assert isinstance(answer, Unreachable)
     assert "SyntaxError: invalid syntax" in answer.reason
     assert answer.hint == "/usr/bin/python3 must be Python 3.8 or newer"
-
-
-def test_a_module_of_the_agent_travels_after_what_it_imports_and_with_nothing_else() -> None:
-    assert needed(["probe.readers.gpu"]) == (
-        "shared.installed",
-        "shared.text",
-        "shared.essentials",
-        "probe.gpu",
-        "probe.readers.gpu",
-    )
-    carried = needed(["probe.readers.occupants", "piped.sweep"])
-    assert len(carried) == len(set(carried))
-    assert carried.index("shared.ports") > carried.index("shared.processes")
-    assert not {"probe.facts", "probe.readers.gpu"} & set(carried)

@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 from pylaunch.agent.probe import facts
+from pylaunch.agent.probe.registry import reader
 
 ASK_S = 3.0
 CAP_SYS_TIME = 25
@@ -14,6 +15,7 @@ DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
 """Names of processes as the kernel keeps them: fifteen bytes."""
 
 
+@reader("clock.keeping")
 def keeping(question: Any) -> dict[str, Any]:
     """The daemons that run, chrony's own words (`chronyc -c tracking`), and whether this machine may set its clock."""
     chrony: str | None = None
@@ -38,6 +40,3 @@ def _running() -> list[str]:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return [daemon for daemon in DAEMONS if daemon in found]
-
-
-READERS = {"clock.keeping": keeping}

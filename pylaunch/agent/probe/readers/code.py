@@ -7,6 +7,8 @@ import hashlib
 import os
 from typing import Any, Iterator
 
+from pylaunch.agent.probe.registry import reader
+
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",
 )  # fmt: skip
@@ -24,6 +26,7 @@ MOST_SHOWN = 64 << 10
 DIGITS = 16
 
 
+@reader("code.tree", 4.0)
 def tree(directory: str) -> dict[str, Any] | None:
     """File below `directory` → hash, of all code that is not ignored; `complete` is false beyond the bounds.
 
@@ -105,6 +108,7 @@ def hashed(path: str) -> str:
         return hashlib.sha256(file.read()).hexdigest()[:DIGITS]
 
 
+@reader("code.files")
 def files(question: dict[str, Any]) -> dict[str, str]:
     """Path → hash of the files of `paths`, relative ones from `workdir`; "" where there is none.
 
@@ -121,6 +125,7 @@ def files(question: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+@reader("code.texts")
 def texts(question: dict[str, Any]) -> dict[str, list[str]]:
     """Path → lines of the files of `paths` that are text and not too long to show."""
     found = {}
@@ -132,6 +137,3 @@ def texts(question: dict[str, Any]) -> dict[str, list[str]]:
             if b"\0" not in content:
                 found[path] = content.decode("utf-8", "replace").splitlines()
     return found
-
-
-READERS = {"code.tree": tree, "code.files": files, "code.texts": texts}

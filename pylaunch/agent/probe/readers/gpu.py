@@ -10,6 +10,7 @@ from typing import Any, Mapping
 from xml.etree import ElementTree
 
 from pylaunch.agent.probe import gpu
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
 from pylaunch.agent.shared.text import text_of
 
@@ -17,6 +18,7 @@ PCI_DEVICES = "/sys/bus/pci/devices"
 UNIT_DEADLINE_S = 5.0
 
 
+@reader("gpu.host", 20.0)
 def host(_question: Any) -> dict[str, Any] | None:
     """What the kernel knows, and the software around it; None where there is no device, no driver and no tool."""
     if not is_here():
@@ -54,6 +56,7 @@ def _unit_state(unit: str) -> str | None:
     return ended.stdout.decode("ascii", "replace").strip() or None
 
 
+@reader("gpu.smi", 20.0)
 def management(_question: Any) -> dict[str, Any] | None:
     """What `nvidia-smi -q -x` says; None where there is nothing of NVIDIA's. Raises ValueError without the tool."""
     if not is_here():
@@ -171,6 +174,7 @@ KERNEL_LOGS = (
 """Tried in this order: the second where kernel.dmesg_restrict closes the first to us and not the journal."""
 
 
+@reader("gpu.xid")
 def kernel_errors(_question: Any) -> dict[str, Any] | None:
     """Xids since boot; None where there is nothing of NVIDIA's. Raises PermissionError when no log may be read."""
     if not is_here():
@@ -199,6 +203,7 @@ def xids(log: str) -> list[dict[str, Any]]:
     ]
 
 
+@reader("gpu.nvlink", 20.0)
 def links(_question: Any) -> dict[str, Any] | None:
     """NVLink as `nvidia-smi nvlink` tells it; None where there is no such tool."""
     if shutil.which("nvidia-smi") is None:
@@ -236,6 +241,7 @@ def nvlink(status: str, errors: str) -> dict[str, Any]:
     return found
 
 
+@reader("gpu.cuda")
 def cuda(question: Mapping[str, Any]) -> dict[str, Any] | None:
     """Question: {"python"}. The CUDA that PyTorch beside that interpreter was made for; None without PyTorch."""
     try:
@@ -249,12 +255,3 @@ def built_for(version: str) -> str | None:
     """The CUDA in a local version label of PyTorch: "2.9.1+cu128" is 12.8; None where the label names none."""
     found = re.search(r"\+cu(\d+)(\d)$", version)
     return ".".join(found.groups()) if found else None
-
-
-READERS = {
-    "gpu.host": host,
-    "gpu.smi": management,
-    "gpu.xid": kernel_errors,
-    "gpu.nvlink": links,
-    "gpu.cuda": cuda,
-}

@@ -8,6 +8,7 @@ import subprocess
 from typing import Any, Mapping
 
 from pylaunch.agent.probe.readers.gpu import is_here
+from pylaunch.agent.probe.registry import reader
 
 DEADLINE_S = 50.0
 """Importing PyTorch from a slow disk and starting CUDA on eight devices; the computing itself takes a second."""
@@ -39,6 +40,7 @@ print(json.dumps(found))
 """
 
 
+@reader("gpu_smoke.compute", 55.0)
 def smoke(question: Mapping[str, Any]) -> dict[str, Any] | None:
     """Question: {"python", "devices"}. None where there is nothing of NVIDIA's."""
     return compute(question) if is_here() else None
@@ -60,6 +62,3 @@ def compute(question: Mapping[str, Any]) -> dict[str, Any]:
         said = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no word"]
         return {"error": f"exit status {ended.returncode}: {said[-1][:300]}"}
     return {"devices": json.loads(ended.stdout.decode().splitlines()[-1])}
-
-
-READERS = {"gpu_smoke.compute": smoke}

@@ -9,6 +9,8 @@ import tempfile
 import time
 from typing import Any
 
+from pylaunch.agent.probe.registry import reader
+
 WRITTEN = 4096
 """Bytes of the file that is written to see whether a directory can be written to."""
 
@@ -20,6 +22,7 @@ LIMITS = {
 }
 
 
+@reader("host.filesystem", 3.0)
 def filesystem(question: dict[str, Any]) -> dict[str, Any]:
     """Space, inodes and kind of the file system that `path` is on; `path` "" is where temporary files go.
 
@@ -45,6 +48,12 @@ def filesystem(question: dict[str, Any]) -> dict[str, Any]:
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "refused": refusal(asked) if question.get("write") and os.path.isdir(asked) else "",
     }
+
+
+@reader("host.shm")
+def shm(question: None) -> dict[str, Any]:
+    """The same of /dev/shm."""
+    return filesystem({"path": "/dev/shm"})
 
 
 def mount_of(path: str) -> dict[str, str]:
@@ -78,6 +87,7 @@ def refusal(directory: str) -> str:
     return ""
 
 
+@reader("host.limits")
 def limits(question: Any) -> dict[str, dict[str, int | None]]:
     """Limits of a process that a login starts, as a rank is; null is unlimited. Bytes and counts."""
     found = {}
@@ -91,6 +101,7 @@ def finite(limit: int) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
+@reader("host.memory")
 def memory(question: Any) -> dict[str, int]:
     """Physical memory and swap, in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
@@ -103,6 +114,7 @@ def memory(question: Any) -> dict[str, int]:
     }
 
 
+@reader("host.processors")
 def processors(question: Any) -> dict[str, Any]:
     """Processors, those that we may use, how their frequency is governed, and the memory nodes behind them."""
     base = "/sys/devices/system/cpu"
@@ -139,6 +151,7 @@ def text_or_none(path: str) -> str | None:
         return None
 
 
+@reader("host.kernel")
 def kernel(question: Any) -> dict[str, Any]:
     """The kernel, what it measures time with, and how long it has been up (seconds)."""
     return {
@@ -147,13 +160,3 @@ def kernel(question: Any) -> dict[str, Any]:
         "clock_source": text_or_none("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "up_s": time.clock_gettime(time.CLOCK_BOOTTIME),
     }
-
-
-READERS = {
-    "host.shm": lambda question: filesystem({"path": "/dev/shm"}),
-    "host.filesystem": filesystem,
-    "host.limits": limits,
-    "host.memory": memory,
-    "host.processors": processors,
-    "host.kernel": kernel,
-}

@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 from pylaunch.agent.probe.gpu import listed, pci_devices
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.text import text_of
 
 ADAPTERS = "/sys/class/infiniband"
@@ -18,6 +19,7 @@ NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 LSPCI_DEADLINE_S = 10.0
 
 
+@reader("infiniband.ports")
 def adapters(_question: Any) -> list[dict[str, Any]] | None:
     """Every port of every adapter; None where there is no adapter."""
     return ports(ADAPTERS) or None
@@ -88,12 +90,14 @@ def _gids(place: str) -> list[dict[str, Any]]:
     return found
 
 
+@reader("infiniband.memlock")
 def memory_lock(_question: Any) -> int | None:
     """Bytes that a process started over SSH may lock; None for any number."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
 
+@reader("infiniband.acs")
 def redirections(_question: Any) -> dict[str, Any] | None:
     """PCI bridges that send traffic between devices through the CPU (ACS); None where no GPU meets an adapter.
 
@@ -125,6 +129,3 @@ def redirecting(said: str) -> list[str]:
         elif line.strip().startswith("ACSCtl:") and "SrcValid+" in line:
             found.append(address)
     return found
-
-
-READERS = {"infiniband.ports": adapters, "infiniband.memlock": memory_lock, "infiniband.acs": redirections}

@@ -8,6 +8,7 @@ import subprocess
 import time
 from typing import Any
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
 
 STUCK_FOR_S = 1.0
@@ -20,6 +21,7 @@ REMOUNTED = re.compile(r"Remounting filesystem read-only|I/O error, dev ")
 KEPT = 5
 
 
+@reader("kernel.log")
 def log(question: Any) -> dict[str, Any]:
     """Telling lines of the kernel log since boot, with their age in seconds; `readable` is false where it is closed.
 
@@ -75,6 +77,7 @@ def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
     return found
 
 
+@reader("kernel.stuck")
 def stuck(question: Any) -> list[dict[str, Any]]:
     """Processes in uninterruptible sleep that were not woken once in the meantime: pid, command, where they wait."""
     before = asleep()
@@ -118,6 +121,7 @@ def waits_in(pid: int) -> str:
     return "" if said == "0" else said
 
 
+@reader("kernel.cgroups")
 def cgroups(question: Any) -> dict[str, Any]:
     """The tightest limits of our cgroup and all above it, versions 1 and 2; a limit that is not set is null."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
@@ -169,6 +173,3 @@ def note(found: dict[str, Any], name: str, limit: float | None, used: float | No
     before = found[name]
     if before is None or limit - (used or 0) < before["limit"] - (before["used"] or 0):
         found[name] = {"limit": limit, "used": used, "cgroup": directory}
-
-
-READERS = {"kernel.log": log, "kernel.stuck": stuck, "kernel.cgroups": cgroups}

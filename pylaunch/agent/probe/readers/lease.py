@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import default_root, open_root
 
 
+@reader("lease.holders")
 def held(question: Mapping[str, Any]) -> dict[str, Any]:
     """Question: {"root", "devices": [indexes], "ports": […]}. Holders by index or port (as text); free ones absent."""
     root = open_root(question["root"], make=False).path
@@ -24,6 +26,3 @@ def _told(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -
 
 def _words(found: leases.Holder) -> dict[str, Any]:
     return {"run": found.run, "user": found.user, "since": found.since, "pid": found.pid, "words": str(found)}
-
-
-READERS = {"lease.holders": held}

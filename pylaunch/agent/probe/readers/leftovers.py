@@ -8,6 +8,7 @@ import tempfile
 import time
 from typing import Any, Iterable, Iterator
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import clean, leases, processes, run_processes
 from pylaunch.agent.shared.layout import NodeRoot, default_root
 
@@ -24,6 +25,7 @@ YOUNG_S = 30.0
 MOST_COUNTED = 20000
 
 
+@reader("leftovers.stale")
 def stale(template: str) -> list[dict[str, Any]]:
     """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
     found = []
@@ -35,6 +37,7 @@ def stale(template: str) -> list[dict[str, Any]]:
     return found
 
 
+@reader("leftovers.stopped")
 def stopped(template: str) -> list[dict[str, str]]:
     """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
     told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
@@ -47,6 +50,7 @@ def node_root(template: str) -> NodeRoot:
     return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
 
+@reader("leftovers.leases")
 def device_leases(question: dict[str, Any]) -> list[dict[str, Any]]:
     """Who holds the leases of `devices` of the node root `root`."""
     root = node_root(question["root"])
@@ -60,6 +64,7 @@ def device_leases(question: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+@reader("leftovers.shared_memory")
 def shared_memory(question: Any) -> dict[str, Any]:
     """Files in /dev/shm that nobody has open or mapped any more, and their bytes together."""
     mine = os.getuid()
@@ -102,6 +107,7 @@ def in_use(prefix: str) -> set[str]:
     return found
 
 
+@reader("leftovers.launchers")
 def launchers(question: Any) -> list[dict[str, Any]]:
     """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
     directory, mine = tempfile.gettempdir(), os.getuid()
@@ -115,6 +121,7 @@ def launchers(question: Any) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: str(each["path"]))
 
 
+@reader("leftovers.kept")
 def kept(template: str) -> dict[str, Any] | None:
     """Files of runs and agents that are kept here, and their bytes; null where there is nothing of ours."""
     root = node_root(template)
@@ -128,13 +135,3 @@ def kept(template: str) -> dict[str, Any] | None:
         if counted > MOST_COUNTED:
             break
     return {"path": root.path, "bytes": size, "runs": len(root.all_runs())}
-
-
-READERS = {
-    "leftovers.stale": stale,
-    "leftovers.stopped": stopped,
-    "leftovers.leases": device_leases,
-    "leftovers.shared_memory": shared_memory,
-    "leftovers.launchers": launchers,
-    "leftovers.kept": kept,
-}

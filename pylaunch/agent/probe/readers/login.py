@@ -9,6 +9,7 @@ import pwd
 from typing import Any
 
 from pylaunch.agent.probe.readers.host import mount_of
+from pylaunch.agent.probe.registry import reader
 
 COMMUNICATION = (
     "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",
@@ -18,11 +19,13 @@ COMMUNICATION = (
 """Begins of names of variables that change what a rank computes or with whom it can talk."""
 
 
+@reader("login.variables")
 def variables(question: Any) -> dict[str, str]:
     """The variables of a login that matter to a rank, and the locale that they amount to."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
 
 
+@reader("login.identity")
 def identity(question: Any) -> dict[str, Any]:
     """Who we are, where our home is, and what language we speak."""
     uid = os.getuid()
@@ -59,6 +62,3 @@ def group_name(number: int) -> str:
         return grp.getgrgid(number).gr_name
     except KeyError:
         return "?"
-
-
-READERS = {"login.variables": variables, "login.identity": identity}

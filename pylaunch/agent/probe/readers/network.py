@@ -7,6 +7,7 @@ import os
 import socket
 from typing import Any
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
 CLASS = "/sys/class/net"
@@ -14,6 +15,7 @@ COUNTERS = ("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", 
 _IFF_LOOPBACK = 0x8
 
 
+@reader("network.interfaces")
 def interface_list(question: Any) -> dict[str, dict[str, Any]]:
     """Every interface with its settings and counters; null for what its driver does not tell."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
@@ -46,6 +48,7 @@ def _text(path: str) -> str | None:
         return None
 
 
+@reader("network.routes")
 def routes(question: list[str]) -> dict[str, dict[str, Any]]:
     """For each address: the interface that leads to it and the source address, or why none does."""
     owners = interfaces.address_owners()
@@ -63,6 +66,7 @@ def routes(question: list[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+@reader("network.configured")
 def configured(question: Any) -> dict[str, str] | None:
     """The variables that provisioning left for every run; null where it left none."""
     try:
@@ -73,6 +77,3 @@ def configured(question: Any) -> dict[str, str] | None:
     except (KeyError, TypeError) as error:
         text = f"{interfaces.NODE_ENVIRONMENT} is not what pylaunch provision writes: {error!r}"
         raise ValueError(text) from None
-
-
-READERS = {"network.interfaces": interface_list, "network.routes": routes, "network.configured": configured}

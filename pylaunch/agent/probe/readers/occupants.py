@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from typing import Any, Iterable, Mapping
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import clean, leases, ports, processes
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
 from pylaunch.agent.shared.processes import Process
@@ -23,6 +24,7 @@ DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
 
 
+@reader("occupants.processes", 20.0)
 def occupants(question: Mapping[str, Any]) -> dict[str, Any]:
     """Question: {"ports": [TCP ports]}. The processes of interest with their families, in order of their ids."""
     table = {process.pid: process for process in _all()}
@@ -164,6 +166,3 @@ def _service(process: Process) -> tuple[str, bool]:
         return unit, True
     said = ended.stdout.decode("ascii", "replace").strip()
     return unit, ended.returncode != 0 or said == f"MainPID={process.pid}"
-
-
-READERS = {"occupants.processes": occupants}

@@ -7,12 +7,14 @@ import subprocess
 from typing import Any, Callable
 
 from pylaunch.agent.probe import altered
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
+@reader("python_env.python")
 def python(path: str) -> dict[str, str] | None:
     """The interpreter at `path`: where it really is and what it says it is; null where there is none."""
     if not os.path.lexists(path):
@@ -30,6 +32,7 @@ def python(path: str) -> dict[str, str] | None:
     return {"real": os.path.realpath(path), "version": said}
 
 
+@reader("python_env.libraries")
 def libraries(path: str) -> dict[str, Any] | None:
     """The distributions beside the interpreter at `path`, and one digest of their records; nothing is imported."""
     try:
@@ -39,11 +42,13 @@ def libraries(path: str) -> dict[str, Any] | None:
         return None
 
 
+@reader("python_env.files", 10.0)
 def files(path: str) -> list[list[str]] | None:
     """Files beside the interpreter at `path` that were written after their installation: distribution, file, how."""
     return _altered(path, altered.touched_files)
 
 
+@reader("python_env.contents", 55.0)
 def contents(path: str) -> list[list[str]] | None:
     """The same, of every file, read to its end."""
     return _altered(path, altered.altered_files)
@@ -54,11 +59,3 @@ def _altered(path: str, look: Callable[[str], list[list[str]]]) -> list[list[str
     if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
         return None
     return look(place)
-
-
-READERS = {
-    "python_env.files": files,
-    "python_env.contents": contents,
-    "python_env.python": python,
-    "python_env.libraries": libraries,
-}

@@ -9,6 +9,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
 SUDO_S = 4.0
@@ -16,6 +17,7 @@ LOOKUPS = 16
 """Names asked for at once: a name server that is down costs seconds for each."""
 
 
+@reader("reach.identity")
 def identity(question: Any) -> dict[str, Any]:
     """Names and numbers that tell this host from others. `network` is the same for hosts that share one network."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -29,6 +31,7 @@ def identity(question: Any) -> dict[str, Any]:
     }
 
 
+@reader("reach.names")
 def names(question: list[str]) -> dict[str, Any]:
     """What this host's own name and each of `question` resolve to here, IPv4 first; null for what does not."""
     own = socket.gethostname()
@@ -46,6 +49,7 @@ def _addresses(name: str) -> list[str] | None:
     return sorted({str(each[4][0]) for each in found}, key=lambda address: (":" in address, address))
 
 
+@reader("reach.sudo")
 def sudo(question: Any) -> str | None:
     """Why this user may not become root without a password; null when he may, or is."""
     if os.getuid() == 0:
@@ -59,6 +63,3 @@ def sudo(question: Any) -> str | None:
         return "there is no sudo"
     said = ended.stdout.decode("utf-8", "replace").strip().splitlines()
     return None if ended.returncode == 0 else (said[-1] if said else f"exit code {ended.returncode}")
-
-
-READERS = {"reach.identity": identity, "reach.names": names, "reach.sudo": sudo}

@@ -1,8 +1,9 @@
-"""Runs every reader in a child of its own with a deadline of its own: one that hangs costs itself and nobody else.
+"""The runtime of the probe: each reader runs in a child process of its own with a deadline.
 
-A question is named by its reader, or by "reader#label" where one reader is asked several questions.
+A reader that hangs or dies costs its own reading only. A question is named "reader", or "reader#label" where one
+reader is asked several questions.
 
-Prints one JSON object: {"time", "seconds", "readings": {reader: {"value": …, "seconds"} | {"unmeasured": why, …}}};
+Prints one JSON object: {"time", "seconds", "readings": {name: {"value": …, "seconds"} | {"unmeasured": why, …}}};
 with "silent" where the deadline has passed.
 """
 
@@ -15,68 +16,66 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Mapping
+from typing import Any, Mapping
 
-Reader = Callable[[Any], Any]
-
-DEADLINE_S = 5.0
-"""For a reader that names none: far above what any takes on a healthy host."""
+from pylaunch.agent.probe.registry import READERS, Reader, reader_of
 
 
 class _Child:
-    """One reader at work."""
+    """One reader in its process."""
 
-    def __init__(self, reader: Reader, question: Any) -> None:
+    def __init__(self, reader: Reader[Any, Any], question: Any) -> None:
         self.begun = time.monotonic()
-        self.said = b""
+        self.output = b""
         self.pipe, writing = os.pipe()
         self.pid = os.fork()
         if self.pid:
             os.close(writing)
             return
         # A child that stays behind, stuck in the kernel, must not keep the SSH channel open.
-        silence = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
-            os.dup2(silence, stream)
+            os.dup2(null, stream)
         os.setpgid(0, 0)
         with os.fdopen(writing, "wb") as out:
-            out.write(json.dumps(_answer(reader, question)).encode())
+            out.write(json.dumps(_taken(reader, question)).encode())
         os._exit(0)
 
     def ended(self) -> dict[str, Any]:
-        """What it said, once its pipe is closed."""
+        """Return its reading, once its pipe is closed."""
         os.close(self.pipe)
         os.waitpid(self.pid, 0)
         seconds = round(time.monotonic() - self.begun, 4)
-        if not self.said:
+        if not self.output:
             return {"unmeasured": "its reader died", "seconds": seconds}
-        return {**json.loads(self.said), "seconds": seconds}
+        return {**json.loads(self.output), "seconds": seconds}
 
     def abandoned(self, deadline_s: float) -> dict[str, Any]:
-        """It takes too long: kill it and all that it started, and do not wait for what cannot be killed."""
+        """Kill it with all that it started. A process that cannot be killed is not waited for."""
         os.killpg(self.pid, signal.SIGKILL)
         os.close(self.pipe)
         return {"unmeasured": f"no answer within {deadline_s:g} s", "silent": True, "seconds": deadline_s}
 
 
-def _answer(reader: Reader, question: Any) -> dict[str, Any]:
+def _taken(reader: Reader[Any, Any], question: Any) -> dict[str, Any]:
     try:
         return {"value": reader(question)}
-    except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
         return {"unmeasured": str(error) or type(error).__name__}
 
 
 def readings(
-    readers: Mapping[str, Reader], questions: Mapping[str, Any], deadlines: Mapping[str, float]
+    questions: Mapping[str, Any], readers: Mapping[str, Reader[Any, Any]] = READERS
 ) -> dict[str, dict[str, Any]]:
-    """The reading of every reader that `questions` names, all taken at once."""
+    """Return the reading of every question, all taken at once."""
     found: dict[str, dict[str, Any]] = {}
     children = {}
-    limits = {name: deadlines.get(name.partition("#")[0], DEADLINE_S) for name in questions}
+    limits = {}
     for name, question in questions.items():
-        reader = readers.get(name.partition("#")[0])
+        reader = readers.get(reader_of(name))
         if reader is not None:
             children[name] = _Child(reader, question)
+            limits[name] = reader.deadline_s
         else:
             found[name] = {"unmeasured": "this probe has no such reader", "seconds": 0.0}
     while children:
@@ -86,7 +85,7 @@ def readings(
         for name, child in list(children.items()):
             if child.pipe in ready:
                 chunk = os.read(child.pipe, 1 << 16)
-                child.said += chunk
+                child.output += chunk
                 if not chunk:
                     found[name] = children.pop(name).ended()
             elif left[name] <= 0:
@@ -94,9 +93,9 @@ def readings(
     return {name: found[name] for name in questions}
 
 
-def main(readers: dict[str, Reader], questions: str, deadlines: dict[str, float]) -> None:
-    """Print the readings that `questions` (JSON: reader → question) asks for."""
+def main(questions: Mapping[str, Any]) -> None:
+    """Print the readings that `questions` (reader → question) ask for."""
     begun = time.monotonic()
-    taken = readings(readers, json.loads(questions), deadlines)
+    taken = readings(questions)
     json.dump({"time": time.time(), "seconds": time.monotonic() - begun, "readings": taken}, sys.stdout)
     print()

@@ -1,4 +1,4 @@
-"""Every reader runs in a child process of its own, so that a failing one affects no other."""
+"""Each reader runs in a child of its own: one that hangs or dies costs the others nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe import frame
+from pylaunch.agent.probe.registry import DEADLINE_S, Reader
+from pylaunch.agent.probe.runtime import readings
 
 
 def hangs(question: Any) -> None:
@@ -27,7 +28,8 @@ def answers(question: Any) -> dict[str, Any]:
     return {"asked": question, "much": "x" * 300_000}
 
 
-READERS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
+LOOKS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
+READERS = {name: Reader(name, look, 0.2 if name == "hangs" else DEADLINE_S) for name, look in LOOKS.items()}
 
 
 @pytest.mark.parametrize(
@@ -39,8 +41,8 @@ READERS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
         ("unheard_of", "this probe has no such reader"),
     ],
 )
-def test_a_reader_that_fails_reports_the_reason_and_the_others_answer(reader: str, reason: str) -> None:
-    found = frame.readings(READERS, {reader: None, "answers": 7}, {"hangs": 0.2})
+def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str) -> None:
+    found = readings({reader: None, "answers": 7}, READERS)
     assert found[reader]["unmeasured"] == reason
     assert found["answers"]["value"]["asked"] == 7
     assert len(found["answers"]["value"]["much"]) == 300_000

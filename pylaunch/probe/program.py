@@ -1,0 +1,128 @@
+"""Build the scripts that hosts run: a function of `pylaunch.agent` with its arguments, and the modules it needs.
+
+The caller passes the function itself, so that mypy checks the arguments and a rename reaches every use. Module names
+and imports are read from the function and from the sources; nobody else writes Python source for hosts.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any, Final, ParamSpec
+
+from pylaunch.agent.probe import runtime
+from pylaunch.agent.probe.registry import READERS, reader_of
+
+P = ParamSpec("P")
+
+AGENT = "pylaunch.agent"
+
+_LOADER = """\
+import sys, types
+for name, source in {sources!r}:
+    parent = "pylaunch"
+    for part in ("agent." + name).split("."):
+        whole = parent + "." + part
+        module = sys.modules.setdefault(whole, types.ModuleType(whole))
+        setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), part, module)
+        parent = whole
+    exec(compile(source, name + ".py", "exec"), module.__dict__)
+"""
+
+FROM_STDIN: Final = ("-I", "-S", "-")
+"""Arguments of the host's Python that runs a script of `program` from stdin, all of which it is."""
+
+_BOOTSTRAP = (
+    "import sys; begun = float(open('/proc/uptime').read().split()[0]); "
+    "exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"
+)
+STREAMED: Final = ("-I", "-S", "-c", _BOOTSTRAP)
+"""Arguments of the host's Python that runs the first message of stdin (`streamed`); the script reads the rest."""
+
+
+class _Begun(float):
+    def __repr__(self) -> str:
+        return "begun"
+
+
+BEGUN: Final = _Begun()
+"""Argument of a streamed script: the time at which the host's Python started, in seconds since boot."""
+
+
+def program(entry: Callable[P, object], /, *arguments: P.args, **keywords: P.kwargs) -> bytes:
+    """Return a script that loads the module of `entry` with its imports, and calls `entry` with these arguments.
+
+    Arguments are JSON values, or BEGUN.
+    """
+    return _script((), entry, arguments, keywords)
+
+
+def asking(
+    questions: Mapping[str, Any], entry: Callable[P, object], /, *arguments: P.args, **keywords: P.kwargs
+) -> bytes:
+    """Return the `program` of `entry` with the readers that `questions` (reader → question) name."""
+    modules = sorted({_module(READERS[reader_of(name)].look) for name in questions})
+    return _script(modules, entry, arguments, keywords)
+
+
+def probe(questions: Mapping[str, Any]) -> bytes:
+    """Return a script that prints the readings that `questions` (reader → question) ask for."""
+    return asking(questions, runtime.main, dict(questions))
+
+
+def streamed(script: bytes) -> bytes:
+    """Return `script` as the first message for a Python started with STREAMED."""
+    return b"%d\n%b" % (len(script), script)
+
+
+def _script(
+    modules: Iterable[str], entry: Callable[..., object], arguments: Iterable[object], keywords: Mapping[str, object]
+) -> bytes:  # fmt: skip
+    module = _module(entry)
+    sources = [(name, _source(name)) for name in needed([*modules, module])]
+    words = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in keywords.items())]
+    call = f'sys.modules["{AGENT}.{module}"].{entry.__qualname__}({", ".join(words)})'
+    return f"{_LOADER.format(sources=sources)}\n\n{call}\n".encode()
+
+
+def _module(function: Callable[..., object]) -> str:
+    """Return the module of a function of the agent, as a path below `pylaunch.agent`."""
+    package, _, module = function.__module__.partition(AGENT + ".")
+    if package or not module or "." in function.__qualname__:
+        raise ValueError(f"{function!r} is not a function of a module of {AGENT}")
+    return module
+
+
+def needed(modules: Iterable[str]) -> tuple[str, ...]:
+    """Return `modules` and all modules of the agent that they import, each after its own imports."""
+    return tuple(dict.fromkeys(each for module in modules for each in (*needed(_imports(module)), module)))
+
+
+_IMPORT = re.compile(rf"^from {re.escape(AGENT)}(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+"""An import that runs when the module is loaded: indented ones are for type checkers."""
+
+
+@functools.cache
+def _imports(module: str) -> tuple[str, ...]:
+    names: list[str] = []
+    for package, several, some in _IMPORT.findall(_source(module)):
+        words = [word.strip() for word in (several or some).split(",") if word.strip()]
+        names += [
+            name if _file(name).is_file() else package for word in words if (name := f"{package}.{word}".strip("."))
+        ]
+    return tuple(dict.fromkeys(names))
+
+
+@functools.cache
+def _source(module: str) -> str:
+    return _file(module).read_text(encoding="utf-8")
+
+
+def _file(module: str) -> Traversable:
+    root = resources.files(AGENT)
+    *packages, name = module.split(".")
+    package = root.joinpath(*packages, name, "__init__.py")
+    return package if package.is_file() else root.joinpath(*packages, f"{name}.py")

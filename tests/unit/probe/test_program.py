@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.agent.piped import mesh, queue, run_leftovers, sweep
+from pylaunch.agent.probe.readers import gpu, host, leftovers, occupants
+from pylaunch.agent.shared.clean import Cleaned
+from pylaunch.probe import program as builder
+from pylaunch.probe.program import BEGUN, asking, needed, probe, program
+
+
+def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else() -> None:
+    assert needed(["probe.readers.gpu"]) == (
+        "shared.installed",
+        "shared.text",
+        "shared.essentials",
+        "probe.gpu",
+        "probe.registry",
+        "probe.readers.gpu",
+    )
+    carried = needed(["probe.readers.occupants", "piped.sweep"])
+    assert len(carried) == len(set(carried))
+    assert carried.index("shared.ports") > carried.index("shared.processes")
+    assert not {"probe.facts", "probe.readers.gpu"} & set(carried)
+
+
+def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
+    few = probe(host.limits.ask(None))
+    more = probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)})
+    assert b"torchelastic" not in few
+    assert b"torchelastic" in more
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        program(run_leftovers.main, "/root", "7f3a", end=False, grace_s=1.5),
+        program(queue.main),
+        program(mesh.main, BEGUN),
+        asking(gpu.management.ask(None), sweep.main, "/root", [(5, 6)], dry_run=True, questions={}),
+        probe({**occupants.occupants.ask({"ports": [29500]}), **host.filesystem.ask({"path": "/x"}, "a 'label'")}),
+    ],
+    ids=["arguments", "none", "begun", "readers", "probe"],
+)
+def test_a_script_is_python_that_calls_its_entry_last(script: bytes) -> None:
+    compile(script, "script", "exec")
+    assert script.decode().splitlines()[-1].startswith('sys.modules["pylaunch.agent.')
+
+
+def test_only_functions_of_the_agent_are_sent() -> None:
+    with pytest.raises(ValueError, match="is not a function of a module of"):
+        program(builder.probe, {})
+    with pytest.raises(ValueError, match="is not a function of a module of"):
+        program(Cleaned.__init__, Cleaned())
