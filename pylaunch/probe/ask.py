@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import Any, TypeVar
 
 from pylaunch.agent.shared import untrusted_json
@@ -25,18 +21,6 @@ T = TypeVar("T")
 
 CONCURRENT = 64
 TIMEOUT_S = 60.0
-
-_LOADER = """\
-import sys, types
-for name, source in {sources!r}:
-    parent = "pylaunch"
-    for part in ("agent." + name).split("."):
-        whole = parent + "." + part
-        module = sys.modules.setdefault(whole, types.ModuleType(whole))
-        setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), part, module)
-        parent = whole
-    exec(compile(source, name + ".py", "exec"), module.__dict__)
-"""
 
 
 @dataclass(frozen=True)
@@ -77,44 +61,6 @@ def parted(
             case _:
                 answered[name] = answer
     return answered, unreachable
-
-
-def program(modules: Iterable[str], last: str) -> bytes:
-    """A script that loads `modules` of `pylaunch.agent` ("facts", "readers.host") with all of it that they import, and
-    then does `last`, in which they are found in `sys.modules`."""
-    sources = [(name, _source(name)) for name in needed(modules)]
-    return f"{_LOADER.format(sources=sources)}\n\n{last}\n".encode()
-
-
-def needed(modules: Iterable[str]) -> tuple[str, ...]:
-    """`modules` of the agent and all that they import of it, each after those that it imports itself."""
-    return tuple(dict.fromkeys(each for module in modules for each in (*needed(_imports(module)), module)))
-
-
-_IMPORT = re.compile(r"^\s*from pylaunch\.agent(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-
-
-@functools.cache
-def _imports(module: str) -> tuple[str, ...]:
-    names: list[str] = []
-    for package, several, some in _IMPORT.findall(_source(module)):
-        words = [word.strip() for word in (several or some).split(",") if word.strip()]
-        names += [
-            name if _file(name).is_file() else package for word in words if (name := f"{package}.{word}".strip("."))
-        ]
-    return tuple(dict.fromkeys(names))
-
-
-@functools.cache
-def _source(module: str) -> str:
-    return _file(module).read_text(encoding="utf-8")
-
-
-def _file(module: str) -> Traversable:
-    root = resources.files("pylaunch.agent")
-    *packages, name = module.split(".")
-    package = root.joinpath(*packages, name, "__init__.py")
-    return package if package.is_file() else root.joinpath(*packages, f"{name}.py")
 
 
 def ask(

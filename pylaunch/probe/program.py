@@ -64,7 +64,7 @@ def asking(
     questions: Mapping[str, Any], entry: Callable[P, object], /, *arguments: P.args, **keywords: P.kwargs
 ) -> bytes:
     """Return the `program` of `entry` with the readers that `questions` (reader → question) name."""
-    modules = sorted({_module(READERS[reader_of(name)].look) for name in questions})
+    modules = sorted({READERS[reader_of(name)].module.removeprefix(f"{AGENT}.") for name in questions})
     return _script(modules, entry, arguments, keywords)
 
 

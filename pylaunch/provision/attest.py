@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from pylaunch import __version__
@@ -31,8 +31,7 @@ def records(found: ProvisionSurvey) -> dict[str, HostRecord]:
 
 def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
     """Return the facts of one host as groups: its host facts, and the files and settings of the roles."""
-    portrait = facts.portraits.only
-    groups = dict(portrait) if isinstance(portrait, Mapping) else {}
+    groups = dict(facts.host_facts)
     own = groups.pop("own", {})
     files = [file for state in states for file in state.files if is_wanted(file, facts)]
     groups[CONFIGURATION_GROUP] = {file.path: _content(facts.files[file.path]) for file in files}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-import msgspec
+from pylaunch.agent.probe.readings import CommunicationFile
 
 T = TypeVar("T")
 
@@ -99,8 +99,8 @@ class GpuFact:
     infiniband: int
 
 
-Portrait = Mapping[str, Mapping[str, Any]]
-"""Group → fact → value. A group that could not be read is {"unreadable": reason}."""
+HostFacts = Mapping[str, Mapping[str, str | None]]
+"""Group → fact → value. A group that could not be read is {"unreadable": reason}; empty where nobody asked."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class CommunicationFact:
 
     profile: str
     interface: str
-    files: Sequence[Mapping[str, Any]]
+    files: Sequence[CommunicationFile]
 
     @property
     def wanted_files(self) -> tuple[WantedFile, ...]:
@@ -153,12 +153,6 @@ class Answers(Generic[T]):
     def __contains__(self, asked: str) -> bool:
         return asked in self._answers
 
-    @property
-    def only(self) -> T | Unreadable | None:
-        """The answer, where one question was asked."""
-        (answer,) = self._answers.values()
-        return answer
-
 
 def _not_asked() -> Answers[Any]:
     return Answers((), ())
@@ -189,11 +183,12 @@ class Facts:
     holds: Answers[bool] = field(default_factory=_not_asked)
     sshd: Answers[str] = field(default_factory=_not_asked)
     gpus: Answers[GpuFact] = field(default_factory=_not_asked)
-    portraits: Answers[Portrait] = field(default_factory=_not_asked)
     communications: Answers[CommunicationFact] = field(default_factory=_not_asked)
     reports: Answers[list[str]] = field(default_factory=_not_asked)
     locks: Answers[str] = field(default_factory=_not_asked)
     """Per lock of a package manager: the process that holds it."""
+
+    host_facts: HostFacts = field(default_factory=dict)
 
     def may(self, capability: str) -> bool:
         """The host's processes can be given `capability`."""
@@ -205,51 +200,3 @@ def key(question: Any) -> str:
     if isinstance(question, str):
         return question
     return "\n".join((question["path"], question.get("begin") or question.get("regexp", "")))
-
-
-_KINDS: Mapping[str, Any] = {
-    "packages": str,
-    "exists": bool,
-    "blocks": str,
-    "lines": list[str],
-    "filesystems": int,
-    "links": str,
-    "contents": str,
-    "holds": bool,
-    "sshd": str,
-    "portraits": dict[str, dict[str, Any]],
-    "reports": list[str],
-    "locks": str,
-    "files": FileFact,
-    "sysctls": SysctlFact,
-    "limits": LimitFact,
-    "services": ServiceFact,
-    "environments": EnvironmentFact,
-    "gpus": GpuFact,
-    "communications": CommunicationFact,
-}
-
-
-def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Mapping[str, Any]) -> Facts:
-    """The facts in a probe's answer to `asked`. Raises one of MALFORMED for an answer of another shape."""
-    subjects = {
-        subject: Answers(
-            [key(question) for question in questions],
-            [_parsed(subject, answer) for answer in answered.get(subject, ())],
-        )
-        for subject, questions in asked.items()
-    }
-    return Facts(
-        hostname=msgspec.convert(answered["hostname"], str),
-        capabilities=msgspec.convert(answered["capabilities"], int),
-        distribution=msgspec.convert(answered["distribution"], Distribution),
-        **subjects,
-    )
-
-
-def _parsed(subject: str, answer: Any) -> Any:
-    if isinstance(answer, dict) and "unreadable" in answer:
-        return Unreadable(str(answer["unreadable"]))
-    if subject == "altered" and answer is not None:
-        return tuple(AlteredFile(*each) for each in msgspec.convert(answer, list[tuple[str, str, str]]))
-    return None if answer is None else msgspec.convert(answer, _KINDS[subject])

@@ -1,26 +1,74 @@
-"""The questions of provisioning, put to every host by the one probe, and the facts in what they answer."""
+"""The questions of provisioning, put to every host by the probe, and the facts in their answers."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from pylaunch.agent.probe.readers import (
+    environment_files,
+    environments,
+    files,
+    gpu_node,
+    host_facts,
+    nccl_env,
+    packages,
+    services,
+    settings,
+)
+from pylaunch.agent.probe.registry import EachReader, Reader
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask
-from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask, program
-from pylaunch.provision.facts import Facts, parse_facts
-
-_READERS = {
-    "gpus": ("probe.gpu", "gpu_fact"),
-    "altered": ("probe.altered", "altered_files"),
-    "portraits": ("probe.host_facts", "portrait_fact"),
-    "communications": ("shared.interfaces", "fact"),
-    "locks": ("probe.package_lock", "holder"),
-}
-"""Subjects that facts.py does not read by itself: the module of the agent and the function that do."""
+from pylaunch.probe import program
+from pylaunch.probe.answers import Unmeasured, decoded, readings, value
+from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask
+from pylaunch.provision.facts import (
+    AlteredFile,
+    Answers,
+    CommunicationFact,
+    Distribution,
+    EnvironmentFact,
+    Facts,
+    FileFact,
+    GpuFact,
+    HostFacts,
+    LimitFact,
+    ServiceFact,
+    SysctlFact,
+    Unreadable,
+    key,
+)
 
 Answer = Facts | Unreachable | NoPython
+V = TypeVar("V")
+F = TypeVar("F")
+
+_READERS: Mapping[str, Reader[list[Any], Any]] = {
+    "packages": packages.installed,
+    "holds": packages.held,
+    "locks": packages.lock_holder,
+    "files": files.file,
+    "exists": files.exists,
+    "blocks": files.block,
+    "lines": files.lines,
+    "links": files.link,
+    "contents": files.text,
+    "filesystems": files.filesystem,
+    "sysctls": settings.sysctl,
+    "limits": settings.limit,
+    "services": services.units,
+    "environments": environments.installed,
+    "altered": environment_files.altered,
+    "communications": nccl_env.communication,
+}
+"""Subject → the reader of its list of questions."""
+
+
+_HOST_FACTS = (
+    host_facts.own, host_facts.system, host_facts.hardware, host_facts.network, host_facts.gpus,
+    host_facts.environment, host_facts.distributions, host_facts.packages, host_facts.login, host_facts.sshd,
+)  # fmt: skip
+"""Readers of the groups of host facts, in the order of a record. A group's name is that of its reader."""
 
 
 def probe(
@@ -30,33 +78,129 @@ def probe(
     on_answer: Callable[[str, Answer], None] | None = None,
     sudo_password: str | None = None,
 ) -> dict[str, Answer]:
-    """The answer of every host of `cluster` to its own questions (host → subject → questions).
+    """Return the answer of every host of `cluster` to its own questions (host → subject → questions).
 
-    `sudo_password` is for what root alone can see; it travels inside the program, which hosts read from a pipe.
+    `sudo_password` is for readings that only root can take; it travels inside the program, which hosts read from stdin.
     """
-    modules = _modules(asked.values())
-    programs = {name: program(modules, _last_words(asked[name], sudo_password)) for name in cluster.names}
+    questions = {name: readers_asked(asked[name], sudo_password) for name in cluster.names}
+    programs = {name: program.probe(questions[name]) for name in cluster.names}
 
     def understood(name: str, answered: Answered | Unreachable | NoPython) -> Answer:
         if isinstance(answered, Unreachable | NoPython):
             return answered
         return probe_ask.understood(answered, lambda answer: parse_facts(asked[name], answer))
 
-    def tell(name: str, answered: Answered | Unreachable | NoPython) -> None:
+    def report(name: str, answered: Answered | Unreachable | NoPython) -> None:
         if on_answer is not None:
             on_answer(name, understood(name, answered))
 
-    return {name: understood(name, answered) for name, answered in ask(cluster, programs, on_answer=tell).items()}
+    return {name: understood(name, answered) for name, answered in ask(cluster, programs, on_answer=report).items()}
 
 
-def _modules(asked: Iterable[Mapping[str, Sequence[Any]]]) -> tuple[str, ...]:
-    """What the probes need for all that is asked: every line costs every host the time to compile it."""
-    subjects = {subject for questions in asked for subject in _READERS if questions.get(subject)}
-    return ("probe.facts", *(module for subject, (module, _) in _READERS.items() if subject in subjects))
+def readers_asked(asked: Mapping[str, Sequence[Any]], sudo_password: str | None = None) -> dict[str, Any]:
+    """Return reader → question for `asked` (subject → questions): a host receives only the readers that it needs."""
+    found = settings.identity.ask(None)
+    for subject, reader in _READERS.items():
+        if questions := asked.get(subject):
+            found |= reader.ask(list(questions))
+    if options := asked.get("sshd"):
+        found |= services.sshd.ask({"options": list(options), "sudo_password": sudo_password})
+    if paths := asked.get("reports"):
+        found |= services.report.ask([{"path": path, "sudo_password": sudo_password} for path in paths])
+    if asked.get("gpus"):
+        found |= gpu_node.devices.ask(None)
+    for python in asked.get("host_facts", ()):
+        of_python = (host_facts.environment, host_facts.distributions)
+        found |= {str(group): python if group in of_python else None for group in _HOST_FACTS}
+    return found
 
 
-def _last_words(questions: Mapping[str, Sequence[Any]], sudo_password: str | None) -> str:
-    also = [(subject, *reader) for subject, reader in _READERS.items() if questions.get(subject)]
-    readers = ", ".join(f"{subject!r}: sys.modules['pylaunch.agent.{module}'].{name}" for subject, module, name in also)
-    password = sudo_password if questions.get("reports") or questions.get("sshd") else None
-    return f'sys.modules["pylaunch.agent.probe.facts"].main({json.dumps(questions)!r}, {{{readers}}}, {password!r})'
+def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Answered) -> Facts:
+    """Return the facts in an answer to `asked` (subject → questions). Raises one of MALFORMED."""
+    taken = readings(answered, readers_asked(asked))
+    found = {name: decoded(name, reading) for name, reading in taken.items()}
+    identity = value(found, settings.identity)
+    if isinstance(identity, Unmeasured):
+        raise ValueError(f"its identity could not be read: {identity.reason}")
+
+    def keys(subject: str) -> list[str]:
+        return [key(question) for question in asked.get(subject, ())]
+
+    def batch(subject: str, reader: Reader[Any, list[V | None]], make: Callable[[V], F]) -> Answers[F]:
+        return _batch(found, keys(subject), reader, make)
+
+    def each(subject: str, reader: EachReader[Any, V], make: Callable[[V], F]) -> Answers[F]:
+        return _each(found, keys(subject), reader, make)
+
+    return Facts(
+        hostname=identity["hostname"],
+        capabilities=identity["capabilities"],
+        distribution=Distribution(**identity["distribution"]),
+        packages=batch("packages", packages.installed, str),
+        holds=batch("holds", packages.held, bool),
+        locks=each("locks", packages.lock_holder, str),
+        files=each("files", files.file, lambda read: FileFact(**read)),
+        exists=each("exists", files.exists, bool),
+        blocks=each("blocks", files.block, str),
+        lines=each("lines", files.lines, list),
+        links=each("links", files.link, str),
+        contents=each("contents", files.text, str),
+        filesystems=each("filesystems", files.filesystem, int),
+        sysctls=each("sysctls", settings.sysctl, lambda read: SysctlFact(**read)),
+        limits=each("limits", settings.limit, lambda read: LimitFact(**read)),
+        services=batch("services", services.units, lambda read: ServiceFact(**read)),
+        sshd=batch("sshd", services.sshd, str),
+        reports=each("reports", services.report, list),
+        environments=each("environments", environments.installed, lambda read: EnvironmentFact(**read)),
+        altered=each("altered", environment_files.altered, lambda read: tuple(AlteredFile(*row) for row in read)),
+        gpus=_gpus(found, keys("gpus")),
+        communications=each("communications", nccl_env.communication, lambda read: CommunicationFact(**read)),
+        host_facts=_host_facts(found),
+    )
+
+
+def _batch(
+    found: Mapping[str, Any], keys: Sequence[str], reader: Reader[Any, list[V | None]], make: Callable[[V], F]
+) -> Answers[F]:
+    if reader not in found:
+        return Answers((), ())
+    taken = value(found, reader)
+    if isinstance(taken, Unmeasured):
+        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
+    return Answers(keys, [None if each is None else make(each) for each in taken])
+
+
+def _each(
+    found: Mapping[str, Any], keys: Sequence[str], reader: EachReader[Any, V], make: Callable[[V], F]
+) -> Answers[F]:
+    if reader not in found:
+        return Answers((), ())
+    taken: list[V | Unmeasured | None] | Unmeasured = found[reader]
+    if isinstance(taken, Unmeasured):
+        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
+    return Answers(keys, [_fact(one, make) for one in taken])
+
+
+def _fact(one: V | Unmeasured | None, make: Callable[[V], F]) -> F | Unreadable | None:
+    if isinstance(one, Unmeasured):
+        return Unreadable(one.reason)
+    return None if one is None else make(one)
+
+
+def _gpus(found: Mapping[str, Any], keys: Sequence[str]) -> Answers[GpuFact]:
+    if not keys:
+        return Answers((), ())
+    taken = value(found, gpu_node.devices)
+    if isinstance(taken, Unmeasured):
+        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
+    return Answers(keys, [None if taken is None else GpuFact(**taken) for _ in keys])
+
+
+def _host_facts(found: Mapping[str, Any]) -> HostFacts:
+    groups: dict[str, Mapping[str, str | None]] = {}
+    for reader in _HOST_FACTS:
+        if reader in found:
+            taken = value(found, reader)
+            name = reader.partition(".")[2]
+            groups[name] = {"unreadable": taken.reason} if isinstance(taken, Unmeasured) else taken
+    return groups

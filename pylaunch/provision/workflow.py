@@ -140,21 +140,21 @@ def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = 
 
 
 def survey(
-    request: ProvisionRequest, *, portraits: bool = False, on_answer: Callable[[str, Answer], None] | None = None
+    request: ProvisionRequest, *, host_facts: bool = False, on_answer: Callable[[str, Answer], None] | None = None
 ) -> ProvisionSurvey:
     """Ask every host what it is, and compare. Changes nothing.
 
-    Raises ProvisionError for hosts whose distribution the roles do not know. With `portraits`, hosts also tell what no
-    role asks about.
+    Raises ProvisionError for hosts whose distribution the roles do not know. With `host_facts`, hosts also report
+    what no role manages.
     """
-    found = _judged(request, _desired(request, USUAL_FAMILY), on_answer, portraits=portraits)
+    found = _judged(request, _desired(request, USUAL_FAMILY), on_answer, host_facts=host_facts)
     families = {host: facts.distribution.family for host, facts in found.facts.items()}
     refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
     # What a host should be depends on its distribution, which only it can tell: those that are not what most are, are
     # asked once more.
     for family in {each for each in families.values() if each is not None} - {USUAL_FAMILY}:
         these = replace(request, cluster=request.cluster.only([host for host in families if families[host] == family]))
-        found = found.with_(_judged(these, _desired(these, family), None, portraits=portraits))
+        found = found.with_(_judged(these, _desired(these, family), None, host_facts=host_facts))
     return found
 
 
@@ -240,12 +240,12 @@ def _judged(
     desired: Desired,
     on_answer: Callable[[str, Answer], None] | None,
     *,
-    portraits: bool = False,
+    host_facts: bool = False,
 ) -> ProvisionSurvey:
     asked = {host: questions(desired.hosts[host], deep=request.deep) for host in request.cluster.names}
-    if portraits:
+    if host_facts:
         for host in request.cluster.hosts:
-            asked[host.name]["portraits"] = [host.rank_python]
+            asked[host.name]["host_facts"] = [host.rank_python]
     answers = probe(request.cluster, asked, on_answer=on_answer, sudo_password=request.become_password)
     facts = {host: answer for host, answer in answers.items() if isinstance(answer, Facts)}
     return ProvisionSurvey(

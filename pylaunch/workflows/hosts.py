@@ -57,7 +57,7 @@ def inventory_of(cluster: Cluster, verb: str) -> Path:
 
 def look(cluster: Cluster) -> HostsFound:
     """Ask every host for all facts, also those that no role needs."""
-    return HostsFound(survey(site_request(cluster), portraits=True))
+    return HostsFound(survey(site_request(cluster), host_facts=True))
 
 
 def drift(found: HostsFound, before: Attestation | None) -> Report:

@@ -29,7 +29,9 @@ def answers(question: Any) -> dict[str, Any]:
 
 
 LOOKS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
-READERS = {name: Reader(name, look, 0.2 if name == "hangs" else DEADLINE_S) for name, look in LOOKS.items()}
+READERS: dict[str, Reader[Any, Any]] = {
+    name: Reader(name, look, 0.2 if name == "hangs" else DEADLINE_S) for name, look in LOOKS.items()
+}
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.text import text_of
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import GpuReading
 
 NVIDIA = "0x10de"
 DISPLAY = ("0x0300", "0x0302")
@@ -26,7 +29,7 @@ SMI_DEADLINE_S = 15.0
 SMI_QUERY = "persistence_mode,driver_version"
 
 
-def gpu_fact(_question: str) -> dict[str, Any] | None:
+def gpu_fact() -> GpuReading | None:
     """What there is of NVIDIA's on this host; None where there is no such device."""
     devices = pci_devices("/sys/bus/pci/devices")
     if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):

@@ -7,10 +7,13 @@ installed there; loading a module registers its readers.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Generic, TypeVar
+import subprocess
+from typing import Any, Callable, Dict, Generic, List, TypeVar
 
 Question = TypeVar("Question")
 Value = TypeVar("Value")
+R = TypeVar("R", bound="Reader[Any, Any]")
+E = TypeVar("E", bound="EachReader[Any, Any]")
 
 DEADLINE_S = 5.0
 """For a reader that sets none: far above the time that any takes on a healthy host."""
@@ -25,10 +28,11 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
 
     look: Callable[[Question], Value]
     deadline_s: float
+    module: str
 
-    def __new__(cls, name: str, look: Callable[[Question], Value], deadline_s: float) -> Reader[Question, Value]:
+    def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float) -> R:
         self = super().__new__(cls, name)
-        self.look, self.deadline_s = look, deadline_s
+        self.look, self.deadline_s, self.module = look, deadline_s, look.__module__
         return self
 
     def __call__(self, question: Question) -> Value:
@@ -37,6 +41,20 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
     def ask(self, question: Question, label: str = "") -> dict[str, Any]:
         """Return a question for `runtime.readings`. With labels, one host is asked several of one reader."""
         return {self + "#" + label if label else str(self): question}
+
+
+class EachReader(Reader[List[Question], List[Dict[str, Any]]], Generic[Question, Value]):
+    """Reader of many questions of one kind: a reading for each, {"value": …} or {"unmeasured": why}.
+
+    The value is None for a file that does not exist.
+    """
+
+    one: Callable[[Question], Value | None]
+
+    def __new__(cls: type[E], name: str, one: Callable[[Any], Any], deadline_s: float) -> E:
+        self = super().__new__(cls, name, lambda questions: [tried(one, each) for each in questions], deadline_s)
+        self.one, self.module = one, one.__module__
+        return self
 
 
 READERS: dict[str, Reader[Any, Any]] = {}
@@ -48,10 +66,34 @@ def reader(
     """Register the decorated function as the reader `name`."""
 
     def register(look: Callable[[Question], Value]) -> Reader[Question, Value]:
-        found = READERS[name] = Reader(name, look, deadline_s)
+        found: Reader[Question, Value] = Reader(name, look, deadline_s)
+        READERS[name] = found
         return found
 
     return register
+
+
+def reader_of_each(
+    name: str, deadline_s: float = DEADLINE_S
+) -> Callable[[Callable[[Question], Value | None]], EachReader[Question, Value]]:
+    """Register the decorated function as the reader `name`, which calls it for each of its questions."""
+
+    def register(one: Callable[[Question], Value | None]) -> EachReader[Question, Value]:
+        found: EachReader[Question, Value] = EachReader(name, one, deadline_s)
+        READERS[name] = found
+        return found
+
+    return register
+
+
+def tried(look: Callable[[Any], Any], question: Any) -> dict[str, Any]:
+    """Return {"value": look(question)}, or {"unmeasured": why}; the value is None where there is no such file."""
+    try:
+        return {"value": look(question)}
+    except (FileNotFoundError, NotADirectoryError):
+        return {"value": None}
+    except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+        return {"unmeasured": str(error) or type(error).__name__}
 
 
 def reader_of(name: str) -> str:

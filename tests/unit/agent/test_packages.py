@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pylaunch.agent.probe import facts
+from pylaunch.agent.probe.identity import read_os_release
+from pylaunch.agent.probe.readers import packages, services
 from pylaunch.provision.facts import Distribution
 
 CASES = Path(__file__).parents[2] / "cases"
 PACKAGES = sorted((CASES / "packages").glob("*.yaml"))
 RELEASES = sorted((CASES / "os_release").glob("*.yaml"))
-READERS = {"rpm": facts.read_rpm, "dpkg": facts.dpkg_versions}
+READERS = {"rpm": packages.read_rpm, "dpkg": packages.dpkg_versions}
 LOCKS = """\
 # Added lock on Wed Jan 15 10:02:11 2025
 nvidia-driver-3:570.86.15-1.el9.*
@@ -30,20 +31,20 @@ def test_installed_packages_are_read_and_those_that_are_not_are_missing(file: Pa
 
 def test_a_complaint_of_rpm_is_not_taken_for_a_package_that_is_missing() -> None:
     with pytest.raises(ValueError, match="cannot open Packages database"):
-        facts.read_rpm("error: cannot open Packages database in /nonexistent/x\n")
+        packages.read_rpm("error: cannot open Packages database in /nonexistent/x\n")
 
 
 @pytest.mark.parametrize("file", RELEASES, ids=[file.stem for file in RELEASES])
 def test_a_distribution_is_known_by_its_family_or_called_by_its_name(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
-    distribution = Distribution(**facts.read_os_release(case["text"]))
+    distribution = Distribution(**read_os_release(case["text"]))
     assert (distribution.name, distribution.family) == (case["name"], case["family"])
 
 
 def test_a_version_lock_is_about_the_package_of_that_name_alone() -> None:
-    assert facts.is_locked("nvidia-driver", LOCKS)
-    assert not facts.is_locked("nvidia", LOCKS)
-    assert not facts.is_locked("nvidia-fabric-manager", LOCKS)
+    assert packages.is_locked("nvidia-driver", LOCKS)
+    assert not packages.is_locked("nvidia", LOCKS)
+    assert not packages.is_locked("nvidia-fabric-manager", LOCKS)
 
 
 @pytest.mark.parametrize("names", [["chrony.service"], ["chrony.service", "ssh.service"]])
@@ -51,7 +52,6 @@ def test_a_host_whose_first_process_is_not_systemd_tells_that_of_its_services(
     names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus\n"
-    monkeypatch.setattr(facts, "run", lambda words: said)
-    found = facts.service_facts(names)
-    assert len(found) == len(names)
-    assert all("has not been booted with systemd" in each["unreadable"] for each in found)
+    monkeypatch.setattr(services, "run", lambda words: said)
+    with pytest.raises(ValueError, match="has not been booted with systemd"):
+        services.units(names)

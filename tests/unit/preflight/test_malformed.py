@@ -19,7 +19,7 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.suite import CHECKS, _look, judge
 from pylaunch.preflight.survey import Look, Survey, Wanted
 from pylaunch.probe.ask import Unreachable, interpret, understood
-from pylaunch.provision.facts import parse_facts
+from pylaunch.provision.probe import parse_facts
 from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
 
@@ -110,8 +110,17 @@ def test_processes_that_are_each_other_s_parents_are_judged_and_not_followed_for
     assert len(view.occupancy.at_work) == 2
 
 
-@given(st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution", "files", "exists"]), JSON))
-def test_facts_of_any_answer_are_whole_or_refused(answered: dict[str, Any]) -> None:
+FACTS = ("settings.identity", "files.file", "files.exists")
+IDENTITY = {"hostname": "n1", "capabilities": 0, "distribution": {"name": "x", "ids": []}}
+
+
+@given(
+    st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution"]), JSON),
+    st.dictionaries(st.sampled_from(FACTS[1:]), JSON),
+)
+def test_facts_of_any_answer_are_whole_or_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
+    told = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
+    answered = {"readings": {name: {"value": value, "seconds": 0} for name, value in told.items()}}
     try:
         facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, answered)
     except MALFORMED:

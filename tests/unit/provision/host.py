@@ -6,7 +6,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pylaunch.provision.facts import Facts, parse_facts
+from pylaunch.agent.probe.readers import gpu_node, services, settings
+from pylaunch.agent.probe.registry import EachReader, Reader
+from pylaunch.provision.facts import Facts
+from pylaunch.provision.probe import _READERS, parse_facts
 from pylaunch.provision.state import PACKAGE_LOCK, DesiredCommunication, RoleState, questions
 
 DEBIAN = {"name": "Debian GNU/Linux 12 (bookworm)", "ids": ["debian"]}
@@ -51,11 +54,28 @@ def converged(
     }
     wanted["files"].update({path: as_wanted("", "0644") for each in each_communication(states) for path in each.paths})
     asked = questions(states)
-    answered: dict[str, Any] = {"hostname": "n1", "capabilities": capabilities, "distribution": DEBIAN}
+    told: dict[str, list[Any]] = {}
     for subject, each in asked.items():
         answers = {**wanted[subject], **(found or {}).get(subject, {})}
-        answered[subject] = [answers[ask if isinstance(ask, str) else ask["path"]] for ask in each]
-    return parse_facts(asked, answered)
+        told[subject] = [answers[ask if isinstance(ask, str) else ask["path"]] for ask in each]
+    return parse_facts(asked, answered(told, capabilities=capabilities))
+
+
+def answered(told: Mapping[str, Sequence[Any]], *, capabilities: int = EVERYTHING) -> dict[str, Any]:
+    """Return the answer of a host that reads `told` (subject → values), as its probe sends it."""
+    identity = {"hostname": "n1", "capabilities": capabilities, "distribution": DEBIAN}
+    readers: dict[str, Reader[Any, Any]] = {**_READERS, "sshd": services.sshd, "reports": services.report}
+    readings: dict[str, Any] = {settings.identity: {"value": identity}}
+    for subject, values in told.items():
+        if subject == "gpus":
+            readings[gpu_node.devices] = {"value": values[0] if values else None}
+            continue
+        reader, failed = readers[subject], [each for each in values if isinstance(each, dict) and "unmeasured" in each]
+        if isinstance(reader, EachReader):
+            readings[reader] = {"value": [each if each in failed else {"value": each} for each in values]}
+        else:
+            readings[reader] = failed[0] if failed else {"value": values}
+    return {"readings": {name: {**reading, "seconds": 0.0} for name, reading in readings.items()}}
 
 
 def each_communication(states: Sequence[RoleState]) -> list[DesiredCommunication]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pylaunch.provision.drift import Change, drift, notes
-from pylaunch.provision.facts import parse_facts
+from pylaunch.provision.probe import parse_facts
 from pylaunch.provision.state import (
     AbsentLine,
     DesiredBlock,
@@ -17,7 +17,7 @@ from pylaunch.provision.state import (
     RoleState,
     questions,
 )
-from tests.unit.provision.host import DEBIAN, EVERYTHING, as_decided, as_wanted, converged, unit_as
+from tests.unit.provision.host import EVERYTHING, answered, as_decided, as_wanted, converged, unit_as
 
 Found = dict[str, dict[str, Any]]
 
@@ -111,7 +111,7 @@ def test_a_host_that_is_as_wanted_has_nothing_to_change() -> None:
             "written by somebody else; it will be kept as /etc/nccl.conf.before-pylaunch (profile ethernet over eth0)",
         ),
         (
-            {"communications": {"/etc/nccl.conf": {"unreadable": "set interface="}}},
+            {"communications": {"/etc/nccl.conf": {"unmeasured": "set interface="}}},
             "communication",
             "cannot be decided: set interface=",
         ),
@@ -142,15 +142,16 @@ def test_one_thing_that_differs_is_the_one_change(found: dict[str, Any], subject
     ],
 )
 def test_what_could_not_be_read_is_never_taken_for_converged(subject: str, asked: str) -> None:
-    found: Found = {**BLOCK, subject: {asked: {"unreadable": "Permission denied"}}}
-    (change,) = drift([ROLE], converged([ROLE], found))
-    assert change.difference == "cannot be read: Permission denied"
+    found: Found = {**BLOCK, subject: {asked: {"unmeasured": "Permission denied"}}}
+    assert {change.difference for change in drift([ROLE], converged([ROLE], found))} == {
+        "cannot be read: Permission denied"
+    }
 
 
 def test_what_takes_a_password_to_read_says_what_to_type() -> None:
     found: Found = {
         **BLOCK,
-        "reports": {"/usr/local/lib/pylaunch/firewall": {"unreadable": "sudo: a password is required"}},
+        "reports": {"/usr/local/lib/pylaunch/firewall": {"unmeasured": "sudo: a password is required"}},
     }
     (change,) = drift([ROLE], converged([ROLE], found))
     assert change.difference == "cannot be read: sudo: a password is required; ask for it with --ask-become-pass (-K)"
@@ -207,10 +208,11 @@ ALTERED = [["six-1.17.0", "/opt/pylaunch/envs/1/lib/python3.11/site-packages/six
 
 def test_an_edited_file_of_the_environment_is_named_where_every_file_was_looked_at() -> None:
     asked = questions([ROLE], deep=True)
-    answered = {subject: [None for _ in each] for subject, each in asked.items()}
-    environment = {"environments": [{"recorded": "d", "digest": "d", "runs": True}], "altered": [ALTERED]}
-    facts = parse_facts(
-        asked, {"hostname": "n1", "capabilities": EVERYTHING, "distribution": DEBIAN, **answered, **environment}
-    )
+    told = {subject: [None for _ in each] for subject, each in asked.items()}
+    environment: dict[str, list[Any]] = {
+        "environments": [{"recorded": "d", "digest": "d", "runs": True}],
+        "altered": [ALTERED],
+    }
+    facts = parse_facts(asked, answered({**told, **environment}))
     (change,) = (each for each in drift([ROLE], facts) if each.subject.startswith("/opt/pylaunch/envs"))
     assert change == Change("role", ALTERED[0][1], "edited (six-1.17.0)")

@@ -1,46 +1,46 @@
-"""The modules that the probe of provisioning sends to hosts."""
+"""What travels to hosts that are asked about provisioning."""
 
 from __future__ import annotations
 
 import pytest
 
-from pylaunch.probe.ask import needed
-from pylaunch.provision.probe import _modules
+from pylaunch.agent.probe.registry import READERS
+from pylaunch.probe.program import needed
+from pylaunch.provision.probe import readers_asked
 
-ALWAYS = ("shared.text", "shared.installed", "probe.facts")
+ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.settings"}
 
 
 @pytest.mark.parametrize(
     ("asked", "carried"),
     [
-        ([], {*ALWAYS}),
+        ({}, set()),
         (
-            [{"gpus": ["all"], "communications": []}],
-            {*ALWAYS, "shared.essentials", "probe.gpu"},
+            {"gpus": ["all"], "communications": []},
+            {"shared.essentials", "shared.installed", "probe.gpu", "probe.readers.gpu_node"},
         ),
+        ({"communications": [{}], "gpus": []}, {"shared.interfaces", "probe.readers.nccl_env"}),
         (
-            [{"communications": [{}]}, {"gpus": []}],
-            {*ALWAYS, "shared.interfaces"},
-        ),
-        (
-            [{"portraits": ["/usr/bin/python3"]}],
+            {"host_facts": ["/usr/bin/python3"]},
             {
-                "shared.text",
-                "shared.installed",
-                "probe.facts",
-                "probe.altered",
-                "shared.essentials",
-                "probe.gpu",
-                "probe.host_facts",
+                "shared.installed", "shared.essentials", "probe.altered", "probe.commands", "probe.gpu",
+                "probe.package_lock", "probe.readers.files", "probe.readers.packages", "probe.readers.services",
+                "probe.readers.host_facts",
             },
         ),
-        (
-            [{"altered": ["/opt/pylaunch/envs/1"]}],
-            {*ALWAYS, "probe.altered"},
-        ),
+        ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "probe.readers.environment_files"}),
     ],
-)
-def test_a_probe_carries_what_somebody_asks_for_and_no_more(
-    asked: list[dict[str, list[object]]], carried: set[str]
-) -> None:
-    assert set(needed(_modules(asked))) == carried
+)  # fmt: skip
+def test_a_probe_carries_what_its_questions_need_and_no_more(asked: dict[str, list[object]], carried: set[str]) -> None:
+    modules = [READERS[name].module.removeprefix("pylaunch.agent.") for name in readers_asked(asked)]
+    assert set(needed(modules)) == ALWAYS | carried
+
+
+def test_the_sudo_password_is_sent_only_with_questions_that_need_root() -> None:
+    without = readers_asked({"packages": ["chrony"], "files": ["/etc/x"], "sshd": [], "reports": []}, "secret")
+    assert "secret" not in repr(without)
+    with_it = readers_asked({"packages": ["chrony"], "sshd": ["maxstartups"], "reports": ["/x"]}, "secret")
+    assert {name for name, question in with_it.items() if "secret" in repr(question)} == {
+        "services.sshd",
+        "services.report",
+    }

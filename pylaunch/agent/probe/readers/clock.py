@@ -6,7 +6,7 @@ import os
 import subprocess
 from typing import Any
 
-from pylaunch.agent.probe import facts
+from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
 
 ASK_S = 3.0
@@ -28,7 +28,7 @@ def keeping(question: Any) -> dict[str, Any]:
         chrony = asked.stdout.decode("utf-8", "replace").strip()
     except (FileNotFoundError, PermissionError):
         pass
-    return {"daemons": running, "chrony": chrony, "may_set": bool(facts.bounding_capabilities() >> CAP_SYS_TIME & 1)}
+    return {"daemons": running, "chrony": chrony, "may_set": bool(bounding_capabilities() >> CAP_SYS_TIME & 1)}
 
 
 def _running() -> list[str]:

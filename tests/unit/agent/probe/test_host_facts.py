@@ -1,31 +1,10 @@
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
-from pylaunch.agent.probe import host_facts
+from pylaunch.agent.probe.readers import host_facts
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER
-
-
-def test_a_reader_that_does_not_come_back_costs_its_own_group_alone() -> None:
-    never = threading.Event()
-
-    def hang() -> dict[str, str]:
-        never.wait()
-        return {}
-
-    found = host_facts.within_deadlines({"gpu": hang, "system": lambda: {"os": "Debian"}}, {"gpu": 0.01})
-    never.set()
-    assert found == {"gpu": {"unreadable": "no answer within 0 s"}, "system": {"os": "Debian"}}
-
-
-def test_a_reader_that_fails_says_why_in_place_of_its_facts() -> None:
-    def denied() -> dict[str, str]:
-        raise PermissionError(13, "Permission denied", "/etc/secret")
-
-    found = host_facts.within_deadlines({"system": denied}, {})
-    assert found == {"system": {"unreadable": "[Errno 13] Permission denied: '/etc/secret'"}}
 
 
 def test_distributions_are_read_from_their_directories_whatever_the_spelling(tmp_path: Path) -> None:

@@ -1,25 +1,29 @@
-"""Everything that hosts of one cluster are expected to have in common, read without being told what to look for.
+"""Facts that hosts of one cluster are expected to have in common, whether or not a role manages them.
 
-Groups of facts, each group read by itself within a deadline of its own: a GPU driver that hangs costs its group and
-nothing else. A group that could not be read is {"unreadable": reason} in its place.
+Each group of facts is a reader of its own: a GPU driver that hangs costs its group only. `python` is the interpreter
+that ranks use on this host.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
-import threading
 import time
-from typing import Any, Callable, Dict
+from typing import Dict, Optional
 
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
-from pylaunch.agent.probe.facts import LIMITS, RPM_VERSIONS, has_rpm, limit_fact, named, read_rpm, run, sshd_facts
+from pylaunch.agent.probe.commands import run
+from pylaunch.agent.probe.identity import has_rpm
+from pylaunch.agent.probe.readers import services, settings
+from pylaunch.agent.probe.readers.files import named
+from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import text_of
 
-Group = Dict[str, Any]
+Group = Dict[str, Optional[str]]
 
 DEADLINE_S = 8.0
 SLOW_DEADLINE_S = 20.0
@@ -31,45 +35,8 @@ PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "fl
 """Begins of names of interfaces that come and go with what runs on the host."""
 
 
-def portrait_fact(python: str) -> dict[str, Group]:
-    """All groups. `python` is the interpreter that ranks use on this host."""
-    readers: dict[str, Callable[[], Group]] = {
-        "own": own,
-        "system": system,
-        "hardware": hardware,
-        "network": network,
-        "gpu": gpus,
-        "environment": lambda: environment(python),
-        "distributions": lambda: distributions(python),
-        "packages": packages,
-        "login": login,
-        "sshd": sshd,
-    }
-    return within_deadlines(readers, {"gpu": SLOW_DEADLINE_S})
-
-
-def within_deadlines(readers: dict[str, Callable[[], Group]], deadlines: dict[str, float]) -> dict[str, Group]:
-    """What every reader found, all read at once; a reader that does not come back in time is left behind."""
-    found: dict[str, Group] = {}
-
-    def look(name: str) -> None:
-        try:
-            found[name] = readers[name]()
-        except (OSError, ValueError, KeyError) as error:
-            found[name] = {"unreadable": str(error)}
-
-    threads = {name: threading.Thread(target=look, args=(name,), daemon=True) for name in readers}
-    begun = time.monotonic()
-    for thread in threads.values():
-        thread.start()
-    for name, thread in threads.items():
-        deadline = deadlines.get(name, DEADLINE_S)
-        thread.join(max(0.0, begun + deadline - time.monotonic()))
-    late = {name: {"unreadable": f"no answer within {deadlines.get(name, DEADLINE_S):.0f} s"} for name in readers}
-    return {name: found.get(name, late[name]) for name in readers}
-
-
-def own() -> Group:
+@reader("host_facts.own", DEADLINE_S)
+def own(_question: None) -> Group:
     """What no two hosts share: which machine this is, and since when it runs."""
     booted = next(line.split()[1] for line in text_of("/proc/stat").splitlines() if line.startswith("btime"))
     return {
@@ -79,7 +46,8 @@ def own() -> Group:
     }
 
 
-def system() -> Group:
+@reader("host_facts.system", DEADLINE_S)
+def system(_question: None) -> Group:
     """Distribution, kernel, time zone and locale."""
     release = dict(line.split("=", 1) for line in text_of("/etc/os-release").splitlines() if "=" in line)
     return {
@@ -107,7 +75,8 @@ def locale() -> str | None:
     return None
 
 
-def hardware() -> Group:
+@reader("host_facts.hardware", DEADLINE_S)
+def hardware(_question: None) -> Group:
     """Processors and memory, the latter in GiB: the last megabytes differ from boot to boot."""
     rows = [line.partition(":") for line in text_of("/proc/cpuinfo").splitlines()]
     models = sorted({value.strip() for name, _, value in rows if name.strip() in ("model name", "CPU part")})
@@ -119,7 +88,8 @@ def hardware() -> Group:
     }
 
 
-def network() -> Group:
+@reader("host_facts.network", DEADLINE_S)
+def network(_question: None) -> Group:
     """MTU and speed of the interfaces that belong to the host."""
     found: Group = {}
     for name in gpu.listed("/sys/class/net"):
@@ -137,9 +107,10 @@ def link_speed(name: str) -> str | None:
         return None
 
 
-def gpus() -> Group:
+@reader("host_facts.gpu", SLOW_DEADLINE_S)
+def gpus(_question: None) -> Group:
     """The GPUs and the software around them; nothing where there are none."""
-    found = gpu.gpu_fact("")
+    found = gpu.gpu_fact()
     if found is None:
         return {"gpu count": "0"}
     counted: dict[str, int] = {}
@@ -160,6 +131,7 @@ def gpus() -> Group:
     }
 
 
+@reader("host_facts.environment", DEADLINE_S)
 def environment(python: str) -> Group:
     """The environment of the ranks: its bytes, its interpreter, and the libraries that must agree."""
     place = essentials.environment_of(python)
@@ -178,6 +150,7 @@ def files_not_as_installed(place: str) -> Group:
     return {path: f"{how} ({distribution})" for distribution, path, how in touched_files(place)[:FILES_TOLD]}
 
 
+@reader("host_facts.distributions", DEADLINE_S)
 def distributions(python: str) -> Group:
     """Every Python distribution in the environment of the ranks."""
     try:
@@ -187,7 +160,8 @@ def distributions(python: str) -> Group:
     return {f"distribution {name}": version for name, version in installed.items()}
 
 
-def packages() -> Group:
+@reader("host_facts.packages", DEADLINE_S)
+def packages(_question: None) -> Group:
     """Every package of the distribution that is installed."""
     if has_rpm():
         return {f"package {name}": version for name, version in read_rpm(run([*RPM_VERSIONS, "-qa"])).items()}
@@ -196,17 +170,17 @@ def packages() -> Group:
     return {f"package {row[1]}": row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
-def login() -> Group:
+@reader("host_facts.login", DEADLINE_S)
+def login(_question: None) -> Group:
     """Who we are here, and the limits that a login of ours gets."""
-    limits = {f"limit {name}": limit_fact(name) for name in LIMITS}
+    limits = {f"limit {name}": settings.limit_of(name) for name in settings.LIMITS}
     user = f"{named(pwd.getpwuid, os.getuid())} ({os.getuid()})"
     return {"user": user, **{name: f"{limit['soft']}/{limit['hard']}" for name, limit in limits.items()}}
 
 
-def sshd() -> Group:
+@reader("host_facts.sshd", DEADLINE_S)
+def sshd(_question: None) -> Group:
     """What sshd allows, as its whole configuration comes to."""
-    answers: list[Any] = sshd_facts([name.lower() for name in SSHD_OPTIONS])
-    unreadable = next((each["unreadable"] for each in answers if isinstance(each, dict)), None)
-    if unreadable is not None:
-        raise OSError(unreadable)
+    options = [name.lower() for name in SSHD_OPTIONS]
+    answers = services.sshd({"options": options, "sudo_password": None})
     return {f"sshd {name}": answers[at] for at, name in enumerate(SSHD_OPTIONS)}

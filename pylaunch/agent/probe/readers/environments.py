@@ -1,0 +1,25 @@
+"""Python environments that the role python_env has installed."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from pylaunch.agent.probe.registry import reader_of_each
+from pylaunch.agent.shared.installed import MARKER, installed_digest
+from pylaunch.agent.shared.text import text_of
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import EnvironmentReading
+
+
+@reader_of_each("environments.installed", 25.0)
+def installed(path: str) -> EnvironmentReading:
+    """Return the digest of a Python environment at its installation and now."""
+    recorded = json.loads(text_of(os.path.join(path, MARKER)))
+    return {
+        "recorded": recorded["digest"],
+        "digest": installed_digest(path),
+        "runs": os.access(os.path.join(path, "bin", "python"), os.X_OK),
+    }

@@ -1,0 +1,18 @@
+"""Communication of this host with its peers, against which the role nccl_env is compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pylaunch.agent.probe.registry import reader_of_each
+from pylaunch.agent.shared import interfaces
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import CommunicationReading
+
+
+@reader_of_each("nccl_env.communication", 20.0)
+def communication(question: dict[str, Any]) -> CommunicationReading:
+    """Return the profile, interface and files that this host should have (question: see `interfaces`)."""
+    found = interfaces.fact(question)
+    return {"profile": found["profile"], "interface": found["interface"], "files": found["files"]}

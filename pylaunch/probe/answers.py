@@ -1,0 +1,80 @@
+"""Decode the readings in the answer of a host: each against the type that its reader returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from pylaunch.agent.probe import readings as types
+from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A reader could not look, and why."""
+
+    reason: str
+    silent: bool = False
+    """It gave no answer within its deadline and was killed."""
+
+
+class Reading(msgspec.Struct):
+    """One reading as the runtime on the host sends it."""
+
+    seconds: float
+    value: Any = msgspec.UNSET
+    unmeasured: str | None = None
+    silent: bool = False
+
+
+class _Each(msgspec.Struct):
+    value: Any = msgspec.UNSET
+    unmeasured: str | None = None
+
+
+def readings(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Reading]:
+    """Return the readings that were `asked` for, values not yet decoded. Raises one of MALFORMED."""
+    found = msgspec.convert(answered["readings"], dict[str, Reading])
+    for name in asked:
+        if found[name].unmeasured is None and found[name].value is msgspec.UNSET:
+            raise ValueError(f"no value of {name}")
+    return {name: found[name] for name in asked}
+
+
+def decoded(name: str, reading: Reading) -> Any | Unmeasured:
+    """Return the value of a reading as the type that its reader returns, or Unmeasured. Raises one of MALFORMED."""
+    if reading.unmeasured is not None:
+        return Unmeasured(reading.unmeasured, silent=reading.silent)
+    return _value(READERS[reader_of(name)], reading.value)
+
+
+def value(found: Mapping[str, Any | Unmeasured], reader: ReadingKey[V]) -> V | Unmeasured:
+    """Return the decoded reading of `reader`, typed."""
+    reading: V | Unmeasured = found[reader]
+    return reading
+
+
+def _value(reader: Any, raw: Any) -> Any:
+    if not isinstance(reader, EachReader):
+        return msgspec.convert(raw, value_type(reader.look))
+    return [_one(reader, each) for each in msgspec.convert(raw, list[_Each])]
+
+
+def _one(reader: EachReader[Any, Any], each: _Each) -> Any | Unmeasured:
+    if each.unmeasured is not None:
+        return Unmeasured(each.unmeasured)
+    if each.value is msgspec.UNSET:
+        raise ValueError(f"no value of {reader}")
+    return msgspec.convert(each.value, value_type(reader.one) | None)
+
+
+@functools.cache
+def value_type(function: Callable[..., Any]) -> Any:
+    """Return the type that a reader's function returns."""
+    return get_type_hints(function, localns=vars(types))["return"]
