@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from pylaunch.agent.probe.device_readings import Card
+from pylaunch.agent.probe.readings import LeaseHolder
 from pylaunch.model.cluster import Host
 from pylaunch.occupancy.look import HostView
 from pylaunch.occupancy.processes import Occupant
@@ -44,33 +45,37 @@ def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
     """Every device that the inventory or nvidia-smi tells of, in order of index."""
     cards = {card["index"]: card for card in view.cards}
     for index in sorted({*host.devices, *cards}):
-        card = cards.get(index, {})
+        card = cards.get(index)
         lease = _lease(view.leases.get(index))
-        yield DeviceView(
-            host.name, index, card.get("name"), card.get("memory_used_mib"), card.get("memory_total_mib"),
-            card.get("utilization_percent"), lease, tuple(_unleased(view, index, card, lease)),
-        )  # fmt: skip
+        unleased = tuple(_unleased(view, index, card, lease))
+        if card is None:
+            yield DeviceView(host.name, index, None, None, None, None, lease, unleased)
+        else:
+            yield DeviceView(
+                host.name, index, card["name"], card["memory_used_mib"], card["memory_total_mib"],
+                card["utilization_percent"], lease, unleased,
+            )  # fmt: skip
 
 
-def _lease(holder: Mapping[str, Any] | None) -> Lease | None:
+def _lease(holder: LeaseHolder | None) -> Lease | None:
     if holder is None:
         return None
     return Lease(holder["run"], holder["user"], holder["since"], holder["words"])
 
 
-def _unleased(view: HostView, index: int, card: Mapping[str, Any], lease: Lease | None) -> Iterator[Occupant]:
-    """Who holds the device file, or has memory on it, without the lease. Index and device file may differ."""
-    minor = card.get("minor")
+def _unleased(view: HostView, index: int, card: Card | None, lease: Lease | None) -> Iterator[Occupant]:
+    """Processes that hold the device file or memory of it without the lease. Index and device file may differ."""
+    minor = card["minor"] if card is not None else None
     path = f"/dev/nvidia{index if minor is None else minor}"
-    on_card = {process["pid"]: process for process in card.get("processes", ())}
+    on_card = {process["pid"]: process for process in (card["processes"] if card is not None else ())}
     seen = view.occupancy
-    told = set()
+    listed = set()
     for occupant in (*seen.stale, *seen.at_work, *seen.foreign):
-        told.add(occupant.pid)
+        listed.add(occupant.pid)
         holds = path in occupant.devices or occupant.pid in on_card
         if holds and (lease is None or occupant.run != lease.run):
             yield occupant
     for pid, process in on_card.items():
-        if pid not in told:
+        if pid not in listed:
             name = process["name"] or "a process that cannot be seen"
             yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, process["memory_mib"])

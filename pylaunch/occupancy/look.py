@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from pylaunch.agent.piped import sweep as node_sweep
+from pylaunch.agent.probe.device_readings import Card, SmiReading
 from pylaunch.agent.probe.readers import gpu, lease, occupants
+from pylaunch.agent.probe.readings import LeaseHolder
+from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
+from pylaunch.probe import answers
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import asking, probe
+
+V = TypeVar("V")
 
 LATEST = 1e11
 """Seconds since the epoch; what comes after cannot be shown as a date."""
@@ -49,10 +56,6 @@ class _Holder(msgspec.Struct):
     words: str
 
 
-class _Held(msgspec.Struct):
-    devices: dict[str, _Holder]
-
-
 @dataclass(frozen=True)
 class Unread:
     """Something that could not be looked at, and why."""
@@ -66,14 +69,14 @@ class HostView:
     """One host's answer."""
 
     occupancy: Occupancy
-    cards: tuple[Mapping[str, Any], ...]
-    """What nvidia-smi says of each device, in the words of the reader gpu.smi."""
+    cards: tuple[Card, ...]
+    """Devices in the output of nvidia-smi."""
 
     complaint: str | None
-    """What nvidia-smi said instead."""
+    """The error message of nvidia-smi."""
 
-    leases: Mapping[int, Mapping[str, Any]]
-    """Holder of each device that is leased, in the words of the reader lease.holders."""
+    leases: Mapping[int, LeaseHolder]
+    """Holder of each device that is leased."""
 
     unread: tuple[Unread, ...]
 
@@ -103,7 +106,7 @@ class Swept:
 def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
     """Who uses each host of `cluster`; and the hosts that could not be asked. Changes nothing."""
     programs = {host.name: probe(_questions(host, port)) for host in cluster.hosts}
-    return understood_all(*parted(ask(cluster, programs)), lambda answer: _view(answer["readings"]))
+    return understood_all(*parted(ask(cluster, programs)), _view)
 
 
 def sweep(
@@ -125,7 +128,7 @@ def _swept(answer: Answered) -> Swept:
         return msgspec.convert(answer[name], tuple[str, ...])
 
     removed, left, stopped = phrases("removed"), phrases("left"), phrases("stopped")
-    return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer["readings"]))
+    return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer))
 
 
 def _questions(host: Host, port: int) -> dict[str, Any]:
@@ -136,26 +139,32 @@ def _questions(host: Host, port: int) -> dict[str, Any]:
     }
 
 
-def _view(readings: Mapping[str, Any]) -> HostView:
-    """Raises one of MALFORMED for readings of another shape than their readers give."""
-    unread = tuple(Unread(name, str(each["unmeasured"])) for name, each in readings.items() if "unmeasured" in each)
-    smi = readings["gpu.smi"].get("value") or {"cards": [], "complaint": None}
+def _view(answered: Answered) -> HostView:
+    """Raises one of MALFORMED for readings of another shape than their readers return."""
+    taken = answers.readings(answered, (gpu.management, occupants.occupants, lease.held))
+    found = {name: answers.decoded(name, reading) for name, reading in taken.items()}
+    unread = tuple(Unread(name, each.reason) for name, each in found.items() if isinstance(each, Unmeasured))
+    smi = _measured(found, gpu.management) or _NO_CARDS
     msgspec.convert(smi, _Smi)
     memory: dict[int, int] = {}
     for card in smi["cards"]:
         for process in card["processes"]:
             if process["pid"] is not None:
                 memory[process["pid"]] = memory.get(process["pid"], 0) + (process["memory_mib"] or 0)
-    seen = readings["occupants.processes"].get("value")
-    held = readings["lease.holders"].get("value") or {"devices": {}}
-    msgspec.convert(held, _Held)
-    found = occupancy(seen, memory) if seen is not None else Occupancy()
-    if not all(0 <= each.began < LATEST for each in (*found.stale, *found.at_work, *found.foreign)):
+    seen = _measured(found, occupants.occupants)
+    held = _measured(found, lease.held)
+    devices = held["devices"] if held is not None else {}
+    msgspec.convert(devices, dict[str, _Holder])
+    using = occupancy(seen, memory) if seen is not None else Occupancy()
+    if not all(0 <= each.began < LATEST for each in (*using.stale, *using.at_work, *using.foreign)):
         raise ValueError("a process began at no time that there is")
-    return HostView(
-        msgspec.convert(msgspec.to_builtins(found), Occupancy),
-        tuple(smi["cards"]),
-        smi["complaint"],
-        {int(index): holder for index, holder in held["devices"].items()},
-        unread,
-    )
+    leases = {int(index): holder for index, holder in devices.items()}
+    return HostView(using, tuple(smi["cards"]), smi["complaint"], leases, unread)
+
+
+_NO_CARDS: SmiReading = {"complaint": None, "driver": None, "cuda": None, "cards": []}
+
+
+def _measured(found: Mapping[str, Any], reader: ReadingKey[V]) -> V | None:
+    reading = answers.value(found, reader)
+    return None if isinstance(reading, Unmeasured) else reading

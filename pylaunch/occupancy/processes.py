@@ -1,4 +1,4 @@
-"""Which processes of a host are left over, which are at work, and which are other people's. Pure.
+"""Classify the processes of a host: left over, at work, or other users'. Pure.
 
 A process is judged by its family, never by its name. It is left over when it holds a device or the rendezvous port, or
 carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-Reading = Mapping[str, Any]
-"""What the reader occupants.processes says."""
+from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Occupant:
     """The run of pylaunch that it belongs to."""
 
     memory_mib: int | None = None
-    """Device memory, where nvidia-smi tells."""
+    """Device memory, where nvidia-smi reports it."""
 
     @property
     def uses(self) -> str:
@@ -75,8 +73,8 @@ class Occupancy:
     """(port, user) of listeners whose process could not be seen."""
 
 
-def occupancy(reading: Reading, memory: Mapping[int, int] | None = None) -> Occupancy:
-    """Divide what a host told. `memory` is device memory in MiB by process id."""
+def occupancy(reading: OccupantsReading, memory: Mapping[int, int] | None = None) -> Occupancy:
+    """Classify the processes of a reading. `memory` is device memory in MiB by process id."""
     rows = {row["pid"]: row for row in reading["processes"]}
     memory = memory or {}
     own = {pid for pid, row in rows.items() if row["uid"] == reading["uid"]}
@@ -97,11 +95,11 @@ def occupancy(reading: Reading, memory: Mapping[int, int] | None = None) -> Occu
     return Occupancy(tuple(stale), tuple(at_work), tuple(foreign), tuple(reading["unseen"]), hidden)
 
 
-def _is_of_interest(row: Mapping[str, Any]) -> bool:
+def _is_of_interest(row: ProcessReading) -> bool:
     return bool(row["devices"] or row["ports"] or row["rank"])
 
 
-def _is_left_over(rows: Mapping[int, Mapping[str, Any]], pid: int) -> bool:
+def _is_left_over(rows: Mapping[int, ProcessReading], pid: int) -> bool:
     row = rows[pid]
     if not _is_of_interest(row) or row["run_is_live"] or row["is_reaper"]:
         return False
@@ -117,12 +115,12 @@ def _is_left_over(rows: Mapping[int, Mapping[str, Any]], pid: int) -> bool:
     return not launches and not any(each["is_terminal"] for each in [top, *below])
 
 
-def _is_orphan(rows: Mapping[int, Mapping[str, Any]], row: Mapping[str, Any]) -> bool:
+def _is_orphan(rows: Mapping[int, ProcessReading], row: ProcessReading) -> bool:
     parent = rows.get(row["parent"])
     return row["parent"] == 1 or (parent is not None and bool(parent["is_reaper"]))
 
 
-def _above(rows: Mapping[int, Mapping[str, Any]], pid: int) -> Sequence[int]:
+def _above(rows: Mapping[int, ProcessReading], pid: int) -> Sequence[int]:
     """The ancestors of `pid`, nearest first."""
     found: list[int] = []
     while pid in rows and rows[pid]["parent"] not in found:
@@ -131,7 +129,7 @@ def _above(rows: Mapping[int, Mapping[str, Any]], pid: int) -> Sequence[int]:
     return found
 
 
-def _occupant(row: Mapping[str, Any], run: str | None, memory_mib: int | None) -> Occupant:
+def _occupant(row: ProcessReading, run: str | None, memory_mib: int | None) -> Occupant:
     return Occupant(
         row["pid"], row["started"], row["began"], row["user"], row["command"], row["cwd"], tuple(row["devices"]),
         tuple(row["ports"]), row["rank"], run, memory_mib,

@@ -20,7 +20,7 @@ from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.preflight.survey import Unmeasured
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import connector_of

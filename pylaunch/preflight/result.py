@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.survey import Survey, Unmeasured
+from pylaunch.preflight.survey import Survey
+from pylaunch.probe.answers import Unmeasured
 
 REACH = "reach.host"
 """What hosts are found by that could not be asked at all."""

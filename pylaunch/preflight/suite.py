@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -32,7 +30,9 @@ from pylaunch.preflight.checks import (
     storage,
 )
 from pylaunch.preflight.result import REACH
-from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
+from pylaunch.preflight.survey import Look, Survey, Wanted
+from pylaunch.probe import answers
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
@@ -128,23 +128,20 @@ def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
     return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
 
 
-class _Reading(msgspec.Struct):
-    seconds: float
-    value: Any = msgspec.UNSET
-    unmeasured: str | None = None
-    silent: bool = False
-
-
 def _look(answered: Answered) -> Look:
     """Raises one of MALFORMED for an answer of another shape than `probe.runtime` gives."""
-    told = msgspec.convert(answered["readings"], dict[str, _Reading])
-    if incomplete := [name for name, each in told.items() if each.unmeasured is None and each.value is msgspec.UNSET]:
-        raise ValueError(f"no value of {incomplete[0]}")
-    readings = {
-        reader: each.value if each.unmeasured is None else Unmeasured(each.unmeasured, silent=each.silent)
-        for reader, each in told.items()
-    }
-    return Look(readings, {reader: each.seconds for reader, each in told.items()})
+    taken = answers.readings(answered, answered["readings"])
+    return Look(
+        {name: _decoded(name, reading) for name, reading in taken.items()},
+        {name: reading.seconds for name, reading in taken.items()},
+    )
+
+
+def _decoded(name: str, reading: answers.Reading) -> Any:
+    try:
+        return answers.decoded(name, reading)
+    except MALFORMED as error:
+        return Unmeasured(f"its answer is not understood ({what_is_wrong(error)})")
 
 
 def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:

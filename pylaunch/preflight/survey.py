@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.model.cluster import Cluster
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable
 
 V = TypeVar("V")
@@ -49,15 +50,6 @@ class Wanted:
 
     peers: Mapping[str, str] = field(default_factory=dict)
     """Rank address of every host of the cluster, by host; filled in when the survey is taken."""
-
-
-@dataclass(frozen=True)
-class Unmeasured:
-    """A reader could not look, and why."""
-
-    reason: str
-    silent: bool = False
-    """It gave no answer within its deadline and was killed."""
 
 
 @dataclass(frozen=True)

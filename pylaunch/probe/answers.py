@@ -9,10 +9,12 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from pylaunch.agent.probe import readings as types
+from pylaunch.agent.probe import device_readings, role_readings
+from pylaunch.agent.probe import readings as other_readings
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
 
 V = TypeVar("V")
+_TYPES = {**vars(device_readings), **vars(role_readings), **vars(other_readings)}
 
 
 @dataclass(frozen=True)
@@ -77,4 +79,4 @@ def _one(reader: EachReader[Any, Any], each: _Each) -> Any | Unmeasured:
 @functools.cache
 def value_type(function: Callable[..., Any]) -> Any:
     """Return the type that a reader's function returns."""
-    return get_type_hints(function, localns=vars(types))["return"]
+    return get_type_hints(function, localns=_TYPES)["return"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pylaunch.agent.probe.readings import CommunicationFile
+from pylaunch.agent.probe.role_readings import CommunicationFile
 
 T = TypeVar("T")
 

@@ -19,8 +19,9 @@ from pylaunch.preflight.finding_lines import all_lines
 from pylaunch.preflight.result import REACH, Result, result
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.start_table import AtStart, at_start, decides_before_queue
-from pylaunch.preflight.survey import Look, Survey, Unmeasured
+from pylaunch.preflight.survey import Look, Survey
 from pylaunch.preflight.wanted import wanted_by
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.transport.process import Together
 from pylaunch.workflows.start_events import Emit, FindingReported

@@ -37,7 +37,7 @@ def test_the_archive_is_small() -> None:
 def test_modules_of_the_probe_are_not_in_the_archive() -> None:
     with zipfile.ZipFile(io.BytesIO(archive.build().data)) as zipped:
         modules = {Path(name).stem for name in zipped.namelist()}
-    assert modules.isdisjoint({"facts", "portrait", "gpu"})
+    assert modules.isdisjoint({"facts", "host_facts", "gpu"})
 
 
 def test_the_archive_prints_the_hash_of_its_content_as_its_version(agent_archive: Path) -> None:

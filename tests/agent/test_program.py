@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 from pylaunch.agent.piped import mesh
-from pylaunch.agent.probe.readers import host
+from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readers import lease
+from pylaunch.model.cluster import Host
+from pylaunch.preflight.mesh import READINGS
+from pylaunch.preflight.suite import CHECKS, _look, questions_for
+from pylaunch.preflight.survey import Wanted
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.program import BEGUN, FROM_STDIN, STREAMED, probe, program, streamed
+from pylaunch.provision.facts import FileFact, SysctlFact
+from pylaunch.provision.probe import parse_facts, readers_asked
 
 
 def ran(words: tuple[str, ...], stdin: bytes) -> str:
@@ -16,11 +27,47 @@ def ran(words: tuple[str, ...], stdin: bytes) -> str:
 
 
 def test_arguments_arrive_as_they_were_passed() -> None:
-    questions = host.filesystem.ask({"path": '/proc/"it\'s"\n{user}'}, "odd 'label'")
+    questions = host_readers.filesystem.ask({"path": '/proc/"it\'s"\n{user}'}, "odd 'label'")
     answer = ran(FROM_STDIN, probe(questions))
     assert '"filesystem' not in answer
     assert "odd 'label'" in answer
     assert '"mount": "/proc"' in answer
+
+
+def test_what_readers_report_on_this_machine_has_the_types_that_they_declare(tmp_path: Path) -> None:
+    """The controller decodes each value against the type of its reader: an odd one would be Unmeasured."""
+    host = Host("n1", "10.0.0.1", devices=(0,))
+    wanted = Wanted(
+        str(tmp_path), (sys.executable, "x.py"), "x.py", 29500, {"n1": (0,)}, {"n1": sys.executable}, ("x.yaml",),
+        "/tmp", peers={"n2": "127.0.0.1", "n3": "10.255.255.1"},
+    )  # fmt: skip
+    questions = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
+    asked = {name: question for name, question in questions.items() if name not in READINGS}
+    asked |= lease.held.ask({"root": str(tmp_path), "devices": [0], "ports": [29500]})
+    look = _look(json.loads(ran(FROM_STDIN, probe(asked))))
+    assert look.readings.keys() == asked.keys()
+    reasons = {name: each.reason for name, each in look.readings.items() if isinstance(each, Unmeasured)}
+    assert not [reason for reason in reasons.values() if "not understood" in reason or "no such reader" in reason]
+
+
+def test_what_provisioning_reads_on_this_machine_has_the_types_that_it_declares() -> None:
+    asked: dict[str, list[Any]] = {
+        "packages": ["bash", "no-such"], "holds": ["bash"], "files": ["/etc/passwd", "/no"], "exists": ["/etc"],
+        "blocks": [{"path": "/etc/passwd", "begin": "x", "end": "y"}],
+        "lines": [{"path": "/etc/passwd", "regexp": "root"}],
+        "sysctls": ["kernel.ostype", "no.such"], "limits": ["nofile"], "filesystems": ["/"],
+        "services": ["ssh.service"],
+        "environments": ["/no"], "links": ["/proc/self/exe"], "sshd": ["maxstartups"], "gpus": ["all"],
+        "communications": [{"path": "x", "peers": [], "interface": "", "profile": "auto", "hcas": [], "variables": {}}],
+        "reports": ["/no"], "locks": ["/no"], "contents": ["/etc/passwd"], "host_facts": [sys.executable],
+    }  # fmt: skip
+    facts = parse_facts(asked, json.loads(ran(FROM_STDIN, probe(readers_asked(asked)))))
+    assert facts.packages["no-such"] is None
+    assert isinstance(facts.files["/etc/passwd"], FileFact)
+    assert (facts.files["/no"], facts.environments["/no"], facts.reports["/no"]) == (None, None, None)
+    assert facts.sysctls["kernel.ostype"] == SysctlFact("Linux", read_only=False)
+    assert list(facts.host_facts)[:3] == ["own", "system", "hardware"]
+    assert "kernel" in facts.host_facts["system"]
 
 
 def test_a_streamed_script_leaves_the_rest_of_its_input_to_what_it_runs() -> None:

@@ -16,7 +16,7 @@ from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import GpuReading
+    from pylaunch.agent.probe.role_readings import GpuReading
 
 NVIDIA = "0x10de"
 DISPLAY = ("0x0300", "0x0302")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import DistributionReading
+    from pylaunch.agent.probe.role_readings import DistributionReading
 
 
 def distribution() -> DistributionReading:

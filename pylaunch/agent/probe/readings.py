@@ -8,106 +8,348 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-# --- provision and attest ---
+
+class ProcessReading(TypedDict):
+    """A process that uses the host for training, or one of its family."""
+
+    pid: int
+    parent: int
+    started: int
+    began: float
+    uid: int
+    user: str
+    command: str
+    cwd: str
+    rank: bool
+    run: str | None
+    run_is_live: bool
+    devices: list[str]
+    ports: list[int]
+    is_terminal: bool
+    is_reaper: bool
+    service: str
 
 
-class DistributionReading(TypedDict):
-    """Distribution of a host, from os-release: its name, its id and the ids of those it is like."""
+class Listener(TypedDict):
+    """A port that a process listens on that could not be seen."""
 
-    name: str
-    ids: list[str]
+    port: int
+    user: str
 
 
-class IdentityReading(TypedDict):
-    """Identity of a host."""
+class OccupantsReading(TypedDict):
+    """Processes that use the host, as user `uid` sees them."""
+
+    uid: int
+    user: str
+    processes: list[ProcessReading]
+    listeners: list[Listener]
+    unseen: list[str]
+
+
+class LeaseHolder(TypedDict):
+    """The run that holds a lease."""
+
+    run: str
+    user: str
+    since: float
+    pid: int
+    words: str
+
+
+class LeasesReading(TypedDict):
+    """Holders by device index and by port, both as text; free ones are absent."""
+
+    devices: dict[str, LeaseHolder]
+    ports: dict[str, LeaseHolder]
+
+
+class StaleProcess(TypedDict):
+    """A process of a run whose supervisor is dead."""
+
+    pid: int
+    command: str
+    run: str
+    age_s: int
+
+
+class StoppedAgent(TypedDict):
+    """A live run whose agent is stopped."""
+
+    run: str
+    words: str
+
+
+class DeviceLease(TypedDict):
+    """The holder of a device; `run` is "" for a holder that is no run of ours."""
+
+    device: int
+    holder: str
+    run: str
+
+
+class SharedMemoryReading(TypedDict):
+    """Files in /dev/shm that no process has open, and their size."""
+
+    files: list[str]
+    bytes: int
+
+
+class LauncherDirectory(TypedDict):
+    """A directory that torchrun left."""
+
+    path: str
+    age_s: int
+
+
+class KeptReading(TypedDict):
+    """Files of runs and agents that are kept."""
+
+    path: str
+    bytes: int
+    runs: int
+
+
+class FilesystemReading(TypedDict):
+    """The file system of a directory, in bytes and counts; `refused` is why a file could not be written."""
+
+    asked: str
+    exists: bool
+    mount: str
+    type: str
+    source: str
+    size: int
+    free: int
+    inodes: int
+    inodes_free: int
+    read_only: bool
+    refused: str
+
+
+class ResourceLimit(TypedDict):
+    """A resource limit; None is unlimited."""
+
+    soft: int | None
+    hard: int | None
+
+
+class MemoryReading(TypedDict):
+    """Memory and swap in bytes."""
+
+    total: int
+    available: int
+    swap: int
+    swap_used: int
+
+
+class ProcessorsReading(TypedDict):
+    """Processors and their memory nodes."""
+
+    count: int | None
+    usable: int
+    governors: list[str]
+    drivers: list[str]
+    memory_nodes: int
+    balancing: str | None
+
+
+class KernelReading(TypedDict):
+    """The kernel and its clock source; time since boot in seconds."""
+
+    release: str
+    machine: str
+    clock_source: str | None
+    up_s: float
+
+
+class LogLine(TypedDict):
+    """A line of the kernel log."""
+
+    age_s: int
+    text: str
+
+
+class LogLines(TypedDict):
+    """Number of lines of one kind, and the last of them."""
+
+    count: int
+    last: list[LogLine]
+
+
+class KernelLogReading(TypedDict):
+    """Lines of the kernel log since boot; `oom_kills` is the kernel's own count, None before Linux 4.13."""
+
+    readable: bool
+    oom_kills: int | None
+    killed: LogLines
+    hung: LogLines
+    storage: LogLines
+
+
+class StuckProcess(TypedDict):
+    """A process in uninterruptible sleep."""
+
+    pid: int
+    command: str
+    waits_in: str
+
+
+class CgroupLimit(TypedDict):
+    """The tightest limit of a resource along the cgroups."""
+
+    limit: int | float
+    used: int | float | None
+    cgroup: str
+
+
+class CgroupsReading(TypedDict):
+    """Limits of memory (bytes), processors and processes; None where nothing limits them."""
+
+    memory: CgroupLimit | None
+    processors: CgroupLimit | None
+    processes: CgroupLimit | None
+    oom_kills: int
+
+
+class ClockReading(TypedDict):
+    """Time daemons that run, the output of `chronyc -c tracking`, and whether the host may set its clock."""
+
+    daemons: list[str]
+    chrony: str | None
+    may_set: bool
+
+
+class LoginReading(TypedDict):
+    """User, home directory and locale of a login."""
+
+    user: str
+    uid: int
+    gid: int
+    groups: list[str]
+    home: str
+    home_type: str
+    home_source: str
+    umask: str
+    locale: str
+    locale_is_there: bool
+    encoding: str
+
+
+class TreeReading(TypedDict):
+    """Path → hash of the code below a directory; `complete` is False beyond the bounds."""
+
+    complete: bool
+    files: dict[str, str]
+
+
+class FilesQuestion(TypedDict):
+    """Files to hash; `candidates` are words of a command line that may be files."""
+
+    workdir: str
+    paths: list[str]
+    candidates: list[str]
+
+
+class TextsQuestion(TypedDict):
+    """Files to show."""
+
+    workdir: str
+    paths: list[str]
+
+
+class PythonReading(TypedDict):
+    """An interpreter: its real path and its version."""
+
+    real: str
+    version: str
+
+
+class LibrariesReading(TypedDict):
+    """Distributions beside an interpreter, and one digest of their records."""
+
+    digest: str
+    distributions: dict[str, str]
+
+
+class InterfaceReading(TypedDict):
+    """A network interface; None for values that its driver does not report."""
+
+    mtu: int | None
+    carrier: int | None
+    speed: int | None
+    rx_packets: int | None
+    tx_packets: int | None
+    rx_errors: int | None
+    tx_errors: int | None
+    rx_dropped: int | None
+    tx_dropped: int | None
+    state: str | None
+    duplex: str | None
+    loopback: bool
+
+
+class RouteReading(TypedDict, total=False):
+    """Interface and source address towards an address; `why` where there is no route."""
+
+    interface: str | None
+    source: str | None
+    why: str
+
+
+class HostIdentity(TypedDict):
+    """Names and numbers that tell this host from others."""
 
     hostname: str
-    capabilities: int
-    distribution: DistributionReading
+    python: str
+    uid: int
+    addresses: list[str]
+    network: str
 
 
-class FileReading(TypedDict):
-    """A file."""
+class NamesReading(TypedDict):
+    """Own name, and the addresses of each name; None for names that do not resolve."""
 
-    sha256: str
-    mode: str
-    owner: str
-    group: str
+    own: str
+    addresses: dict[str, list[str] | None]
 
 
-class SysctlReading(TypedDict):
-    """A kernel setting."""
+class OffsetReading(TypedDict):
+    """Offset of a clock, in seconds."""
 
-    value: str
-    read_only: bool
-
-
-class LimitReading(TypedDict):
-    """A limit of a rank, in the unit of limits.conf."""
-
-    soft: str
-    hard: str
+    seconds: float
+    uncertainty: float
 
 
-class ServiceReading(TypedDict):
-    """A systemd unit, in systemd's words."""
+class ShellReading(TypedDict):
+    """Output of a login shell before its command, and the time that it takes."""
 
-    load: str
-    enabled: str
-    active: str
-    condition: str
+    noise: list[str]
+    seconds: float
 
 
-class EnvironmentReading(TypedDict):
-    """A Python environment: its digest at installation and now."""
+class PortHolder(TypedDict, total=False):
+    """The holder of a port, or the reason why it cannot be bound."""
 
-    recorded: str
-    digest: str
-    runs: bool
-
-
-class GpuReading(TypedDict):
-    """NVIDIA's devices on a host with the versions around them."""
-
-    driver: str | None
-    open_module: bool
-    kernel: str
-    gpus: int
-    models: list[str]
-    firmware: list[str]
-    nvswitches: int
-    persistence: str | None
-    library: str | None
-    fabric_manager: str | None
-    peermem: bool
-    infiniband: int
+    by: str
+    why: str
+    run: str
 
 
-class CommunicationFile(TypedDict):
-    """A file that a host should have for communication."""
+class ConnectionEnd(TypedDict, total=False):
+    """Result of one connection; other keys depend on `end`."""
 
-    path: str
-    sha256: str
-    is_foreign: bool
-
-
-class CommunicationReading(TypedDict):
-    """Communication of a host with its peers."""
-
-    profile: str
-    interface: str
-    files: list[CommunicationFile]
+    end: str
+    text: str
+    name: str
+    segment: int
+    family: int
+    seconds: float
 
 
-class SshdQuestion(TypedDict):
-    """Options of sshd, in lower case."""
+class MatrixReading(TypedDict):
+    """Ports of a node in the conversation, and its connections: peer → kind of port → result."""
 
-    options: list[str]
-    sudo_password: str | None
-
-
-class ReportQuestion(TypedDict):
-    """A program of ours that reports differences."""
-
-    path: str
-    sudo_password: str | None
+    ports: dict[str, int]
+    taken: PortHolder | None
+    ephemeral_range: tuple[int, int] | None
+    row: dict[str, dict[str, ConnectionEnd]]

@@ -60,9 +60,9 @@ def _software(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 "gpu.software", Severity.FAIL, (host,), f"nvidia-smi fails{why}", fix, "gpu_node", evidence=(complaint,)
             )
-    for host, found in survey.measured(gpu_readers.host).items():
-        if found is not None and found["driver"] is None and found["gpus"]:
-            text = f"{found['gpus']} GPUs are there and no driver is loaded"
+    for host, devices in survey.measured(gpu_readers.host).items():
+        if devices is not None and devices["driver"] is None and devices["gpus"]:
+            text = f"{devices['gpus']} GPUs are there and no driver is loaded"
             yield Finding("gpu.software", Severity.FAIL, (host,), text, fix="sudo modprobe nvidia; sudo dmesg | tail")
     yield from _odd(survey, "gpu.software", "driver", lambda found: found["driver"], Severity.FAIL)
     yield from _odd(survey, "gpu.software", "CUDA of the driver", lambda found: found["cuda"], Severity.WARN)
@@ -129,7 +129,7 @@ def _settings(survey: Survey) -> Iterator[Finding]:
                 fix="sudo nvidia-smi -pm 1",
                 role="gpu_node",
             )
-        for mode in sorted({card["compute_mode"] for card in cards} - {None, "Default"}):
+        for mode in sorted({card["compute_mode"] or "Default" for card in cards} - {"Default"}):
             which = [card["index"] for card in cards if card["compute_mode"] == mode]
             severity = Severity.FAIL if mode == "Prohibited" else Severity.WARN
             text = f"compute mode is {mode} on {indexes(which)}"

@@ -27,7 +27,8 @@ def _occupied(survey: Survey) -> Iterator[Finding]:
         if smi is None:
             continue
         seen = occupancy(reading[host]) if host in reading else None
-        known = {} if seen is None else {each.pid: each for each in (*seen.stale, *seen.at_work, *seen.foreign)}
+        occupants = () if seen is None else (*seen.stale, *seen.at_work, *seen.foreign)
+        known: dict[int | None, Occupant] = {each.pid: each for each in occupants}
         stale = set() if seen is None else {each.pid for each in seen.stale}
         for card in smi["cards"]:
             if wanted_devices(survey, host) and card["index"] not in wanted_devices(survey, host):

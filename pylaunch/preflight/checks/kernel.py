@@ -30,8 +30,9 @@ def _killed(survey: Survey) -> Iterable[Finding]:
 
 def _hung(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured(kernel_readers.log).items():
-        for kind, what in (("hung", "processes or processors that hang"), ("storage", "errors of a disk")):
-            recent = [each for each in found[kind]["last"] if each["age_s"] < RECENT_S]
+        kinds = ((found["hung"], "processes or processors that hang"), (found["storage"], "errors of a disk"))
+        for lines, what in kinds:
+            recent = [each for each in lines["last"] if each["age_s"] < RECENT_S]
             if recent:
                 text = f"the kernel reports {what}, the last {_ago(recent[-1]['age_s'])} ago"
                 evidence = tuple(each["text"] for each in recent[-2:])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readers import kernel as kernel_readers
+from pylaunch.agent.probe.readings import CgroupLimit, ResourceLimit
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
 from pylaunch.preflight.uniform import Rule, odd_ones, size
+
+V = TypeVar("V")
 
 FILES_AT_LEAST = 512
 """Loader workers, log files and a socket per peer of a few ranks; below it even a single node fails (our estimate)."""
@@ -89,17 +92,18 @@ def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
 
 
 def _limited(
-    survey: Survey, what: str, reader: Reader[None, Any]
-) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Hosts where a cgroup limits `what`: host, the limit, and what `reader` says that the host has of it."""
+    survey: Survey, limits: Mapping[str, CgroupLimit | None], reader: Reader[None, V]
+) -> Iterator[tuple[str, CgroupLimit, V]]:
+    """Hosts with a limit in `limits`: host, the limit, and the reading of `reader`."""
     has = survey.measured(reader)
-    for host, found in survey.measured(kernel_readers.cgroups).items():
-        if found[what] is not None and host in has:
-            yield host, found[what], has[host]
+    for host, limit in limits.items():
+        if limit is not None and host in has:
+            yield host, limit, has[host]
 
 
 def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
-    for host, limit, memory in _limited(survey, "memory", host_readers.memory):
+    limits = {host: found["memory"] for host, found in survey.measured(kernel_readers.cgroups).items()}
+    for host, limit, memory in _limited(survey, limits, host_readers.memory):
         if limit["limit"] < MEMORY_SHARE * memory["total"]:
             text = (
                 f"its cgroup {limit['cgroup']} allows {size(limit['limit'])} of the host's"
@@ -110,7 +114,8 @@ def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
 
 
 def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
-    for host, limit, processors in _limited(survey, "processors", host_readers.processors):
+    limits = {host: found["processors"] for host, found in survey.measured(kernel_readers.cgroups).items()}
+    for host, limit, processors in _limited(survey, limits, host_readers.processors):
         if limit["limit"] < processors["usable"]:
             text = (
                 f"its cgroup {limit['cgroup']} allows {limit['limit']:g} of {processors['usable']} processors:"
@@ -126,7 +131,7 @@ def _uniform(survey: Survey) -> Iterable[Finding]:
     yield from odd_ones(Rule("limits.uniform", Severity.WARN, "limits (soft/hard)", _FIX, _ROLE), found)
 
 
-def _told(found: dict[str, Any]) -> str:
+def _told(found: Mapping[str, ResourceLimit]) -> str:
     def one(limit: int | None) -> str:
         return "unlimited" if limit is None else str(limit)
 

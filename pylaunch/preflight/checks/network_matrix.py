@@ -169,10 +169,10 @@ def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]
 
 def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
     """MTU of the interface over which `source` sends to `target`."""
-    way = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
-    read = survey.measured(network_readers.interface_list).get(source, {}).get(way.get("interface") or "", {})
-    mtu: int | None = read.get("mtu")
-    return mtu
+    route = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
+    interfaces = survey.measured(network_readers.interface_list).get(source, {})
+    found = interfaces.get(route.get("interface") or "")
+    return found["mtu"] if found is not None else None
 
 
 def _is_address(text: str) -> bool:

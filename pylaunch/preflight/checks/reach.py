@@ -85,10 +85,8 @@ def _asked_names(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 def _names(survey: Survey) -> Iterable[Finding]:
     identities = survey.measured(reach_readers.identity)
-    has = {
-        host.name: {*identities.get(host.name, {}).get("addresses", ()), host.address, host.rank_address}
-        for host in survey.cluster.hosts
-    }
+    addresses = {name: identity["addresses"] for name, identity in identities.items()}
+    has = {host.name: {*addresses.get(host.name, ()), host.address, host.rank_address} for host in survey.cluster.hosts}
     for observer, found in survey.measured(reach_readers.names).items():
         own = found["addresses"].get(found["own"])
         is_needed = observer in survey.wanted.listen_by_name

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readings import FilesystemReading
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
@@ -43,7 +44,7 @@ class StoragePlace:
     uses: tuple[str, ...]
     """What for; several uses may share one file system."""
 
-    found: dict[str, Any]
+    found: FilesystemReading
 
     @property
     def name(self) -> str:
@@ -126,12 +127,12 @@ def _room(survey: Survey) -> Iterable[Finding]:
             yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -i {place.found['mount']}")
 
 
-def _is_full(found: dict[str, Any]) -> bool:
+def _is_full(found: FilesystemReading) -> bool:
     """What cannot be written because there is no room is said by storage.room."""
     return bool(found["free"] < ROOM_NEEDED or _is_out_of_inodes(found))
 
 
-def _is_out_of_inodes(found: dict[str, Any]) -> bool:
+def _is_out_of_inodes(found: FilesystemReading) -> bool:
     # File systems that make inodes as they need them (btrfs) say that they have none at all.
     return bool(found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from pylaunch.agent.probe.readings import ProcessReading
 from pylaunch.occupancy.processes import occupancy
 
 ME, OTHER = 1000, 1001
@@ -17,12 +18,13 @@ RANK = {"pid": 101, "parent": 100, "rank": True, "devices": ["/dev/nvidia0"]}
 LOADER = {"pid": 102, "parent": 101, "rank": True}
 
 
-def process(**told: Any) -> dict[str, Any]:
-    return {
+def process(**told: Any) -> ProcessReading:
+    row: Any = {
         "started": 7, "began": 0.0, "uid": ME, "user": "anna", "command": "python train.py", "cwd": "/home/anna",
         "rank": False, "run": None, "run_is_live": False, "devices": [], "ports": [], "is_terminal": False,
         "is_reaper": False, "service": "", **told,
     }  # fmt: skip
+    return cast(ProcessReading, row)
 
 
 def divided(*rows: dict[str, Any]) -> tuple[list[int], list[int], list[int]]:

@@ -18,6 +18,7 @@ from pylaunch.preflight import mesh
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.suite import CHECKS, _look, judge
 from pylaunch.preflight.survey import Look, Survey, Wanted
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
 from pylaunch.provision.probe import parse_facts
 from pylaunch.transport.answers import MALFORMED
@@ -75,6 +76,14 @@ def test_a_check_that_breaks_without_any_host_is_our_bug() -> None:
         judge(survey({"n1": {"x.y": 5}}), [replace(COUNTS, judge=broken)])
 
 
+def test_a_reading_of_another_shape_is_named_and_the_other_readings_are_kept() -> None:
+    look = _look(as_answered({"host.memory": {"total": "much"}, "infiniband.memlock": 65536}))
+    assert look.readings["infiniband.memlock"] == 65536
+    reading = look.readings["host.memory"]
+    assert isinstance(reading, Unmeasured)
+    assert reading.reason.startswith("its answer is not understood (ValidationError")
+
+
 @pytest.mark.parametrize(
     "stdout",
     ["{}", "{bye}", "{" * 100_000, '{"readings": 5}', '{"readings": {"x.y": 1e999}}', '{"readings": {"x.y": {}}}',
@@ -88,10 +97,17 @@ def test_an_answer_that_is_none_makes_its_host_one_that_could_not_be_asked(stdou
     assert read.reason.startswith("its answer to the probe is not understood")
 
 
-@given(st.dictionaries(st.sampled_from(["gpu.smi", "occupants.processes", "lease.holders"]), JSON, max_size=3))
+USE = ("gpu.smi", "occupants.processes", "lease.holders")
+
+
+def as_answered(values: dict[str, Any]) -> dict[str, Any]:
+    return {"readings": {name: {"value": value, "seconds": 0.1} for name, value in values.items()}}
+
+
+@given(st.dictionaries(st.sampled_from(USE), JSON, max_size=3))
 def test_a_view_of_any_answer_is_whole_or_refused(readings: dict[str, Any]) -> None:
     try:
-        view = _view({name: {"value": value} for name, value in readings.items()})
+        view = _view(as_answered({**dict.fromkeys(USE), **readings}))
     except MALFORMED:
         return
     json.dumps(view.cards)
@@ -101,12 +117,17 @@ def test_a_view_of_any_answer_is_whole_or_refused(readings: dict[str, Any]) -> N
 def test_processes_that_are_each_other_s_parents_are_judged_and_not_followed_for_ever() -> None:
     row = {
         "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
-        "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": None,
+        "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": "",
         "is_terminal": False,
     }  # fmt: skip
     rows = [{**row, "pid": 5, "parent": 6}, {**row, "pid": 6, "parent": 5}]
-    seen = {"uid": 0, "processes": rows, "listeners": [], "unseen": []}
-    view = _view({"gpu.smi": {}, "lease.holders": {}, "occupants.processes": {"value": seen}})
+    seen = {"uid": 0, "user": "root", "processes": rows, "listeners": [], "unseen": []}
+    readings: dict[str, Any] = {
+        "gpu.smi": None,
+        "lease.holders": {"devices": {}, "ports": {}},
+        "occupants.processes": seen,
+    }
+    view = _view(as_answered(readings))
     assert len(view.occupancy.at_work) == 2
 
 
@@ -120,9 +141,8 @@ IDENTITY = {"hostname": "n1", "capabilities": 0, "distribution": {"name": "x", "
 )
 def test_facts_of_any_answer_are_whole_or_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
     told = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
-    answered = {"readings": {name: {"value": value, "seconds": 0} for name, value in told.items()}}
     try:
-        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, answered)
+        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, as_answered(told))
     except MALFORMED:
         return
     assert isinstance(facts.hostname, str)

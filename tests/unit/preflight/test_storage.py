@@ -6,7 +6,8 @@ import pytest
 
 from pylaunch.model.finding import Severity
 from pylaunch.preflight.checks import storage
-from pylaunch.preflight.survey import Unmeasured, Wanted
+from pylaunch.preflight.survey import Wanted
+from pylaunch.probe.answers import Unmeasured
 from tests.unit.preflight.surveys import alike, findings
 
 WANTED = Wanted(workdir="/w", checkpoint_dir="/c")

@@ -17,8 +17,9 @@ from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.result import junit, result
 from pylaunch.preflight.selection import select
-from pylaunch.preflight.survey import Look, Survey, Unmeasured, Wanted
+from pylaunch.preflight.survey import Look, Survey, Wanted
 from pylaunch.preflight.wanted import wanted_by
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2", devices=(0, 1)), Host("n3", "10.0.0.3")))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import ClockReading
 
 ASK_S = 3.0
 CAP_SYS_TIME = 25
@@ -16,7 +19,7 @@ DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
 
 
 @reader("clock.keeping")
-def keeping(question: Any) -> dict[str, Any]:
+def keeping(question: None) -> ClockReading:
     """The daemons that run, chrony's own words (`chronyc -c tracking`), and whether this machine may set its clock."""
     chrony: str | None = None
     running = _running()

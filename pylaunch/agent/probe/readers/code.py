@@ -5,9 +5,12 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-from typing import Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator
 
 from pylaunch.agent.probe.registry import reader
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import TreeReading
 
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",
@@ -27,7 +30,7 @@ DIGITS = 16
 
 
 @reader("code.tree", 4.0)
-def tree(directory: str) -> dict[str, Any] | None:
+def tree(directory: str) -> TreeReading | None:
     """File below `directory` → hash, of all code that is not ignored; `complete` is false beyond the bounds.
 
     Null for a directory that holds more than one project: the root and a home.

@@ -11,7 +11,7 @@ from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import EnvironmentReading
+    from pylaunch.agent.probe.role_readings import EnvironmentReading
 
 
 @reader_of_each("environments.installed", 25.0)

@@ -13,7 +13,7 @@ from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import FileReading
+    from pylaunch.agent.probe.role_readings import FileReading
 
 DEADLINE_S = 20.0
 

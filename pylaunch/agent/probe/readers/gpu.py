@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 from xml.etree import ElementTree
 
 from pylaunch.agent.probe import gpu
@@ -14,12 +14,23 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
 from pylaunch.agent.shared.text import text_of
 
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.device_readings import (
+        Card,
+        CudaReading,
+        GpuHostReading,
+        NvlinkReading,
+        SmiReading,
+        XidEvent,
+        XidReading,
+    )
+
 PCI_DEVICES = "/sys/bus/pci/devices"
 UNIT_DEADLINE_S = 5.0
 
 
 @reader("gpu.host", 20.0)
-def host(_question: Any) -> dict[str, Any] | None:
+def host(_question: None) -> GpuHostReading | None:
     """What the kernel knows, and the software around it; None where there is no device, no driver and no tool."""
     if not is_here():
         return None
@@ -57,7 +68,7 @@ def _unit_state(unit: str) -> str | None:
 
 
 @reader("gpu.smi", 20.0)
-def management(_question: Any) -> dict[str, Any] | None:
+def management(_question: None) -> SmiReading | None:
     """What `nvidia-smi -q -x` says; None where there is nothing of NVIDIA's. Raises ValueError without the tool."""
     if not is_here():
         return None
@@ -66,7 +77,7 @@ def management(_question: Any) -> dict[str, Any] | None:
     return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
 
 
-def cards(said: str) -> dict[str, Any]:
+def cards(said: str) -> SmiReading:
     """The devices in the XML that nvidia-smi printed, or its complaint: {"complaint", "driver", "cuda", "cards"}."""
     begin = said.find("<nvidia_smi_log>")
     try:
@@ -88,7 +99,7 @@ _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
 """The name before driver 535 is the second."""
 
 
-def _card(index: int, card: ElementTree.Element) -> dict[str, Any]:
+def _card(index: int, card: ElementTree.Element) -> Card:
     volatile = card.find("ecc_errors/volatile")
     link = "pci/pci_gpu_link_info/"
     return {
@@ -175,7 +186,7 @@ KERNEL_LOGS = (
 
 
 @reader("gpu.xid")
-def kernel_errors(_question: Any) -> dict[str, Any] | None:
+def kernel_errors(_question: None) -> XidReading | None:
     """Xids since boot; None where there is nothing of NVIDIA's. Raises PermissionError when no log may be read."""
     if not is_here():
         return None
@@ -194,7 +205,7 @@ def kernel_errors(_question: Any) -> dict[str, Any] | None:
     raise PermissionError(f"the kernel log cannot be read: {said or 'neither dmesg nor journalctl says anything'}")
 
 
-def xids(log: str) -> list[dict[str, Any]]:
+def xids(log: str) -> list[XidEvent]:
     """The last Xids in a kernel log: {"at" (seconds after boot), "bus", "code", "text"}, oldest first."""
     found = [match for match in map(XID.search, log.splitlines()) if match]
     return [
@@ -204,7 +215,7 @@ def xids(log: str) -> list[dict[str, Any]]:
 
 
 @reader("gpu.nvlink", 20.0)
-def links(_question: Any) -> dict[str, Any] | None:
+def links(_question: None) -> dict[str, NvlinkReading] | None:
     """NVLink as `nvidia-smi nvlink` tells it; None where there is no such tool."""
     if shutil.which("nvidia-smi") is None:
         return None
@@ -219,7 +230,7 @@ _LINK_LINE = re.compile(r"\s+Link (\d+): (.*)")
 _ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
 
 
-def nvlink(status: str, errors: str) -> dict[str, Any]:
+def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
     """Device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest of a link, …}}."""
     found: dict[str, Any] = {}
     device = None
@@ -242,7 +253,7 @@ def nvlink(status: str, errors: str) -> dict[str, Any]:
 
 
 @reader("gpu.cuda")
-def cuda(question: Mapping[str, Any]) -> dict[str, Any] | None:
+def cuda(question: Mapping[str, Any]) -> CudaReading | None:
     """Question: {"python"}. The CUDA that PyTorch beside that interpreter was made for; None without PyTorch."""
     try:
         version = distributions(question["python"]).get("torch")

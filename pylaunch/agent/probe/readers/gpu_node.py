@@ -8,7 +8,7 @@ from pylaunch.agent.probe.gpu import gpu_fact
 from pylaunch.agent.probe.registry import reader
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import GpuReading
+    from pylaunch.agent.probe.role_readings import GpuReading
 
 
 @reader("gpu_node.devices", 55.0)

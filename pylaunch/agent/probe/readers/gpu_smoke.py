@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 from pylaunch.agent.probe.readers.gpu import is_here
 from pylaunch.agent.probe.registry import reader
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.device_readings import SmokeReading
 
 DEADLINE_S = 50.0
 """Importing PyTorch from a slow disk and starting CUDA on eight devices; the computing itself takes a second."""
@@ -41,12 +44,12 @@ print(json.dumps(found))
 
 
 @reader("gpu_smoke.compute", 55.0)
-def smoke(question: Mapping[str, Any]) -> dict[str, Any] | None:
+def smoke(question: Mapping[str, Any]) -> SmokeReading | None:
     """Question: {"python", "devices"}. None where there is nothing of NVIDIA's."""
     return compute(question) if is_here() else None
 
 
-def compute(question: Mapping[str, Any]) -> dict[str, Any]:
+def compute(question: Mapping[str, Any]) -> SmokeReading:
     """{"devices": [{"index", "right", "tflops"} or {"index", "error"}]}, or {"error": why there is no answer}."""
     words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
     try:

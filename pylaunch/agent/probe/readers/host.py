@@ -7,9 +7,18 @@ import re
 import resource
 import tempfile
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pylaunch.agent.probe.registry import reader
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import (
+        FilesystemReading,
+        KernelReading,
+        MemoryReading,
+        ProcessorsReading,
+        ResourceLimit,
+    )
 
 WRITTEN = 4096
 """Bytes of the file that is written to see whether a directory can be written to."""
@@ -23,7 +32,7 @@ LIMITS = {
 
 
 @reader("host.filesystem", 3.0)
-def filesystem(question: dict[str, Any]) -> dict[str, Any]:
+def filesystem(question: dict[str, Any]) -> FilesystemReading:
     """Space, inodes and kind of the file system that `path` is on; `path` "" is where temporary files go.
 
     With `write`, and where the directory exists, a small file is written there, brought to the disk and removed:
@@ -51,7 +60,7 @@ def filesystem(question: dict[str, Any]) -> dict[str, Any]:
 
 
 @reader("host.shm")
-def shm(question: None) -> dict[str, Any]:
+def shm(question: None) -> FilesystemReading:
     """The same of /dev/shm."""
     return filesystem({"path": "/dev/shm"})
 
@@ -88,9 +97,9 @@ def refusal(directory: str) -> str:
 
 
 @reader("host.limits")
-def limits(question: Any) -> dict[str, dict[str, int | None]]:
+def limits(question: None) -> dict[str, ResourceLimit]:
     """Limits of a process that a login starts, as a rank is; null is unlimited. Bytes and counts."""
-    found = {}
+    found: dict[str, ResourceLimit] = {}
     for name, number in LIMITS.items():
         soft, hard = resource.getrlimit(number)
         found[name] = {"soft": finite(soft), "hard": finite(hard)}
@@ -102,7 +111,7 @@ def finite(limit: int) -> int | None:
 
 
 @reader("host.memory")
-def memory(question: Any) -> dict[str, int]:
+def memory(question: None) -> MemoryReading:
     """Physical memory and swap, in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
     kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
@@ -115,7 +124,7 @@ def memory(question: Any) -> dict[str, int]:
 
 
 @reader("host.processors")
-def processors(question: Any) -> dict[str, Any]:
+def processors(question: None) -> ProcessorsReading:
     """Processors, those that we may use, how their frequency is governed, and the memory nodes behind them."""
     base = "/sys/devices/system/cpu"
     names = [name for name in listed(base) if name[:3] == "cpu" and name[3:].isdigit()]
@@ -152,7 +161,7 @@ def text_or_none(path: str) -> str | None:
 
 
 @reader("host.kernel")
-def kernel(question: Any) -> dict[str, Any]:
+def kernel(question: None) -> KernelReading:
     """The kernel, what it measures time with, and how long it has been up (seconds)."""
     return {
         "release": os.uname().release,

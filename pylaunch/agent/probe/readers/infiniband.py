@@ -7,11 +7,14 @@ import re
 import resource
 import shutil
 import subprocess
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.gpu import listed, pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.text import text_of
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.device_readings import AcsReading, GidEntry, PortReading
 
 ADAPTERS = "/sys/class/infiniband"
 GIDS_KEPT = 16
@@ -20,14 +23,14 @@ LSPCI_DEADLINE_S = 10.0
 
 
 @reader("infiniband.ports")
-def adapters(_question: Any) -> list[dict[str, Any]] | None:
+def adapters(_question: None) -> list[PortReading] | None:
     """Every port of every adapter; None where there is no adapter."""
     return ports(ADAPTERS) or None
 
 
-def ports(root: str) -> list[dict[str, Any]]:
+def ports(root: str) -> list[PortReading]:
     """The ports under `root`, which is or looks like /sys/class/infiniband."""
-    found = []
+    found: list[PortReading] = []
     for adapter in listed(root):
         for port in listed(os.path.join(root, adapter, "ports")):
             place = os.path.join(root, adapter, "ports", port)
@@ -72,9 +75,9 @@ def _counters(directory: str) -> dict[str, int]:
     return {name: int(value) for name, value in values if value is not None and value.isdigit()}
 
 
-def _gids(place: str) -> list[dict[str, Any]]:
+def _gids(place: str) -> list[GidEntry]:
     """The first entries of the port's table that are set; `type` is "IB/RoCE v1" or "RoCE v2"."""
-    found: list[dict[str, Any]] = []
+    found: list[GidEntry] = []
     for index in sorted(listed(os.path.join(place, "gids")), key=int):
         gid = _line(os.path.join(place, "gids", index))
         if gid and gid != NO_GID and len(found) < GIDS_KEPT:
@@ -91,14 +94,14 @@ def _gids(place: str) -> list[dict[str, Any]]:
 
 
 @reader("infiniband.memlock")
-def memory_lock(_question: Any) -> int | None:
+def memory_lock(_question: None) -> int | None:
     """Bytes that a process started over SSH may lock; None for any number."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 @reader("infiniband.acs")
-def redirections(_question: Any) -> dict[str, Any] | None:
+def redirections(_question: None) -> AcsReading | None:
     """PCI bridges that send traffic between devices through the CPU (ACS); None where no GPU meets an adapter.
 
     Raises PermissionError without root, who alone may read these registers.

@@ -6,10 +6,20 @@ import os
 import re
 import subprocess
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import (
+        CgroupLimit,
+        CgroupsReading,
+        KernelLogReading,
+        LogLine,
+        LogLines,
+        StuckProcess,
+    )
 
 STUCK_FOR_S = 1.0
 """How long a process must stay in uninterruptible sleep, without being woken once, to be reported."""
@@ -22,14 +32,14 @@ KEPT = 5
 
 
 @reader("kernel.log")
-def log(question: Any) -> dict[str, Any]:
+def log(question: None) -> KernelLogReading:
     """Telling lines of the kernel log since boot, with their age in seconds; `readable` is false where it is closed.
 
     `oom_kills` is the kernel's own count since boot, null before Linux 4.13.
     """
     lines = log_lines()
     now = time.time()
-    found: dict[str, list[dict[str, Any]]] = {"killed": [], "hung": [], "storage": []}
+    found: dict[str, list[LogLine]] = {"killed": [], "hung": [], "storage": []}
     for at, line in lines or ():
         for kind, pattern in (("killed", KILLED), ("hung", HUNG), ("storage", REMOUNTED)):
             if pattern.search(line):
@@ -37,8 +47,14 @@ def log(question: Any) -> dict[str, Any]:
     return {
         "readable": lines is not None,
         "oom_kills": oom_kills(),
-        **{kind: {"count": len(told), "last": told[-KEPT:]} for kind, told in found.items()},
+        "killed": _last(found["killed"]),
+        "hung": _last(found["hung"]),
+        "storage": _last(found["storage"]),
     }
+
+
+def _last(lines: list[LogLine]) -> LogLines:
+    return {"count": len(lines), "last": lines[-KEPT:]}
 
 
 def log_lines() -> list[tuple[float, str]] | None:
@@ -78,7 +94,7 @@ def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
 
 
 @reader("kernel.stuck")
-def stuck(question: Any) -> list[dict[str, Any]]:
+def stuck(question: None) -> list[StuckProcess]:
     """Processes in uninterruptible sleep that were not woken once in the meantime: pid, command, where they wait."""
     before = asleep()
     if not before:
@@ -122,18 +138,18 @@ def waits_in(pid: int) -> str:
 
 
 @reader("kernel.cgroups")
-def cgroups(question: Any) -> dict[str, Any]:
+def cgroups(question: None) -> CgroupsReading:
     """The tightest limits of our cgroup and all above it, versions 1 and 2; a limit that is not set is null."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         return tightest(file.read(), CGROUPS)
 
 
-def tightest(membership: str, root: str) -> dict[str, Any]:
+def tightest(membership: str, root: str) -> CgroupsReading:
     """The limits along the cgroups in `membership` (the text of /proc/self/cgroup), mounted under `root`.
 
     memory: bytes allowed and used; processors: how many at most; processes: how many allowed and there.
     """
-    found: dict[str, Any] = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
+    found: CgroupsReading = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",") if controllers else [""]
@@ -144,32 +160,34 @@ def tightest(membership: str, root: str) -> dict[str, Any]:
     return found
 
 
-def limits_at(directory: str, controller: str, found: dict[str, Any]) -> None:
+def limits_at(directory: str, controller: str, found: CgroupsReading) -> None:
     """Take over what is tighter in one cgroup."""
     if controller in ("", "memory"):
         names = ("memory.max", "memory.current") if not controller else MEMORY_V1
-        note(found, "memory", number(directory, names[0]), number(directory, names[1]), directory)
+        limit, used = number(directory, names[0]), number(directory, names[1])
+        found["memory"] = tighter(found["memory"], limit, used, directory)
     if controller == "":
         quota, period = [*text(directory, "cpu.max").split(), "max", "100000"][:2]
         if quota.isdigit():
-            note(found, "processors", int(quota) / int(period), None, directory)
+            found["processors"] = tighter(found["processors"], int(quota) / int(period), None, directory)
         events = dict(line.split() for line in text(directory, "memory.events").splitlines())
         found["oom_kills"] = max(found["oom_kills"], int(events.get("oom_kill", 0)))
     if controller == "cpu":
         allowed, each = number(directory, "cpu.cfs_quota_us"), number(directory, "cpu.cfs_period_us")
         if allowed is not None and allowed > 0 and each:
-            note(found, "processors", allowed / each, None, directory)
+            found["processors"] = tighter(found["processors"], allowed / each, None, directory)
     if controller in ("", "pids"):
-        note(found, "processes", number(directory, "pids.max"), number(directory, "pids.current"), directory)
+        limit, used = number(directory, "pids.max"), number(directory, "pids.current")
+        found["processes"] = tighter(found["processes"], limit, used, directory)
 
 
 MEMORY_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 
 
-def note(found: dict[str, Any], name: str, limit: float | None, used: float | None, directory: str) -> None:
-    """Keep a limit that leaves less than what was found so far."""
+def tighter(before: CgroupLimit | None, limit: float | None, used: float | None, directory: str) -> CgroupLimit | None:
+    """Return the limit of the cgroup `directory` if it leaves less than `before`, else `before`."""
     if limit is None or limit > UNLIMITED_V1:
-        return
-    before = found[name]
+        return before
     if before is None or limit - (used or 0) < before["limit"] - (before["used"] or 0):
-        found[name] = {"limit": limit, "used": used, "cgroup": directory}
+        return {"limit": limit, "used": used, "cgroup": directory}
+    return before

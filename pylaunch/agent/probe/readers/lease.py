@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.layout import default_root, open_root
 
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import LeaseHolder, LeasesReading
+
 
 @reader("lease.holders")
-def held(question: Mapping[str, Any]) -> dict[str, Any]:
+def held(question: Mapping[str, Any]) -> LeasesReading:
     """Question: {"root", "devices": [indexes], "ports": […]}. Holders by index or port (as text); free ones absent."""
     root = open_root(question["root"], make=False).path
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
@@ -19,10 +22,10 @@ def held(question: Mapping[str, Any]) -> dict[str, Any]:
     return {"devices": _told(names, found), "ports": _told(ports, found)}
 
 
-def _told(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, dict[str, Any]]:
+def _told(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
     holders = {index: found[name] for index, name in names.items()}
     return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
 
 
-def _words(found: leases.Holder) -> dict[str, Any]:
+def _words(found: leases.Holder) -> LeaseHolder:
     return {"run": found.run, "user": found.user, "since": found.since, "pid": found.pid, "words": str(found)}

@@ -6,11 +6,21 @@ import os
 import re
 import tempfile
 import time
-from typing import Any, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import clean, leases, processes, run_processes
 from pylaunch.agent.shared.layout import NodeRoot, default_root
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import (
+        DeviceLease,
+        KeptReading,
+        LauncherDirectory,
+        SharedMemoryReading,
+        StaleProcess,
+        StoppedAgent,
+    )
 
 SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")
@@ -26,19 +36,19 @@ MOST_COUNTED = 20000
 
 
 @reader("leftovers.stale")
-def stale(template: str) -> list[dict[str, Any]]:
+def stale(template: str) -> list[StaleProcess]:
     """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
-    found = []
+    found: list[StaleProcess] = []
     for process, run in clean.orphans(node_root(template)):
         if process.state != "Z":
             begun = processes.start_time(process)
-            told = {"pid": process.pid, "command": process.command[:200], "run": run}
-            found.append({**told, "age_s": round(time.time() - begun)})
+            age_s = round(time.time() - begun)
+            found.append({"pid": process.pid, "command": process.command[:200], "run": run, "age_s": age_s})
     return found
 
 
 @reader("leftovers.stopped")
-def stopped(template: str) -> list[dict[str, str]]:
+def stopped(template: str) -> list[StoppedAgent]:
     """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
     told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in told if words is not None]
@@ -51,7 +61,7 @@ def node_root(template: str) -> NodeRoot:
 
 
 @reader("leftovers.leases")
-def device_leases(question: dict[str, Any]) -> list[dict[str, Any]]:
+def device_leases(question: dict[str, Any]) -> list[DeviceLease]:
     """Who holds the leases of `devices` of the node root `root`."""
     root = node_root(question["root"])
     names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
@@ -65,7 +75,7 @@ def device_leases(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @reader("leftovers.shared_memory")
-def shared_memory(question: Any) -> dict[str, Any]:
+def shared_memory(question: None) -> SharedMemoryReading:
     """Files in /dev/shm that nobody has open or mapped any more, and their bytes together."""
     mine = os.getuid()
     candidates = {}
@@ -108,21 +118,21 @@ def in_use(prefix: str) -> set[str]:
 
 
 @reader("leftovers.launchers")
-def launchers(question: Any) -> list[dict[str, Any]]:
+def launchers(question: None) -> list[LauncherDirectory]:
     """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
     directory, mine = tempfile.gettempdir(), os.getuid()
     if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
         return []
-    found = [
+    found: list[LauncherDirectory] = [
         {"path": path, "age_s": round(time.time() - status.st_mtime)}
         for path, status in statuses(directory, os.listdir(directory))
         if LAUNCHER_NAMES.fullmatch(os.path.basename(path)) and mine in (0, status.st_uid)
     ]
-    return sorted(found, key=lambda each: str(each["path"]))
+    return sorted(found, key=lambda each: each["path"])
 
 
 @reader("leftovers.kept")
-def kept(template: str) -> dict[str, Any] | None:
+def kept(template: str) -> KeptReading | None:
     """Files of runs and agents that are kept here, and their bytes; null where there is nothing of ours."""
     root = node_root(template)
     if not os.path.isdir(root.path):

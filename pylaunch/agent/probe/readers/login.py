@@ -6,10 +6,13 @@ import grp
 import locale
 import os
 import pwd
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.readers.host import mount_of
 from pylaunch.agent.probe.registry import reader
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import LoginReading
 
 COMMUNICATION = (
     "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",
@@ -20,13 +23,13 @@ COMMUNICATION = (
 
 
 @reader("login.variables")
-def variables(question: Any) -> dict[str, str]:
+def variables(question: None) -> dict[str, str]:
     """The variables of a login that matter to a rank, and the locale that they amount to."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
 
 
 @reader("login.identity")
-def identity(question: Any) -> dict[str, Any]:
+def identity(question: None) -> LoginReading:
     """Who we are, where our home is, and what language we speak."""
     uid = os.getuid()
     user = pwd.getpwuid(uid)

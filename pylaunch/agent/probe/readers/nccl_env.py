@@ -8,7 +8,7 @@ from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared import interfaces
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import CommunicationReading
+    from pylaunch.agent.probe.role_readings import CommunicationReading
 
 
 @reader_of_each("nccl_env.communication", 20.0)

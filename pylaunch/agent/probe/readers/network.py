@@ -5,29 +5,37 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import InterfaceReading, RouteReading
+
 CLASS = "/sys/class/net"
-COUNTERS = ("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
 _IFF_LOOPBACK = 0x8
 
 
 @reader("network.interfaces")
-def interface_list(question: Any) -> dict[str, dict[str, Any]]:
+def interface_list(question: None) -> dict[str, InterfaceReading]:
     """Every interface with its settings and counters; null for what its driver does not tell."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
 
 
-def _interface(path: str) -> dict[str, Any]:
-    numbers = {name: _number(os.path.join(path, name)) for name in ("mtu", "carrier", "speed")}
-    counters = {name: _number(os.path.join(path, "statistics", name)) for name in COUNTERS}
+def _interface(path: str) -> InterfaceReading:
+    counters = os.path.join(path, "statistics")
     flags = int(_text(os.path.join(path, "flags")) or "0", 16)
     return {
-        **numbers,
-        **counters,
+        "mtu": _number(os.path.join(path, "mtu")),
+        "carrier": _number(os.path.join(path, "carrier")),
+        "speed": _number(os.path.join(path, "speed")),
+        "rx_packets": _number(os.path.join(counters, "rx_packets")),
+        "tx_packets": _number(os.path.join(counters, "tx_packets")),
+        "rx_errors": _number(os.path.join(counters, "rx_errors")),
+        "tx_errors": _number(os.path.join(counters, "tx_errors")),
+        "rx_dropped": _number(os.path.join(counters, "rx_dropped")),
+        "tx_dropped": _number(os.path.join(counters, "tx_dropped")),
         "state": _text(os.path.join(path, "operstate")),
         "duplex": _text(os.path.join(path, "duplex")),
         "loopback": bool(flags & _IFF_LOOPBACK),
@@ -49,10 +57,10 @@ def _text(path: str) -> str | None:
 
 
 @reader("network.routes")
-def routes(question: list[str]) -> dict[str, dict[str, Any]]:
+def routes(question: list[str]) -> dict[str, RouteReading]:
     """For each address: the interface that leads to it and the source address, or why none does."""
     owners = interfaces.address_owners()
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, RouteReading] = {}
     for address in question:
         try:
             source = interfaces.own_address(address)
@@ -67,7 +75,7 @@ def routes(question: list[str]) -> dict[str, dict[str, Any]]:
 
 
 @reader("network.configured")
-def configured(question: Any) -> dict[str, str] | None:
+def configured(question: None) -> dict[str, str] | None:
     """The variables that provisioning left for every run; null where it left none."""
     try:
         with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:

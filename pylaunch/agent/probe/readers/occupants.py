@@ -10,12 +10,15 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import clean, leases, ports, processes
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
 from pylaunch.agent.shared.processes import Process
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
 
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 """What torch.distributed's env:// wants of a rank. One of them alone may be an export in somebody's shell."""
@@ -25,7 +28,7 @@ SYSTEMCTL_DEADLINE_S = 5.0
 
 
 @reader("occupants.processes", 20.0)
-def occupants(question: Mapping[str, Any]) -> dict[str, Any]:
+def occupants(question: Mapping[str, Any]) -> OccupantsReading:
     """Question: {"ports": [TCP ports]}. The processes of interest with their families, in order of their ids."""
     table = {process.pid: process for process in _all()}
     owners = {pid: owner for pid, owner in ((pid, _owner(pid)) for pid in table) if owner is not None}
@@ -87,7 +90,7 @@ def _ancestors(table: Mapping[int, Process], pids: set[int]) -> set[int]:
     return found & set(table)
 
 
-def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked: bool) -> dict[str, Any]:
+def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked: bool) -> ProcessReading:
     run, is_live = _run_of(process.pid)
     unit, is_main = _service(process)
     session, terminal = _session(process.pid)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Callable
 
 from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import LibrariesReading, PythonReading
+
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
 
 @reader("python_env.python")
-def python(path: str) -> dict[str, str] | None:
+def python(path: str) -> PythonReading | None:
     """The interpreter at `path`: where it really is and what it says it is; null where there is none."""
     if not os.path.lexists(path):
         return None
@@ -33,7 +36,7 @@ def python(path: str) -> dict[str, str] | None:
 
 
 @reader("python_env.libraries")
-def libraries(path: str) -> dict[str, Any] | None:
+def libraries(path: str) -> LibrariesReading | None:
     """The distributions beside the interpreter at `path`, and one digest of their records; nothing is imported."""
     try:
         digest = installed_digest(essentials.environment_of(path))

@@ -7,10 +7,13 @@ import platform
 import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
+
+if TYPE_CHECKING:
+    from pylaunch.agent.probe.readings import HostIdentity, NamesReading
 
 SUDO_S = 4.0
 LOOKUPS = 16
@@ -18,7 +21,7 @@ LOOKUPS = 16
 
 
 @reader("reach.identity")
-def identity(question: Any) -> dict[str, Any]:
+def identity(question: None) -> HostIdentity:
     """Names and numbers that tell this host from others. `network` is the same for hosts that share one network."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
@@ -32,7 +35,7 @@ def identity(question: Any) -> dict[str, Any]:
 
 
 @reader("reach.names")
-def names(question: list[str]) -> dict[str, Any]:
+def names(question: list[str]) -> NamesReading:
     """What this host's own name and each of `question` resolve to here, IPv4 first; null for what does not."""
     own = socket.gethostname()
     asked = list(dict.fromkeys([own, *question]))
@@ -50,7 +53,7 @@ def _addresses(name: str) -> list[str] | None:
 
 
 @reader("reach.sudo")
-def sudo(question: Any) -> str | None:
+def sudo(question: None) -> str | None:
     """Why this user may not become root without a password; null when he may, or is."""
     if os.getuid() == 0:
         return None

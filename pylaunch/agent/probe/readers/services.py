@@ -10,7 +10,7 @@ from pylaunch.agent.probe.commands import run, run_as_root
 from pylaunch.agent.probe.registry import reader, reader_of_each
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import ReportQuestion, ServiceReading, SshdQuestion
+    from pylaunch.agent.probe.role_readings import ReportQuestion, ServiceReading, SshdQuestion
 
 DEADLINE_S = 25.0
 SSHD = "/usr/sbin/sshd"

@@ -11,7 +11,7 @@ from pylaunch.agent.probe.registry import reader, reader_of_each
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import IdentityReading, LimitReading, SysctlReading
+    from pylaunch.agent.probe.role_readings import IdentityReading, LimitReading, SysctlReading
 
 LIMITS = {
     "memlock": (resource.RLIMIT_MEMLOCK, 1024),

@@ -6,7 +6,8 @@ import pytest
 
 from pylaunch.model.finding import Severity
 from pylaunch.preflight.checks import login, python_env
-from pylaunch.preflight.survey import Unmeasured, Wanted
+from pylaunch.preflight.survey import Wanted
+from pylaunch.probe.answers import Unmeasured
 from tests.unit.preflight.surveys import alike, findings
 
 PYTHON = "/opt/pylaunch/current/bin/python"

@@ -1,0 +1,149 @@
+"""Types of readings of GPUs and network adapters; for type checkers and the decoder only (see `readings`)."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class GpuHostReading(TypedDict):
+    """NVIDIA's devices as the kernel sees them, and the software around them."""
+
+    gpus: int
+    nvswitches: int
+    driver: str | None
+    open_module: bool
+    kernel: str
+    peermem: bool
+    adapters: int
+    fabric_manager: str | None
+    fabric_manager_state: str | None
+
+
+class CardProcess(TypedDict):
+    """A process on a GPU."""
+
+    pid: int | None
+    type: str | None
+    name: str
+    memory_mib: int | None
+
+
+class Card(TypedDict):
+    """A GPU in the output of nvidia-smi; None for values that the device or the driver does not have."""
+
+    index: int
+    bus: str
+    minor: int | None
+    uuid: str | None
+    name: str | None
+    vbios: str | None
+    persistence: str | None
+    compute_mode: str | None
+    mig: str | None
+    memory_total_mib: int | None
+    memory_used_mib: int | None
+    utilization_percent: int | None
+    temperature_c: int | None
+    slowdown_at_c: int | None
+    margin_c: int | None
+    slowdown_margin_c: int | None
+    throttled: list[str]
+    pcie_generation: int | None
+    pcie_generation_max: int | None
+    pcie_width: int | None
+    pcie_width_max: int | None
+    ecc_uncorrectable: int | None
+    remap_pending: str | None
+    remap_failure: str | None
+    retirement_pending: str | None
+    recovery: str | None
+    fabric_state: str | None
+    fabric_status: str | None
+    processes: list[CardProcess]
+
+
+class SmiReading(TypedDict):
+    """Output of nvidia-smi, or its error message as `complaint`."""
+
+    complaint: str | None
+    driver: str | None
+    cuda: str | None
+    cards: list[Card]
+
+
+class XidEvent(TypedDict):
+    """An Xid in the kernel log, `at` in seconds after boot."""
+
+    at: float
+    bus: str
+    code: int
+    text: str
+
+
+class XidReading(TypedDict):
+    """Xids since boot."""
+
+    uptime_s: float
+    xids: list[XidEvent]
+
+
+class NvlinkReading(TypedDict):
+    """Links of one GPU by their numbers; the highest error count of a link by its kind."""
+
+    up: list[int]
+    down: list[int]
+    errors: dict[str, int]
+
+
+class CudaReading(TypedDict):
+    """PyTorch in the environment of the ranks, and the version of CUDA that it was built for."""
+
+    package: str
+    cuda: str | None
+
+
+class SmokeDevice(TypedDict, total=False):
+    """Computation on one GPU: `right` and `tflops`, or `error`."""
+
+    index: int
+    right: bool
+    tflops: float
+    error: str
+
+
+class SmokeReading(TypedDict, total=False):
+    """Computation on every GPU, or the reason why there is none."""
+
+    devices: list[SmokeDevice]
+    error: str
+
+
+class GidEntry(TypedDict):
+    """An entry of the GID table of a port."""
+
+    index: int
+    gid: str
+    type: str | None
+    interface: str | None
+
+
+class PortReading(TypedDict):
+    """A port of an InfiniBand or RoCE adapter."""
+
+    adapter: str
+    port: int
+    model: str | None
+    firmware: str | None
+    state: str | None
+    physical_state: str | None
+    rate_gbps: float | None
+    link_layer: str | None
+    counters: dict[str, int]
+    gids: list[GidEntry]
+
+
+class AcsReading(TypedDict):
+    """PCI bridges that send traffic between devices through the CPU."""
+
+    virtual: bool
+    bridges: list[str]
