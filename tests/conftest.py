@@ -1,4 +1,4 @@
-"""Rules for all tests. Unit tests are pure: one that starts a process fails, whatever catches its exceptions."""
+"""Rules for all tests. A unit test that starts a process fails, even if the code under test catches exceptions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNIT = Path(__file__).parent / "unit"
 
 
 def pytest_configure() -> None:
-    """Accept SIGINT again: what a script starts in the background ignores it, and so do its child processes."""
+    """Accept SIGINT again. Processes that a script starts in the background ignore it, and so do their children."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class ProcessStartedError(BaseException):
-    """Not an Exception, so that no error handler swallows it."""
+    """Not an Exception, so that no error handler catches it."""
 
 
 def _refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
@@ -32,7 +32,7 @@ def _refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
 
 @pytest.fixture(autouse=True)
 def _private_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests never see, or add to, the records and caches of the person who runs them."""
+    """Hide the records and caches of the user who runs the tests."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 

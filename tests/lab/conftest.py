@@ -1,4 +1,4 @@
-"""Labs for stories. `lab` is shared and must be left as it was found; `fresh_lab` makes labs that a story may break."""
+"""Labs for tests. `lab` is shared: leave it as it was. `fresh_lab` makes labs that a test may break."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _new_name() -> str:
 
 @pytest.fixture(scope="session")
 def _real_nodes() -> None:
-    """Skips where there can be none, and removes the labs of test runs that were killed."""
+    """Skip where labs are not possible. Remove the labs of test runs that were killed."""
     if (why_not := tools.obstacle()) is not None:
         pytest.skip(f"no lab: {why_not}")
     for name in spec.names():
@@ -43,14 +43,14 @@ def _real_nodes() -> None:
 
 @pytest.fixture(scope="session")
 def lab(_real_nodes: None) -> Iterator[Lab]:
-    """Three nodes, shared by all stories; the examples are on every node."""
+    """Three nodes, shared by all tests of one process; the examples are on every node."""
     with Lab.up(_new_name(), nodes=3, share=[EXAMPLES]) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def fresh_lab(_real_nodes: None) -> Iterator[Callable[..., Lab]]:
-    """Makes labs that this module alone has; call it with the number of nodes and what else `Lab.up` takes."""
+    """Return a function that makes a lab for this module: number of nodes, and the other arguments of `Lab.up`."""
     with contextlib.ExitStack() as stack:
 
         def make(
@@ -73,7 +73,7 @@ def gate(lab: Lab) -> Iterator[Gate]:
 
 @pytest.fixture(autouse=True)
 def _no_run_stays(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Ends what a story that failed has left running, so that it does not fail those that come after it."""
+    """Stop the runs that a failed test left, so that they do not fail the next tests."""
     yield
     for shared in ("lab", "framework_lab"):
         if shared in request.fixturenames and _failed(request):
@@ -87,7 +87,7 @@ def _failed(request: pytest.FixtureRequest) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Lets fixtures see whether their story failed."""
+    """Record a failure for fixtures."""
     report = yield
     if report.failed:
         item.stash[FAILED] = True
@@ -96,9 +96,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def framework_lab(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two bare nodes on which lock and provision have been run, as the README says, with every framework.
+    """Two nodes provisioned with every framework, with `env lock` and `provision` as in the README.
 
-    What stories put beside its inventory is on both nodes.
+    Both nodes share the directory of the inventory.
     """
     shared, wheels = tmp_path_factory.mktemp("shared"), tmp_path_factory.mktemp("wheels")
     _wheel("deepspeed", wheels)
@@ -112,7 +112,7 @@ def framework_lab(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def _wheel(distribution: str, directory: Path) -> None:
-    """A wheel of what only has a source distribution, in the version that the examples want."""
+    """Build a wheel of a package without wheels, in the version that the examples require."""
     wanted = (EXAMPLES / "requirements-frameworks.txt").read_text().splitlines()
     pinned = next(line for line in wanted if line.startswith(f"{distribution}=="))
     words = (
