@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: bring pylaunch's agent to a host, and let it clean up there. The work itself is the agent's."""
+"""Ansible module: install pylaunch's agent on a host and run its cleanup."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pylaunch_node
-short_description: Install pylaunch's agent on a host and remove what dead runs left there
+short_description: Install pylaunch's agent on a host and remove leftovers of dead runs
 description:
-  - Puts the agent under the node root, named by its content, so that a second run changes nothing.
-  - Ends processes of runs whose supervisor is dead, found by the mark they carry, and removes their sockets and the
-    logs of all but the last runs.
+  - Writes the agent to the node root under the hash of its content, so a second run changes nothing.
+  - Ends processes of runs whose agent is dead, identified by their mark, and removes their sockets and the
+    logs of all except the last runs.
 options:
   archive:
     description: The agent, base64.
@@ -43,7 +43,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Install the agent and remove what dead runs left
+- name: Install the agent and remove leftovers of dead runs
   pylaunch_node:
     archive: "{{ lookup('ansible.builtin.file', 'agent.b64') }}"
     version: 0123456789abcdef
@@ -52,21 +52,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 agent:
-  description: Where the agent lies now.
+  description: Path of the agent.
   type: str
   returned: success
 removed:
-  description: What dead runs had left and is gone now, one phrase each.
+  description: Leftovers of dead runs that were removed, one phrase each.
   type: list
   elements: str
   returned: success
 left:
-  description: Processes of dead runs that survive SIGKILL.
+  description: Processes of dead runs that survived SIGKILL.
   type: list
   elements: str
   returned: success
 runs:
-  description: Runs that live on this host.
+  description: Runs that are live on this host.
   type: list
   elements: str
   returned: success
@@ -74,7 +74,7 @@ runs:
 
 
 def main() -> None:
-    """Verify the archive, and let it install itself."""
+    """Verify the archive and run its installation."""
     module = AnsibleModule(
         argument_spec={
             "archive": {"type": "str", "required": True, "no_log": True},
@@ -91,7 +91,7 @@ def main() -> None:
         module.fail_json(msg=f"archive: expected base64, got something else ({error})")
     digest = hashlib.sha256(archive).hexdigest()[:16]
     if digest != version:
-        module.fail_json(msg=f"the archive that arrived has version {digest}, expected {version}")
+        module.fail_json(msg=f"the received archive has version {digest}, expected {version}")
     if not os.access(python, os.X_OK):
         module.fail_json(msg=f"no Python at {python}")
     aside = os.path.join(module.tmpdir, "agent.pyz")
@@ -99,11 +99,11 @@ def main() -> None:
         sink.write(archive)
     dry_run = ["--dry-run"] if module.check_mode else []
     words = [python, "-I", "-S", aside, "node", "--root", module.params["root"], *dry_run]
-    code, said, complaint = module.run_command(words, handle_exceptions=True)
+    code, out, err = module.run_command(words, handle_exceptions=True)
     try:
-        answer = json.loads(said)
+        answer = json.loads(out)
     except ValueError:
-        module.fail_json(msg=f"the agent ended with exit code {code}: {(complaint or said).strip()[-2000:]}")
+        module.fail_json(msg=f"the agent ended with exit code {code}: {(err or out).strip()[-2000:]}")
     if "error" in answer:
         module.fail_json(msg=answer["error"])
     module.exit_json(**answer)

@@ -92,7 +92,7 @@ def test_a_wheel_that_was_changed_is_named_and_the_current_environment_stays(sou
         file.seek(offset + 100)
         file.write(b"tampered")
     message = failure_of(install(tmp_path, source))
-    assert message.startswith(f"{wheel} is not what was locked: sha256 ")
+    assert message.startswith(f"{wheel} differs from the lock: sha256 ")
     assert (tmp_path / "root" / "current").readlink() == Path("envs/old")
     assert sorted(path.name for path in (tmp_path / "root" / "envs").iterdir()) == ["old"]
 

@@ -229,7 +229,7 @@ def test_rules_that_would_close_the_port_we_came_in_by_are_refused_before_they_a
         guarded.settings()
     assert refused.returncode == ExitCode.PROVISION_FAILED
     assert (
-        "firewall_ssh_ports: SSH comes in by port 22, which firewall_member_ports (1-65535) would close"
+        "firewall_ssh_ports: SSH connects to port 22, which firewall_member_ports (1-65535) would close"
         in refused.stderr
     )
     assert table(guarded.lab["n1"]) == before
@@ -263,8 +263,8 @@ def test_rules_that_lock_everyone_out_are_taken_back_by_the_host(guarded: Guarde
         wait_until(lambda: guarded.new_login("n2").ok, "n2 can be reached again", WITHIN_S + 5)
         _, output = controller.communicate(timeout=60)
     assert controller.returncode == ExitCode.PROVISION_FAILED
-    assert "n2  firewall: The controller can log in anew" in output
-    assert f"come back by themselves, {WITHIN_S} s after these were put in force" in output
+    assert "n2  firewall: The controller can log in over a new connection" in output
+    assert f"The host restores its old rules {WITHIN_S} s after the new ones were applied" in output
     assert without_handles(rules(guarded.lab["n2"])) == without_handles(before)
     assert guarded.provision().ok
 
@@ -309,7 +309,7 @@ def test_a_host_that_members_cannot_reach_is_not_confirmed(guarded: Guarded) -> 
     try:
         failed = guarded.provision("--limit", "n1")
         assert failed.returncode == ExitCode.PROVISION_FAILED
-        assert "A member can connect to a port that members alone may open: no." in failed.stderr
+        assert "A member can connect to a port that only members may open: no." in failed.stderr
     finally:
         node.run("nft", "delete", "table", "inet", "strict")
     assert guarded.provision().ok

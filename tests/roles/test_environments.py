@@ -120,7 +120,7 @@ def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, an
     archive.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
     refused = provision(lab)
     assert refused.returncode == ExitCode.PROVISION_FAILED
-    assert f"n[1-3]  python_env: Install the environment: {wheel.name} is not what was locked" in refused.stderr
+    assert f"n[1-3]  python_env: Install the environment: {wheel.name} differs from the lock" in refused.stderr
     assert current(lab) == {before}
     archive.write_bytes(whole)
 

@@ -1,4 +1,4 @@
-"""Ansible module of the role nccl_env: works out how a host reaches its peers, and what its files should say."""
+"""Ansible module of the role nccl_env: determine how a host reaches its peers, and the content of its files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from ansible.module_utils.pylaunch_interfaces_library import UndecidedError, is_
 
 DOCUMENTATION = r"""
 module: pylaunch_communication
-short_description: Work out interface, adapters and variables for talking to the other members of a cluster
+short_description: Determine the interface, adapters and variables for traffic to the other members of a cluster
 description:
-  - Changes nothing. Returns C(files), each with C(path) and C(content), and C(foreign), the paths of those that exist
-    and were written by somebody else.
+  - Changes nothing. Returns C(files), each with C(path) and C(content), and C(foreign), the paths of existing files
+    that somebody else wrote.
 options:
   desired:
     description: The entry of C(nccl_env_desired.communications).

@@ -1,4 +1,4 @@
-"""Ansible action of the role python_env: copies those members of an environment's archive that a host needs."""
+"""Ansible action of the role python_env: copy the members of an environment's archive that a host needs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 KEPT_S = 3600
-"""Parts that no host has asked for lately are removed when the next is made."""
+"""Partial archives older than this are removed when the next one is built."""
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller; `copy` does the rest."""
+    """Build a partial archive on the controller and send it with `copy`."""
 
     TRANSFERS_FILES = True
     _VALID_ARGS = frozenset(("archive", "members", "all_members", "dest"))
 
     def run(self, tmp=None, task_vars=None):
-        """Copy to `dest` a tar archive of `members`, taken from `archive`, which has `all_members`."""
+        """Copy a tar archive of `members` of `archive`, which contains `all_members`, to `dest`."""
         super().run(tmp, task_vars)
         arguments = self._task.args
         archive, members = Path(arguments["archive"]), list(arguments["members"])
@@ -46,7 +46,7 @@ class ActionModule(ActionBase):
 
 
 def part(archive: Path, members: list[str]) -> Path:
-    """A tar archive of `members` of `archive`, made once for all hosts that need the same."""
+    """Return a tar archive of `members` of `archive`, built once for all hosts that need the same members."""
     directory = archive.parent / "parts"
     directory.mkdir(mode=0o700, exist_ok=True)
     status = archive.stat()

@@ -1,4 +1,4 @@
-"""Ansible module of the role python_env: installs a locked environment from its archive and makes it current."""
+"""Ansible module of the role python_env: install a locked environment from its archive and make it current."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from ansible.module_utils.pylaunch_installed_library import MARKER, installed_di
 
 DOCUMENTATION = r"""
 module: pylaunch_environment
-short_description: Install a locked Python environment from its archive, without a network
+short_description: Install a locked Python environment from its archive, without network access
 description:
-  - Verifies every file of the archive against the manifest, installs aside with uv, renames, and flips C(current).
-  - Where an environment is there that shares wheels with the new one and is as it was installed, the new one is built
-    on it with hard links, and only the other wheels are needed.
-  - Whatever fails, the environment that was current before stays current and whole.
+  - Verifies every file of the archive against the manifest, installs into a temporary directory with uv, renames it,
+    and replaces the link C(current).
+  - If an unchanged environment shares wheels with the new one, the new one is built from it with hard links, and only
+    the other wheels are needed.
+  - After any failure, the previous environment stays current and complete.
 options:
   state:
-    description: C(planned) returns which members of the archive are needed, and fails when they would not fit;
-      C(current) installs.
+    description: C(planned) returns the members of the archive that are needed, and fails if they do not fit on the
+      disk; C(current) installs.
     choices: [planned, current]
     default: current
   root:
@@ -39,29 +40,29 @@ options:
     required: true
     type: dict
   python:
-    description: Interpreter to build on.
+    description: Interpreter of the environment.
     default: /usr/bin/python3
     type: path
   altered:
-    description: A file of the environment is not as it was installed, so it is made anew whatever its records say.
+    description: Rebuild the environment, because a file of it was edited, even if its records are complete.
     default: false
     type: bool
   base:
-    description: The environment to build on, as C(planned) returned it; empty for none.
+    description: Environment to build from, as returned by C(planned); empty for none.
     default: ''
     type: str
   keep:
-    description: Environments to keep, the current one included.
+    description: Number of environments to keep, including the current one.
     default: 3
     type: int
 """
 
 BYTECODE = 1.4
-"""Compiled files come on top of what the wheels unpack to; measured 1.2 to 1.35."""
+"""Factor for compiled files in addition to the unpacked wheels; measured 1.2 to 1.35."""
 
 
 class RefusedError(Exception):
-    """Why the environment cannot be installed, in words for the user."""
+    """The environment cannot be installed; the message is for the user."""
 
 
 class Environment:
@@ -83,16 +84,16 @@ class Environment:
         self.uv = os.path.join(root, "tools", "uv-" + manifest["files"][manifest["uv"]][:16])
 
     def wheels(self):
-        """Member of the archive -> sha256, of what is installed."""
+        """Return the wheels to install: member of the archive -> sha256."""
         files = self.manifest["files"]
         return {name: files[name] for name in files if name.startswith("wheels/") and name != self.manifest["uv"]}
 
     def marker(self):
-        """What an environment that is built from this manifest is known by."""
+        """Return the marker of an environment that is built from this manifest."""
         return {"id": self.id, "wheels": self.wheels(), "python": self.python, "version": self.manifest["python"]}
 
     def best_base(self):
-        """The whole environment here that shares most wheels with this one, None where none shares any."""
+        """Return the complete environment that shares most wheels with this one, or None."""
         found = []
         for name in os.listdir(self.envs) if os.path.isdir(self.envs) else []:
             base = Base.read(os.path.join(self.envs, name), self.marker())
@@ -102,7 +103,7 @@ class Environment:
         return next((base for base in found if base.is_whole() and not altered_files(base.path)), None)
 
     def needed(self, base):
-        """Members of the archive that an installation on `base` takes."""
+        """Return the members of the archive that an installation from `base` needs."""
         kept = base.kept if base is not None else ()
         has_uv = os.access(self.uv, os.X_OK)
         return sorted(
@@ -110,7 +111,7 @@ class Environment:
         )
 
     def is_installed(self):
-        """The environment is there, runs, and holds the distributions it was installed with."""
+        """Return True if the environment exists, runs, and contains the distributions that were installed."""
         if self.altered:
             return False
         try:
@@ -121,11 +122,11 @@ class Environment:
             return False
 
     def is_current(self):
-        """`current` points at it."""
+        """Return True if `current` points to the environment."""
         return os.path.islink(self.current) and os.readlink(self.current) == self.target
 
     def refuse_early(self, version):
-        """Raise RefusedError for what no installation could overcome."""
+        """Raise RefusedError for problems that every installation would hit."""
         wanted = (self.manifest["python"], self.manifest["machine"])
         if (version, platform.machine()) != wanted:
             raise RefusedError(
@@ -147,7 +148,7 @@ class Environment:
             raise RefusedError("%s: %s are free, the environment needs %s" % (place, size(free), size(needed)))
 
     def unpack(self, needed):
-        """Take the `needed` members out of the archive, refusing any byte that the manifest does not vouch for."""
+        """Extract the `needed` members of the archive. Raises RefusedError if one differs from the manifest."""
         directory = os.path.join(self.incoming, self.id)
         shutil.rmtree(directory, ignore_errors=True)
         os.makedirs(directory)
@@ -161,7 +162,7 @@ class Environment:
                 found = copied_digest(archive.extractfile(member), destination)
                 if found != expected:
                     raise RefusedError(
-                        "%s is not what was locked: sha256 %s, expected %s; make the archive again: "
+                        "%s differs from the lock: sha256 %s, expected %s; build the archive again: "
                         "pylaunch env lock --upgrade" % (member.name, found, expected)
                     )
         if missing:
@@ -170,7 +171,7 @@ class Environment:
         return directory
 
     def install(self, module, wheels, base):
-        """Build the environment aside, on `base` unless it is None, and put it in its place."""
+        """Build the environment in a temporary directory, from `base` unless it is None, and rename it."""
         self.keep_uv(wheels)
         shutil.rmtree(self.aside, ignore_errors=True)
         interpreter = os.path.join(self.aside, "bin", "python")
@@ -200,11 +201,11 @@ class Environment:
         shutil.rmtree(old, ignore_errors=True)
 
     def run_uv(self, module, wheels, words):
-        """Run uv without a network. Raises RefusedError with its words when it fails."""
+        """Run uv without network access. Raises RefusedError with its output if it fails."""
         environment = {
             "UV_CACHE_DIR": os.path.join(wheels, "cache"),
             "UV_NO_CONFIG": "1",
-            # Those files hold times, and would be all that differs between hosts.
+            # These files contain times, and would be the only difference between hosts.
             "UV_NO_INSTALLER_METADATA": "1",
             "UV_NO_PROGRESS": "1",
             "UV_OFFLINE": "1",
@@ -217,7 +218,7 @@ class Environment:
             raise RefusedError("uv %s failed: %s" % (" ".join(words[:2]), (err or out).strip()))
 
     def keep_uv(self, wheels):
-        """Put uv where the next installation finds it, and remove earlier versions."""
+        """Keep uv for the next installation, and remove earlier versions."""
         wheel = os.path.join(wheels, os.path.basename(self.manifest["uv"]))
         if not os.path.exists(wheel):
             return
@@ -227,7 +228,7 @@ class Environment:
         extract_uv(wheel, self.uv)
 
     def make_current(self):
-        """Flip the link in one step."""
+        """Replace the link in one step."""
         new = self.current + ".new"
         if os.path.lexists(new):
             os.unlink(new)
@@ -236,7 +237,7 @@ class Environment:
         os.utime(os.path.join(self.path, MARKER))
 
     def prune(self, keep):
-        """Remove all but the `keep` environments that were made current last."""
+        """Remove all except the `keep` environments that were current last."""
 
         def last_used(name):
             try:
@@ -253,7 +254,7 @@ class Environment:
 
 
 def copied_digest(source, destination):
-    """Copy a stream to a file; the sha256 of what was copied."""
+    """Copy a stream to a file and return the sha256 of its content."""
     digest = hashlib.sha256()
     with open(destination, "wb") as file:
         for chunk in iter(lambda: source.read(1 << 20), b""):
@@ -273,7 +274,7 @@ def extract_uv(wheel, path):
 
 
 def only_locked(lock, digests):
-    """Write the lines of `lock` that are for these wheels beside it; the new file."""
+    """Write the lines of `lock` for these wheels to a file beside it, and return its path."""
     part = lock + ".part"
     with open(lock, encoding="utf-8") as whole, open(part, "w", encoding="utf-8") as file:
         file.writelines(line for line in whole if line.strip().rpartition("sha256:")[2] in digests)
@@ -281,12 +282,12 @@ def only_locked(lock, digests):
 
 
 def size(count):
-    """Bytes for people."""
+    """Format a number of bytes."""
     return "%.1f GiB" % (count / 2.0**30) if count >= 2**30 else "%d MiB" % (count // 2**20)
 
 
 def python_version(module, python):
-    """`3.11` of the interpreter at `python`."""
+    """Return the version of the interpreter at `python`, such as `3.11`."""
     script = "import sys; print('%d.%d' % sys.version_info[:2])"
     code, out, err = module.run_command([python, "-I", "-c", script])
     if code != 0:
@@ -295,7 +296,7 @@ def python_version(module, python):
 
 
 def planned(module, environment):
-    """What an installation would need."""
+    """Return what an installation needs."""
     answer = {"changed": False, "archive": environment.archive, "base": "", "members": []}
     if not environment.is_installed():
         environment.refuse_early(python_version(module, environment.python))
@@ -308,7 +309,7 @@ def planned(module, environment):
 
 
 def current(module, environment):
-    """Install where needed, flip the link where needed, and tidy up after ourselves."""
+    """Install and replace the link if needed, and remove temporary files."""
     installed, is_current = environment.is_installed(), environment.is_current()
     before = os.readlink(environment.current) if os.path.islink(environment.current) else ""
     answer = {"changed": not (installed and is_current), "path": environment.path}
@@ -320,7 +321,7 @@ def current(module, environment):
         name = module.params["base"]
         base = Base.read(os.path.join(environment.envs, name), environment.marker()) if name else None
         if name and base is None:
-            raise RefusedError("the environment %s, to build on, is no longer there: provision again" % name)
+            raise RefusedError("the environment %s, from which to build, no longer exists: provision again" % name)
         try:
             environment.install(module, environment.unpack(environment.needed(base)), base)
         finally:
@@ -333,7 +334,7 @@ def current(module, environment):
 
 
 def main():
-    """Entry point of the module."""
+    """Run the module."""
     module = AnsibleModule(
         argument_spec={
             "state": {"choices": ["planned", "current"], "default": "current"},
@@ -356,7 +357,7 @@ def main():
         else:
             os.makedirs(environment.envs, exist_ok=True)
             with open(os.path.join(environment.root, ".lock"), "w", encoding="utf-8") as lock:
-                # Hosts of an inventory may be one machine, and share its environments: the first one installs.
+                # Several hosts of an inventory may be one machine and share its environments: the first one installs.
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 answer = current(module, environment)
     except RefusedError as refused:

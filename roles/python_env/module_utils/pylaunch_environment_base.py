@@ -1,4 +1,4 @@
-"""An environment that is there already, for another one to be built on: what they share is linked, not copied."""
+"""An existing environment from which another one is built; common files are linked, not copied."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ansible.module_utils.pylaunch_installed_library import MARKER, installed_di
 
 
 class Base:
-    """An environment, and which of its wheels another one has, too."""
+    """An environment, and the wheels that it shares with another one."""
 
     def __init__(self, path, marker, kept, gone):
         self.path = path
         self.marker = marker
         self.kept = kept
-        """Members of the archive that need not travel."""
+        """Members of the archive that need not be sent."""
 
         self.gone = gone
-        """Members that the other environment has not, or not like this."""
+        """Members that are missing or different in the other environment."""
 
     @classmethod
     def read(cls, path, wanted):
-        """The environment at `path`, None where none is that was built on the same interpreter as `wanted`."""
+        """Return the environment at `path`, or None unless it was built on the same interpreter as `wanted`."""
         try:
             with open(os.path.join(path, MARKER), encoding="utf-8") as file:
                 marker = json.load(file)
@@ -34,7 +34,7 @@ class Base:
                 return None
             kept = {name for name in here if wanted["wheels"].get(name) == here[name]}
             gone = set(here) - kept
-            # A file that two distributions own goes with the first that is removed, so the other is installed again.
+            # uv removes a file that two distributions own with the first of them, so the other is installed again.
             owners = owned_files(path)
             while True:
                 lost = set().union(*(owners.get(key(name), ()) for name in gone))
@@ -46,7 +46,7 @@ class Base:
             return None
 
     def is_whole(self):
-        """It holds the distributions that it was installed with."""
+        """Return True if it contains the distributions that were installed."""
         try:
             return bool(self.marker["digest"] == installed_digest(self.path))
         except (OSError, KeyError):
@@ -54,7 +54,7 @@ class Base:
 
 
 def owned_files(path):
-    """(name, version) of every distribution at `path` -> its files, as its RECORD names them."""
+    """Map (name, version) of every distribution at `path` to the files in its RECORD."""
     owned = {}
     library = os.path.join(path, "lib")
     for python in os.listdir(library):
@@ -68,21 +68,21 @@ def owned_files(path):
 
 
 def distribution(name):
-    """The distribution whose wheel is called `name`."""
+    """Return the distribution of the wheel `name`."""
     return os.path.basename(name).split("-", 1)[0]
 
 
 def key(name):
-    """What a wheel and the `.dist-info` that it was installed as have in common: normalized name and version."""
+    """Return the normalized name and version of a wheel or a `.dist-info` directory."""
     parts = os.path.basename(name).split("-")
     version = parts[1][: -len(".dist-info")] if parts[1].endswith(".dist-info") else parts[1]
     return re.sub(r"[-_.]+", "-", parts[0]).lower(), version
 
 
 def linked_copy(source, destination):
-    """Make `destination` the same tree as `source`, less its marker, with hard links for files.
+    """Copy the tree `source`, without its marker, to `destination` with hard links for files.
 
-    uv unlinks a file before it replaces it, and Python renames bytecode into place, so `source` stays as it is.
+    uv unlinks a file before it replaces it, and Python renames bytecode files, so `source` does not change.
     """
     for directory, names, files in os.walk(source):
         made = os.path.join(destination, os.path.relpath(directory, source))

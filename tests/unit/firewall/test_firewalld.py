@@ -102,6 +102,6 @@ def test_a_firewalld_without_policies_is_refused_with_words(
     monkeypatch.setattr(firewalld, "text_of", lambda path: "FirewallBackend=nftables\n")
     if refused:
         with pytest.raises(program["host"].RefusedError, match=r"firewalld 0\.8\.2 has no policies"):
-            firewalld.Firewalld.that_we_can_speak_to()
+            firewalld.Firewalld.supported()
     else:
-        firewalld.Firewalld.that_we_can_speak_to()
+        firewalld.Firewalld.supported()

@@ -1,11 +1,12 @@
-"""Ports of this host that members of the cluster alone may open. Installed by pylaunch (role firewall); run it as root.
+"""Close ports of this host to everybody except members of the cluster. Run as root.
 
-    arm ──► armed/ ──► confirm ──► confirmed.json and what the boot loads
+Installed by pylaunch (role firewall).
+
+    arm ──► armed/ ──► confirm ──► confirmed.json and the rules that are loaded at boot
                └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
 
-`armed/` is renamed by whoever gets there first, so that exactly one of confirm and restore happens. The rules are held
-by what is in charge of the host: firewalld where it runs, ufw where it is enabled, else an nftables table of our own.
-Nothing else is changed.
+confirm and restore both rename `armed/`, so exactly one of them happens. The backend is firewalld if it runs, ufw if it
+is enabled, otherwise a separate nftables table. Nothing else is changed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ while True:
 
 
 def read_wanted() -> Wanted:
-    """What the role wrote, made this host's own."""
+    """Read the rules that the role wrote, and insert this host's ephemeral range."""
     asked = json.loads(text_of(WANTED))
     ephemeral = "-".join(text_of("/proc/sys/net/ipv4/ip_local_port_range").split())
     closed = [str(each).replace("ephemeral", ephemeral) for each in asked["member_ports"]]
@@ -56,12 +57,12 @@ def read_wanted() -> Wanted:
 
 
 def differences(wanted: Wanted, backend: Backend) -> List[str]:
-    """What is in force against what should be; empty: all is well."""
+    """Compare the active rules with `wanted`; an empty list means no difference."""
     if not os.path.exists(CONFIRMED):
         return ["not in force"]
     confirmed = json.loads(text_of(CONFIRMED))
     if confirmed["backend"] != backend.name:
-        return ["the rules are with %s, but %s is in charge now" % (confirmed["backend"], backend.name)]
+        return ["the rules are in %s, but the active firewall is %s" % (confirmed["backend"], backend.name)]
     live = backend.live()
     if live is None:
         return ["the rules are gone"]
@@ -80,8 +81,8 @@ def differences(wanted: Wanted, backend: Backend) -> List[str]:
 
 
 def arm(within: int) -> Dict[str, Any]:
-    """Put what is wanted in force, for `within` seconds. Says with which token it is confirmed, and on which port a
-    member should be able to connect meanwhile."""
+    """Apply the wanted rules for `within` seconds. The answer has the token for `confirm` and a port that a member must
+    be able to connect to."""
     restore()
     backend, wanted = in_charge(), read_wanted()
     found = differences(wanted, backend)
@@ -101,7 +102,7 @@ def arm(within: int) -> Dict[str, Any]:
     os.makedirs(aside, mode=0o700)
     backend.snapshot(aside)
     write(aside + "/armed.json", json.dumps({"token": token, "backend": backend.name, "wanted": wanted._asdict()}))
-    # A unit by its name, not a command of ours: what takes the rules back does not depend on how we were started.
+    # The timer starts a unit by its name, so restoring does not depend on how this program was started.
     if not is_enabled(RESTORE_UNIT):
         run(["systemctl", "--quiet", "enable", RESTORE_UNIT])
     run(
@@ -121,12 +122,12 @@ def arm(within: int) -> Dict[str, Any]:
 
 
 def confirm(token: str) -> Dict[str, Any]:
-    """Keep what is armed. Raises RefusedError when it was taken back already."""
+    """Keep the armed rules. Raises RefusedError if they were already undone."""
     if not os.path.exists(ARMED) or json.loads(text_of(ARMED + "/armed.json"))["token"] != token:
-        raise RefusedError("confirmed too late: the rules were taken back before")
+        raise RefusedError("confirmed too late: the old rules were already restored")
     taken = take_armed("confirming")
     if taken is None:
-        raise RefusedError("confirmed too late: the rules were taken back before")
+        raise RefusedError("confirmed too late: the old rules were already restored")
     armed = json.loads(text_of(taken + "/armed.json"))
     stop_waiting()
     wanted, backend = Wanted(**armed["wanted"]), named(armed["backend"])
@@ -134,13 +135,13 @@ def confirm(token: str) -> Dict[str, Any]:
         keep(wanted, backend)
     except (RefusedError, OSError) as error:
         backend.restore(taken)
-        raise RefusedError("cannot be kept, so what was there before is back: %s" % error) from None
+        raise RefusedError("the rules cannot be kept, so the old ones were restored: %s" % error) from None
     shutil.rmtree(taken)
     return {"changed": True}
 
 
 def keep(wanted: Wanted, backend: Backend) -> None:
-    """Make what is in force survive a reboot, and remember what it looks like."""
+    """Make the active rules persistent, and record them."""
     former = json.loads(text_of(CONFIRMED))["backend"] if os.path.exists(CONFIRMED) else backend.name
     if former != backend.name:
         named(former).remove()
@@ -153,7 +154,7 @@ def keep(wanted: Wanted, backend: Backend) -> None:
 
 
 def restore() -> Dict[str, Any]:
-    """Take back what is armed and was not confirmed."""
+    """Undo armed rules that were not confirmed."""
     taken = take_armed("restoring")
     if taken is None:
         return {"changed": False}
@@ -164,7 +165,7 @@ def restore() -> Dict[str, Any]:
 
 
 def remove() -> Dict[str, Any]:
-    """Take away all rules of ours, and forget that there were any."""
+    """Remove all rules and the state of this program."""
     restore()
     for backend in BACKENDS:
         backend().remove()
@@ -175,13 +176,13 @@ def remove() -> Dict[str, Any]:
 
 
 def show() -> Dict[str, Any]:
-    """What differs from what is wanted."""
+    """Print the differences between the active and the wanted rules."""
     backend = in_charge()
     return {"backend": backend.name, "differences": differences(read_wanted(), backend)}
 
 
 def refuse_lockout(wanted: Wanted) -> None:
-    """Raises RefusedError when the port that we came in by would be closed."""
+    """Raise RefusedError if the rules would close the port of the current SSH connection."""
     port = own_ssh_port()
     if port is None or port in wanted.ssh_ports:
         return
@@ -189,13 +190,13 @@ def refuse_lockout(wanted: Wanted) -> None:
         first, last = bounds(each)
         if first <= port <= last:
             raise RefusedError(
-                "firewall_ssh_ports: SSH comes in by port %d, which firewall_member_ports (%s) would close; got %s"
+                "firewall_ssh_ports: SSH connects to port %d, which firewall_member_ports (%s) would close; got %s"
                 % (port, each, wanted.ssh_ports)
             )
 
 
 def listen(wanted: Wanted, within: int) -> int:
-    """Have a port that only members may open accept connections for a while; which one it is."""
+    """Start a listener on a port that only members may open, for `within` seconds. Return the port."""
     for each in reversed(wanted.closed):
         first, last = bounds(each)
         for port in range(last, first - 1, -1):
@@ -209,7 +210,7 @@ def listen(wanted: Wanted, within: int) -> int:
     run(
         [
             *("systemd-run", "--quiet", "--collect", "--unit=" + LISTENER_UNIT, "--property=Type=notify"),
-            "--description=Answers a member while firewall rules wait to be confirmed",
+            "--description=Accepts connections of a member until the firewall rules are confirmed",
             *("--property=RuntimeMaxSec=%d" % within, "/usr/bin/python3", "-I", "-c", LISTEN, str(port)),
         ]
     )
@@ -218,7 +219,7 @@ def listen(wanted: Wanted, within: int) -> int:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Nothing is taken back, or confirmed, while it is still being put in force."""
+    """Hold the lock that keeps arm, confirm and restore from running at the same time."""
     os.makedirs(STATE, mode=0o700, exist_ok=True)
     with open(STATE + "/lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -226,7 +227,7 @@ def alone() -> Iterator[None]:
 
 
 def take_armed(name: str) -> Optional[str]:
-    """What is armed, taken so that nobody else gets it; None when there is nothing."""
+    """Rename the armed directory, so that only one caller gets it. Return None if nothing is armed."""
     taken = "%s/%s-%s" % (STATE, name, secrets.token_hex(4))
     try:
         os.rename(ARMED, taken)
@@ -236,14 +237,14 @@ def take_armed(name: str) -> Optional[str]:
 
 
 def stop_waiting() -> None:
-    """End the timer and the listener. Not checked: they may have ended by themselves."""
+    """Stop the timer and the listener. The result is ignored, because they may have ended already."""
     subprocess.run(
         ["systemctl", "--quiet", "stop", RESTORE_TIMER, LISTENER_UNIT], stderr=subprocess.DEVNULL, check=False
     )
 
 
 def main() -> int:
-    """Obey the command line; the answer is a JSON object on stdout."""
+    """Run the verb of the command line and print its answer as a JSON object on stdout."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("show", help=show.__doc__)

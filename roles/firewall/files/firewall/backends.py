@@ -1,4 +1,4 @@
-"""Who holds the rules on this host: what decides about its packets already, else we ourselves."""
+"""Choose the backend: the firewall that is active on this host, otherwise a separate nftables table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BACKENDS = (Firewalld, Ufw, Nftables)
 
 
 def in_charge() -> Backend:
-    """What decides about packets here. Raises RefusedError when we cannot speak to it."""
+    """Return the active backend. Raises RefusedError if it is not supported."""
     if is_active("firewalld.service"):
-        return Firewalld.that_we_can_speak_to()
+        return Firewalld.supported()
     return Ufw() if re.search(r"^ENABLED=yes$", text_of("/etc/ufw/ufw.conf"), re.MULTILINE) else Nftables()
 
 
 def named(name: str) -> Backend:
-    """The backend of that name."""
+    """Return the backend with this name."""
     return next(each for each in BACKENDS if each.name == name)()

@@ -1,4 +1,4 @@
-"""A policy and two address sets of our own in firewalld, before its zones. No zone is changed."""
+"""firewalld backend: one policy and two address sets that apply before the zones. No zone is changed."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ UNIT = "firewalld.service"
 SETTINGS = "/etc/firewalld/firewalld.conf"
 FIREWALL_CMD = "/usr/bin/firewall-cmd"
 OLDEST = (0, 9)
-"""The first release with policies."""
+"""First release that supports policies."""
 
 
 class Firewalld:
-    """What firewalld reads at its start, written by us; what the kernel has of it, read from the kernel."""
+    """Write the files that firewalld reads at its start; read the resulting rules from the kernel."""
 
     name = "firewalld"
     policy = "/etc/firewalld/policies/pylaunch.xml"
     sets = ((4, "ipv4", "inet", "pylaunch-members4"), (6, "ipv6", "inet6", "pylaunch-members6"))
-    """IP version, the names of the family in rules and in sets, and the set of its members."""
+    """IP version, name of the family in rules, name of the family in sets, and name of the set of members."""
 
     table = "inet firewalld"
     chain = "filter_IN_policy_pylaunch"
 
     @classmethod
-    def that_we_can_speak_to(cls) -> Firewalld:
-        """Raises RefusedError for a firewalld without policies, or one whose rules we could not read."""
+    def supported(cls) -> Firewalld:
+        """Return the backend. Raises RefusedError if firewalld lacks policies or its rules cannot be read back."""
         version = run(["firewall-cmd", "--version"]).strip()
         if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < OLDEST:
             raise RefusedError(
@@ -50,11 +50,11 @@ class Firewalld:
 
     @property
     def files(self) -> List[str]:
-        """All that is ours of the permanent configuration."""
+        """Files of the role in the permanent configuration."""
         return [self.policy, *(self._set_file(name) for _, _, _, name in self.sets)]
 
     def live(self) -> Optional[Live]:
-        """Our chains and sets as the kernel has them, and whether anything leads there."""
+        """Read the role's chains and sets from the kernel, and whether a rule jumps to them."""
         if not self._has_table():
             return None
         members: List[str] = []
@@ -63,7 +63,7 @@ class Firewalld:
         for entry in json.loads(run(["nft", "--json", "list", "table", *self.table.split()]))["nftables"]:
             ((kind, body),) = entry.items()
             if kind == "set" and body["name"] in self._set_names():
-                # Not text where somebody else put a range in.
+                # An element is not a string if somebody added a range.
                 members += [each if isinstance(each, str) else json.dumps(each) for each in body.get("elem", [])]
             elif kind == "rule" and re.match(self.chain + "(_(pre|log|deny|allow|post))?$", body["chain"]):
                 rules.append([body["chain"], body["expr"]])
@@ -72,12 +72,12 @@ class Firewalld:
         return Live(sha256(json.dumps([is_reached, rules], sort_keys=True)), sorted(members)) if rules else None
 
     def snapshot(self, directory: str) -> None:
-        """Keep our files."""
+        """Copy the role's files."""
         for path in filter(os.path.exists, self.files):
             shutil.copy2(path, directory)
 
     def restore(self, directory: str) -> None:
-        """Put them back, and have firewalld read them."""
+        """Restore the copies and reload firewalld."""
         for path in self.files:
             kept = os.path.join(directory, os.path.basename(path))
             if os.path.exists(kept):
@@ -88,11 +88,11 @@ class Firewalld:
             try:
                 self._reload()
             except RefusedError:
-                # Settings of others that are not permanent are worth less than the way in.
+                # Access to the host matters more than runtime settings of others.
                 run(["firewall-cmd", "--reload"])
 
     def apply(self, wanted: Wanted, *, only_members: bool) -> None:
-        """Write what is permanent, and put it in force: members by themselves, all else by reading everything anew."""
+        """Write the permanent files and apply them: changed members directly, everything else with a reload."""
         live = self.live()
         for path, text in self._texts(wanted).items():
             write(path, text)
@@ -110,19 +110,19 @@ class Firewalld:
                 run(["firewall-cmd", "--quiet", "--ipset=" + name, word])
 
     def persist(self, wanted: Wanted) -> None:
-        """The files say it already."""
+        """Do nothing, because `apply` writes the permanent files."""
 
     def is_persistent(self, wanted: Wanted) -> bool:
-        """firewalld starts at boot and reads exactly this, however it is written."""
+        """Return True if firewalld starts at boot and its files mean exactly `wanted`."""
         texts = self._texts(wanted).items()
         return is_enabled(UNIT) and all(_meaning(text_of(path)) == _meaning(text) for path, text in texts)
 
     def remove(self) -> None:
-        """Take away what is ours."""
+        """Remove the role's files."""
         if any(os.path.exists(path) for path in self.files):
             for path in self.files:
                 forget(path)
-                # firewalld's own copy of what it once changed.
+                # firewalld's backup of a file that it changed.
                 forget(path + ".old")
             if is_active(UNIT):
                 self._reload()
@@ -155,7 +155,7 @@ class Firewalld:
         tcp = [("tcp", ports) for ports in wanted.closed_beside_ssh]
         udp = [("udp", str(port)) for port in wanted.udp_ports]
         for _, family, _, members in self.sets:
-            # Priorities, because firewalld would put what rejects before what accepts.
+            # Without priorities, firewalld orders reject rules before accept rules.
             for protocol, ports in [*tcp, *udp]:
                 rule = ElementTree.SubElement(root, "rule", family=family, priority="-1")
                 ElementTree.SubElement(rule, "source", ipset=members)
@@ -168,11 +168,11 @@ class Firewalld:
         return root
 
     def _reload(self) -> None:
-        """Have firewalld read its permanent configuration, and keep what others have in force beside it."""
+        """Reload firewalld and keep runtime settings of others."""
         if not self._has_table():
-            # firewalld ends half-way where somebody has flushed what it wants to delete.
+            # A reload fails half-way if somebody flushed the table that firewalld wants to delete.
             run(["nft", "add", "table", *self.table.split()])
-        # firewalld's own bindings are those of the interpreter that firewall-cmd itself runs on.
+        # firewalld's Python bindings are installed for the interpreter that runs firewall-cmd.
         interpreter = text_of(FIREWALL_CMD).splitlines()[0].lstrip("#!").split()[0]
         run([interpreter, "-IB", os.path.join(os.path.dirname(os.path.abspath(__file__)), "reload.py")])
 
@@ -187,7 +187,7 @@ def _document(root: ElementTree.Element) -> str:
 
 
 def _indent(element: ElementTree.Element, before: str) -> None:
-    """Lines as firewalld writes them; ElementTree.indent came with Python 3.9."""
+    """Indent as firewalld does. ElementTree.indent needs Python 3.9."""
     children = list(element)
     for child in children:
         _indent(child, before + "  ")
@@ -201,7 +201,7 @@ Meaning = Tuple[str, Tuple[Tuple[str, str], ...], str, Tuple[Any, ...]]
 
 
 def _meaning(text: str) -> Optional[Meaning]:
-    """What a file says to firewalld, however it orders and indents it; None when it says nothing."""
+    """Return the content of a file without its order and indentation; None if it is not valid XML."""
     try:
         return _meaning_of(ElementTree.fromstring(text.encode()))
     except ElementTree.ParseError:

@@ -1,4 +1,4 @@
-"""What the rest needs of this host: files, programs, units, and by which way we came in."""
+"""Access to this host: files, programs, units, and the port of the current SSH connection."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ DEADLINE_S = 30
 
 
 class RefusedError(Exception):
-    """Why it cannot be done, in words for the user."""
+    """The action is refused; the message is for the user."""
 
 
 def is_enabled(unit: str) -> bool:
-    """systemd starts it at boot."""
+    """Return True if systemd starts the unit at boot."""
     targets = ("sysinit.target.wants", "multi-user.target.wants")
     return any(os.path.lexists("/etc/systemd/system/%s/%s" % (target, unit)) for target in targets)
 
 
 def is_active(unit: str) -> bool:
-    """It runs now."""
+    """Return True if the unit is active."""
     return subprocess.run(["systemctl", "--quiet", "is-active", unit], check=False).returncode == 0
 
 
 def run(words: List[str], stdin: str = "") -> str:
-    """What a program prints. Raises RefusedError when it fails."""
+    """Run a program and return its stdout. Raises RefusedError if it fails."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
     try:
         ended = subprocess.run(
@@ -36,13 +36,13 @@ def run(words: List[str], stdin: str = "") -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RefusedError(str(error)) from None
     if ended.returncode != 0:
-        said = (ended.stderr or ended.stdout).decode("utf-8", "replace").strip()
-        raise RefusedError("%s: %s" % (" ".join(words[:3]), said))
+        message = (ended.stderr or ended.stdout).decode("utf-8", "replace").strip()
+        raise RefusedError("%s: %s" % (" ".join(words[:3]), message))
     return ended.stdout.decode("utf-8", "replace")
 
 
 def write(path: str, text: str) -> None:
-    """A whole file or none."""
+    """Write a file atomically."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
@@ -51,7 +51,7 @@ def write(path: str, text: str) -> None:
 
 
 def text_of(path: str) -> str:
-    """A file as text; nothing when there is none."""
+    """Return the content of a file, or an empty string if it does not exist."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -60,18 +60,21 @@ def text_of(path: str) -> str:
 
 
 def forget(path: str) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it exists."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(path)
 
 
 def sha256(text: str) -> str:
-    """A digest of `text`."""
+    """Return the SHA-256 digest of `text`."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def own_ssh_port() -> Optional[int]:
-    """The port of this host that the SSH connection above us came in by. sudo hides it from us, not from itself."""
+    """Return the local port of the SSH connection that runs this process.
+
+    sudo removes the variable from our environment, so the environments of all ancestors are read.
+    """
     pid = os.getpid()
     while pid > 1:
         with open("/proc/%d/environ" % pid, "rb") as file:

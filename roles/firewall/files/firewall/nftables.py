@@ -1,4 +1,4 @@
-"""A table of our own, where neither ufw nor firewalld is in charge."""
+"""nftables backend, for hosts on which neither ufw nor firewalld is active."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LOAD_UNIT = "pylaunch-firewall.service"
 
 
 class Nftables:
-    """A table of our own. Accepting in it does not overrule other tables; rejecting does."""
+    """A separate table. Accepting a packet in it does not overrule other tables; rejecting does."""
 
     name = "nftables"
     table = "inet pylaunch"
     sets = ((4, "members4"), (6, "members6"))
 
     def live(self) -> Optional[Live]:
-        """The table as the kernel has it."""
+        """Read the table from the kernel; None if it does not exist."""
         if "table " + self.table not in run(["nft", "list", "tables"]).splitlines():
             return None
         members, rules = [], []
@@ -37,42 +37,42 @@ class Nftables:
         return Live(sha256(json.dumps(rules, sort_keys=True)), sorted(members))
 
     def snapshot(self, directory: str) -> None:
-        """Keep what brings the table back as it is."""
+        """Write a script that restores the current table."""
         text = "" if self.live() is None else run(["nft", "--stateless", "list", "table", *self.table.split()])
         write(directory + "/before.nft", self._without_table() + text)
 
     def restore(self, directory: str) -> None:
-        """Bring it back."""
+        """Run the script of `snapshot`."""
         run(["nft", "--file", directory + "/before.nft"])
 
     def apply(self, wanted: Wanted, *, only_members: bool) -> None:
-        """Put `wanted` in force, in one transaction."""
+        """Apply `wanted` in one transaction."""
         script = self._members_script(wanted) if only_members else self.script(wanted)
         run(["nft", "--check", "--file", "-"], script)
         run(["nft", "--file", "-"], script)
 
     def persist(self, wanted: Wanted) -> None:
-        """Have the boot load it."""
+        """Load the rules at every boot."""
         write(BOOT_SCRIPT, self.script(wanted))
         run(["systemctl", "--quiet", "enable", "--now", LOAD_UNIT])
 
     def is_persistent(self, wanted: Wanted) -> bool:
-        """The next boot loads exactly this."""
+        """Return True if the next boot loads exactly these rules."""
         return text_of(BOOT_SCRIPT) == self.script(wanted) and is_enabled(LOAD_UNIT)
 
     def remove(self) -> None:
-        """Take away what is ours."""
+        """Remove the table and the boot script."""
         if os.path.exists("/etc/systemd/system/" + LOAD_UNIT):
             run(["systemctl", "--quiet", "disable", "--now", LOAD_UNIT])
         run(["nft", "--file", "-"], self._without_table())
         forget(BOOT_SCRIPT)
 
     def script(self, wanted: Wanted) -> str:
-        """The whole table, in the place of the one that is there."""
+        """Return a script that replaces the whole table."""
         return self._without_table() + wanted.rules + "".join(self._elements("add", wanted.members))
 
     def _without_table(self) -> str:
-        # Naming it first makes deleting what is not there no error.
+        # Declaring the table first prevents an error if it does not exist.
         return "table %s\ndelete table %s\n" % (self.table, self.table)
 
     def _members_script(self, wanted: Wanted) -> str:

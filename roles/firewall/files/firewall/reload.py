@@ -1,7 +1,7 @@
-"""Has firewalld read its permanent configuration, and puts back what others had in force beside it.
+"""Reload firewalld and restore the runtime settings of others.
 
-firewalld itself forgets, when it reloads, whatever is not permanent: ports that an administrator opened for now, bans
-of fail2ban, chains of container engines, interfaces that were put into zones. Runs on the interpreter of firewall-cmd.
+A reload discards everything that is not permanent: temporarily opened ports, bans of fail2ban, chains of container
+engines, interfaces that were assigned to zones. Runs on the interpreter of firewall-cmd.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OURS = ("pylaunch", "pylaunch-members4", "pylaunch-members6")
 
 
 def main() -> None:
-    """Reload, then compare and put back."""
+    """Reload, compare, and restore what is missing."""
     client = FirewallClient()
     zones = {name: client.getZoneSettings(name) for name in client.getZones()}
     policies = {name: client.getPolicySettings(name) for name in client.getPolicies() if name not in OURS}
@@ -22,7 +22,7 @@ def main() -> None:
     chains, rules = client.getAllChains(), client.getAllRules()
     passthroughs = client.getAllPassthroughs()
     client.reload()
-    # What is in force already is left as it is. Sets first: rules name them.
+    # Restore only what differs. Sets come first, because rules refer to them.
     for name in set(sets) & set(client.getIPSets()):
         if sorted(client.getEntries(name)) != sorted(sets[name]):
             client.setEntries(name, sets[name])

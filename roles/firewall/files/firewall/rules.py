@@ -1,4 +1,4 @@
-"""What the rules should be, and what they are."""
+"""Wanted rules and live rules, as values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from host import sha256
 
 
 class Wanted(NamedTuple):
-    """What pylaunch wants here, with this host's own ephemeral ports filled in."""
+    """Rules that the role wants on this host, with its ephemeral range inserted."""
 
     members: List[str]
     closed: List[str]
-    """TCP ports that members alone may open: `29500` or `29400-29599`."""
+    """TCP ports that only members may open: `29500` or `29400-29599`."""
 
     udp_ports: List[int]
-    """UDP ports that members may send to, whatever else is closed."""
+    """UDP ports that members may send to."""
 
     ssh_ports: List[int]
     ephemeral: str
@@ -24,26 +24,26 @@ class Wanted(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of everything but the members."""
+        """Digest of everything except the members."""
         return sha256(json.dumps([self.closed, self.udp_ports, self.ssh_ports, self.rules]))
 
     @property
     def closed_beside_ssh(self) -> List[str]:
-        """`closed` without the ports of SSH, for those whose rules know no exceptions."""
+        """`closed` without the SSH ports, for backends whose rules cannot have exceptions."""
         return list(_without(self.closed, sorted(self.ssh_ports)))
 
 
 class Live(NamedTuple):
-    """What is in force now."""
+    """Active rules."""
 
     rules: str
-    """A digest of everything but the members."""
+    """Digest of everything except the members."""
 
     members: List[str]
 
 
 def bounds(ports: str) -> Tuple[int, int]:
-    """The first and the last of `29500` or `29400-29599`."""
+    """Return the first and last port of `29500` or `29400-29599`."""
     first, _, last = ports.partition("-")
     return int(first), int(last or first)
 

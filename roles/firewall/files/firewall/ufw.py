@@ -1,4 +1,4 @@
-"""Rules in ufw, where it is enabled."""
+"""ufw backend, for hosts on which ufw is enabled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rules import Live, Wanted
 
 
 class Ufw:
-    """Rules of ufw that carry our comment. Members come before all other rules, the end for strangers after them."""
+    """ufw rules with the role's comment: accept rules of members before all other rules, reject rules after them."""
 
     name = "ufw"
     files = ("/etc/ufw/user.rules", "/etc/ufw/user6.rules")
@@ -21,7 +21,7 @@ class Ufw:
     everyone = ("0.0.0.0/0", "::/0")
 
     def live(self) -> Optional[Live]:
-        """What of ours the kernel has; foreign rules about the same ports count as ours."""
+        """Read the rules for the role's ports from the kernel, including rules of others for these ports."""
         known = {(port, protocol) for _, protocol, port, _ in self._kept()}
         members, rules = set(), []
         for program, chain in (("iptables", "ufw-user-input"), ("ip6tables", "ufw6-user-input")):
@@ -39,18 +39,18 @@ class Ufw:
         return Live(sha256(json.dumps(sorted(rules))), sorted(members)) if rules else None
 
     def snapshot(self, directory: str) -> None:
-        """Keep ufw's own files."""
+        """Copy the rule files of ufw."""
         for path in self.files:
             shutil.copy2(path, directory)
 
     def restore(self, directory: str) -> None:
-        """Put them back and have ufw read them."""
+        """Restore the copies and reload ufw."""
         for path in self.files:
             shutil.copy2(os.path.join(directory, os.path.basename(path)), path)
         run(["ufw", "reload"])
 
     def apply(self, wanted: Wanted, *, only_members: bool) -> None:
-        """Add what is missing and delete what is too much; `only_members` makes no difference to ufw."""
+        """Add missing rules and delete superfluous ones; `only_members` has no effect for ufw."""
         goal, kept = self._goal(wanted), self._kept()
         for rule in kept:
             if rule not in goal:
@@ -61,26 +61,26 @@ class Ufw:
                 run(["ufw", *(["prepend"] if rule[0] == "allow" else []), *words, "comment", self.comment])
 
     def persist(self, wanted: Wanted) -> None:
-        """ufw keeps its rules by itself."""
+        """Do nothing, because ufw saves its rules."""
 
     def is_persistent(self, wanted: Wanted) -> bool:
-        """ufw's files have exactly our rules."""
+        """Return True if ufw's files contain exactly the wanted rules."""
         return sorted(self._kept()) == sorted(self._goal(wanted))
 
     def remove(self) -> None:
-        """Delete the rules with our comment."""
+        """Delete the rules with the role's comment."""
         for rule in self._kept():
             run(["ufw", "delete", *self._words(rule)])
 
     def _goal(self, wanted: Wanted) -> List[Tuple[str, str, str, str]]:
-        """Action, protocol, ports and source of every rule."""
+        """Return action, protocol, ports and source of every wanted rule."""
         ports = ",".join(each.replace("-", ":") for each in wanted.closed_beside_ssh)
         open_to_members = [("tcp", ports), *(("udp", str(port)) for port in wanted.udp_ports)]
         members = [("allow", protocol, port, member) for member in wanted.members for protocol, port in open_to_members]
         return [*members, ("reject", "tcp", ports, "any")]
 
     def _kept(self) -> List[Tuple[str, str, str, str]]:
-        """The same, as ufw's files have them now."""
+        """Return the same for the rules in ufw's files."""
         found = []
         for path in self.files:
             for line in text_of(path).splitlines():
