@@ -35,7 +35,7 @@ class Row:
     """Who decides, or why it is not asked. No final period."""
 
 
-def _asked(why: str = "answered within some hundredths of a second") -> Row:
+def _asked(why: str = "takes some hundredths of a second") -> Row:
     return Row(AtStart.ASKED, why)
 
 
@@ -52,7 +52,7 @@ def _not_asked(why: str) -> Row:
 
 
 _SLOWER = "makes a run slower, does not stop it"
-_PAST = "about the past of the host, does not decide whether ranks can run"
+_PAST = "about past events of the host, does not decide whether ranks can run"
 _SMI = "cost: nvidia-smi takes a second or more on a host with several GPUs"
 _CGROUPS = "cost: every cgroup above the login is read"
 _INFINIBAND = "cost: the ports are read from the adapters' firmware"
@@ -60,9 +60,9 @@ _NAMES = "cost: name servers that do not answer take seconds; an address that do
 
 START_TABLE: dict[str, Row] = {
     "reach.host": _agent(
-        "a host that cannot be reached is refused; when only the checks did not reach it, that is printed"
+        "a host that cannot be reached is refused; if only the checks did not reach it, that is printed"
     ),
-    "reach.shell": _agent("what a login shell prints refuses the connection to the agent"),
+    "reach.shell": _agent("output of a login shell breaks the connection to the agent, which refuses the start"),
     "reach.python": _agent("the agent does not start under an older Python"),
     "reach.sudo": _not_asked("a run does not need root"),
     "reach.hostname": _not_asked("ranks are placed by the inventory, not by the host's own name"),
@@ -82,12 +82,10 @@ START_TABLE: dict[str, Row] = {
         "and not tried; for --framework command a warning"
     ),
     "network.port_free": _agent("the first agent takes and holds the port"),
-    "network.addresses": _not_asked(
-        "cost: a conversation over every connection; another machine refuses network.ports"
-    ),
+    "network.addresses": _not_asked("cost: an exchange over every connection; another machine fails network.ports"),
     "network.path_mtu": _not_asked("cost: full packets over every pair"),
     "time.offset": _reported("the connections to the agents measure it anyway"),
-    "time.keeping": _not_asked("clocks that differ are found by time.offset"),
+    "time.keeping": _not_asked("time.offset finds clocks that differ"),
     "limits.files": _asked(),
     "limits.locked_memory": _asked(),
     "limits.stack": _asked(),
@@ -95,7 +93,7 @@ START_TABLE: dict[str, Row] = {
     "limits.cgroup_processes": _not_asked(_CGROUPS),
     "limits.cgroup_memory": _not_asked(_CGROUPS),
     "limits.cgroup_processors": _not_asked(_SLOWER),
-    "limits.uniform": _not_asked("limits that are too small are found by the other checks of limits"),
+    "limits.uniform": _not_asked("the other checks of limits find limits that are too small"),
     "storage.writable": _asked(),
     "storage.room": _asked(),
     "storage.shared_memory": _asked(),
@@ -107,15 +105,13 @@ START_TABLE: dict[str, Row] = {
     "host.clock_source": _not_asked(_SLOWER),
     "kernel.memory_kills": _not_asked(_PAST),
     "kernel.complaints": _not_asked(_PAST),
-    "kernel.stuck": _not_asked(
-        "cost: looks twice, one second apart; a file system that hangs is found by storage.writable"
-    ),
+    "kernel.stuck": _not_asked("cost: two looks, one second apart; storage.writable finds a file system that hangs"),
     "python_env.python": _reported("the agents report the version that the environment was made with"),
     "python_env.libraries": _reported(
         "the agents report the installed distributions; a host with pylaunch_attestation=off is left out"
     ),
     "python_env.files": _not_asked(
-        "cost: looks at every installed file, 20,000 of them for torch; slow on network disks"
+        "cost: reads the metadata of every installed file, 20,000 for torch; slow on network disks"
     ),
     "python_env.contents": _not_asked("cost: reads every installed file"),
     "login.variables": _asked(),

@@ -14,29 +14,29 @@ PAGE = Path(__file__).parents[2] / "docs/reference/checks.md"
 HEAD = """\
 # Checks
 
-What `pylaunch check` asks every host and how it judges the answers; `pylaunch check --list ID` says the same. *Deep*
-marks those that only `--deep` asks; what each is to a start says [the last table](#checks-and-start). *At worst* is
-the most severe finding a check can make: `fail` (a run cannot work, or cannot be trusted), `warn` (it works and is
-slower or at risk), `note` (worth knowing). What could not be measured is a finding of its own and never a pass. How to
-use them is in [the guide](../guides/check.md), what was seen to find what in [the fault matrix](faults.md). This page
-is made from the registry in `pylaunch/preflight`.
+All checks of `pylaunch check`; `pylaunch check --list ID` prints the same. *Deep* marks checks that only `--deep` runs.
+*At worst* is the most severe finding of a check: `fail` (a run cannot work, or its result cannot be trusted), `warn` (a
+run works, but is slower or at risk), `note` (for information). A check that could not measure is reported separately
+and never counts as passed. [The last table](#checks-and-start) lists the checks that a start runs. See also
+[how to use checks](../guides/check.md) and [the faults that they find](faults.md). This page is generated from
+`pylaunch/preflight`.
 """
 
 START = """\
 ## Checks and start
 
-What `pylaunch start` makes of each check before any rank exists:
+How `pylaunch start` uses each check before any rank exists:
 
-- *asked*: the probe asks beside the preparation. A failure refuses the start; a warning, and what could not be
-  measured, is printed.
-- *reported*: judged from what the agents report or try while they prepare; refuses and warns like *asked*.
+- *asked*: the probe asks while the nodes prepare. A failure refuses the start; a warning, or a check that could not
+  measure, is printed.
+- *reported*: judged from reports and connection attempts of the agents; refuses and warns like *asked*.
 - *agent*: the connection to the agent, or the agent itself, refuses; `--skip` and `--no-check` do not change that.
-- *not asked*: `start` starts in spite of it and prints nothing. A check that can fail is not asked only because of its
-  cost, or because another one refuses.
+- *not asked*: `start` does not run this check. A check that can fail is omitted only because of its cost, or because
+  another one refuses.
 """
 
 REFUSED = """\
-What the agents refuse, and the check that finds the same before:
+Reasons for which agents refuse, and the check that finds the same problem:
 """
 
 

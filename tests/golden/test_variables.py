@@ -18,21 +18,22 @@ LINTED = Path(__file__).parent / "env-lint"
 HEAD = """\
 # Environment variables
 
-What `pylaunch env lint` knows: the variables of NCCL 2.18 to 2.30, PyTorch 2.13, gloo, TensorPipe, JAX 0.10, and some
-of what is below them. It judges a file, stdin, or what a process would get on this machine:
+`pylaunch env lint` checks environment variables of NCCL 2.18 to 2.30, PyTorch 2.13, gloo, TensorPipe, JAX 0.10 and some
+of their dependencies, in a file, on stdin, or as a process on this machine would get them:
 
     pylaunch env lint /etc/nccl.conf
     pylaunch env lint job.env
     pylaunch env lint
 
-`pylaunch start` judges `--env` and what the inventory sets; `pylaunch provision` judges `nccl_env_variables`. An error
-stops both: a value that cannot be, a name a letter or two away from a real one, a contradiction. A warning is said
-once: a name that nothing reads or that is unknown here, one that is deprecated, one for debugging that is kept in a
-file. The environment wins over `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names), that over `/etc/nccl.conf`.
+`pylaunch start` checks `--env` and the variables of the inventory; `pylaunch provision` checks `nccl_env_variables`.
+Both stop on an error: an impossible value, a name that differs by one or two letters from a real one, a contradiction.
+Both print warnings: a name that nothing reads or that is unknown, a deprecated name, a variable for debugging in a
+file.
+The environment overrides `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names), which overrides `/etc/nccl.conf`.
 
-*Node* marks variables that may differ between nodes; all others must be the same in every rank. *Debug* marks those
-that are fine for one job and not to be kept. *Since* is the first version that reads a variable, where its source says.
-This page is made from the registry in `pylaunch/model/variables`.
+*Node* marks variables that may differ between nodes; all others must be the same in every rank. *Debug* marks variables
+for single jobs, which should not be in a file. *Since* is the first version that reads a variable, if its source states
+it. This page is generated from `pylaunch/model/variables`.
 """
 
 

@@ -12,18 +12,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "xid.md"
 HEAD = f"""\
 # NVIDIA's Xid codes
 
-Errors that NVIDIA's driver writes into the kernel log, as `pylaunch check` (`gpu.xid`) judges them.
-Names and first actions are those of [NVIDIA's catalog]({SOURCE}). For 45, 48, 74, 144 to 150 and 154 the catalog has a
-flow of questions instead of an action, for 171 and 172 nothing: there the action is pylaunch's choice. Kind and meaning
-are pylaunch's for all codes. The catalog has more codes; a code that is not in this table is a warning.
+NVIDIA's driver writes errors into the kernel log as Xid codes. This page lists the codes that `pylaunch check`
+(`gpu.xid`) explains. Names and first actions are those of [NVIDIA's catalog]({SOURCE}). For 45, 48, 74, 144 to 150 and
+154 the catalog has a decision tree instead of an action, and for 171 and 172 it has none: pylaunch chooses an action
+there. pylaunch also assigns the kind and the meaning for training. The catalog has more codes; a code that is missing
+here is a warning.
 
-- **damaged** fails: the GPU cannot be trusted until the action is done. Where `nvidia-smi` reports that no recovery
-  action is needed, it is a warning, because the log keeps the line after the GPU was reset; 79 stays a failure until
-  the machine is restarted.
-- **suspect** warns: the GPU works; watch it.
-- **program** is a note: most likely a fault of the program that ran, or a consequence of another Xid.
+- **damaged** is a failure: do not use the GPU until the action is done. If `nvidia-smi` reports that no recovery action
+  is needed, it is a warning, because the log keeps its lines after a reset; 79 stays a failure until the machine is
+  restarted.
+- **suspect** is a warning: the GPU works, but needs attention.
+- **program** is a note: most likely a fault of the program, or a consequence of another Xid.
 
-The first error is the cause: look for the earliest line, and on the other GPUs of the host.
+The first error is the cause: look for the earliest line in the log, also for the other GPUs of the host.
 
     pylaunch check -i cluster.ini
     sudo dmesg | grep -i xid

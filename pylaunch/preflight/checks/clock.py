@@ -81,13 +81,13 @@ def _told(daemons: list[str], chrony: str | None) -> str | None:
 CHECKS = (
     Check(
         "time.offset", "clocks agree",
-        "Logs are merged and causes found by time; rendezvous takes nodes for dead by it.",
+        "Logs are ordered and causes found by time, and rendezvous declares nodes dead by it.",
         f"median of all hosts and the controller; thresholds: {WARN_S * 1000:g} ms and {FAIL_S:g} s, uncertainty apart",
         Severity.FAIL, lambda host, wanted: {mesh.OFFSET: None}, _offset,
     ),
     Check(
-        "time.keeping", "somebody keeps the clock",
-        "A clock that nobody keeps drifts by seconds in a week.",
+        "time.keeping", "a time daemon keeps the clock",
+        "A clock without a time daemon drifts by seconds in a week.",
         f"chrony's tracking: synchronised, last offset under {WARN_S * 1000:g} ms; one daemon",
         Severity.WARN, lambda host, wanted: clock_readers.keeping.ask(None), _keeping,
     ),

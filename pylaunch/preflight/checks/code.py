@@ -146,8 +146,8 @@ CHECKS = (
     Check(
         "code.tree",
         "all other code below the working directory",
-        "A module that was edited on one node is imported there alone.",
-        "the majority, by content: files with the ending of source code that .gitignore and .pylaunchignore do not"
+        "A module that was edited on one node is imported only there.",
+        "the majority, by content: files with an extension of source code that .gitignore and .pylaunchignore do not"
         " name; not in / or a home directory; up to 2000 files and 32 MiB",
         Severity.WARN,
         _ask_tree,

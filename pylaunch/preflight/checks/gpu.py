@@ -153,8 +153,8 @@ def asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, A
 CHECKS = (
     Check(
         "gpu.count",
-        "GPUs that the inventory promises",
-        "A rank whose device is not there fails at once, and with it the run.",
+        "GPUs that the inventory lists",
+        "A rank without its device fails at once, and so does the run.",
         "the inventory's gpus= or devices=",
         Severity.FAIL,
         asks(gpu_readers.host, gpu_readers.management),
@@ -163,9 +163,9 @@ CHECKS = (
     Check(
         "gpu.software",
         "driver and its libraries",
-        "CUDA does not start when the libraries are of another version than the loaded module; hosts with other "
+        "CUDA does not start if libraries and loaded module have different versions; hosts with other "
         "drivers behave differently.",
-        "each other on a host, and the majority between hosts",
+        "versions on a host with each other, and with the majority of hosts",
         Severity.FAIL,
         asks(gpu_readers.host, gpu_readers.management),
         _software,
@@ -191,7 +191,7 @@ CHECKS = (
     Check(
         "gpu.settings",
         "persistence, compute mode, MIG",
-        "A GPU that is closed, divided or put to sleep is not the device that the plan means.",
+        "A GPU in another mode, divided by MIG or without persistence does not behave as planned.",
         "what training needs: persistence on, compute mode Default, MIG alike on all",
         Severity.FAIL,
         asks(gpu_readers.management),

@@ -160,7 +160,7 @@ CHECKS = (
     Check(
         "gpu.memory",
         "memory errors of the GPUs",
-        "Memory that cannot be corrected crashes the run, or makes it compute wrong numbers.",
+        "Uncorrectable memory errors crash the run or make it compute wrong numbers.",
         "none; remapping as the card reports it",
         Severity.FAIL,
         asks(gpu_readers.management),
@@ -178,7 +178,7 @@ CHECKS = (
     Check(
         "gpu.nvlink",
         "NVLinks up, and their errors",
-        "One link less halves what a ring can carry; errors are sent again and cost time.",
+        "One missing link halves the bandwidth of a ring; errors cause retransmissions.",
         f"what most GPUs of this model have; {CRC_ERRORS} CRC errors (DCGM), no recovery",
         Severity.FAIL,
         asks(gpu_readers.links, gpu_readers.management),
@@ -196,8 +196,8 @@ CHECKS = (
     Check(
         "gpu.pcie",
         "PCIe links of the GPUs",
-        "A card that is badly seated copies at half the speed, and all ranks wait for it.",
-        "what the card and its slot can do",
+        "A badly seated card copies at half the speed, and all ranks wait for it.",
+        "the capability of the card and its slot",
         Severity.WARN,
         asks(gpu_readers.management),
         _pcie,

@@ -131,7 +131,7 @@ CHECKS = (
     Check(
         "gpu.smoke",
         "every GPU computes",
-        "A GPU that computes wrong or slowly spoils the run of all, and nothing else tells.",
+        "A GPU that computes wrong or slowly spoils the whole run, and no other check finds it.",
         f"the exact product, and {SLOW:.0%} of the median of all GPUs",
         Severity.FAIL,
         _computing,
@@ -140,7 +140,7 @@ CHECKS = (
     ),
     Check(
         "gpu.free",
-        "nobody else on the GPUs",
+        "no other process on the GPUs",
         "A rank that shares its GPU runs out of memory or is slow, and all ranks wait for it.",
         f"no process that computes; {LEFTOVER_MIB} MiB in use by nobody",
         Severity.FAIL,
@@ -149,9 +149,9 @@ CHECKS = (
     ),
     Check(
         "leftovers.stale_ranks",
-        "ranks that nobody runs any more",
+        "ranks whose launcher is gone",
         "Ranks of a killed launcher keep the port, the memory and the cores that the next run needs.",
-        "the family of each process: its launcher is gone",
+        "the ancestors of each process",
         Severity.FAIL,
         _occupants,
         _stale,

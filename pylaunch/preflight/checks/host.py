@@ -119,7 +119,7 @@ CHECKS = (
     Check(
         "host.memory_uniform",
         "as much memory on every host",
-        "The host with less runs out first; less than was bought is usually a module that has failed.",
+        "The host with less memory runs out first; missing memory is usually a failed module.",
         f"the host in the middle, within {MEMORY_TOLERANCE:.0%} (Azure's node health checks use the same)",
         Severity.WARN,
         _ask_memory,
@@ -138,7 +138,7 @@ CHECKS = (
         "host.governor",
         "processor frequency governor",
         "A governor that lowers the frequency adds time to every kernel launch and every small message.",
-        "performance or schedutil; drivers that reach full speed with any governor are left alone",
+        "performance or schedutil; drivers that reach full speed with any governor are ignored",
         Severity.WARN,
         _ask_processors,
         _governor,
@@ -154,8 +154,8 @@ CHECKS = (
     ),
     Check(
         "host.clock_source",
-        "what the kernel measures time with",
-        "When the kernel distrusts the processor's counter, every timestamp costs a microsecond and profiles lie.",
+        "clock source of the kernel",
+        "If the kernel distrusts the processor's counter, every timestamp costs a microsecond and profiles are wrong.",
         f"not {', '.join(SLOW_CLOCKS)}; the majority",
         Severity.WARN,
         _ask_kernel,

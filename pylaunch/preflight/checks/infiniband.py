@@ -179,7 +179,7 @@ CHECKS = (
         "infiniband.present",
         "InfiniBand or RoCE adapters",
         "A host without the fast network makes all hosts use the slow one, or cannot be reached at all.",
-        "what the run wants, else the majority",
+        "what the run needs, else the majority",
         Severity.FAIL,
         _asks(infiniband_readers.adapters),
         _present,
@@ -187,7 +187,7 @@ CHECKS = (
     Check(
         "infiniband.state",
         "state of the ports",
-        "NCCL waits for a peer behind a port that is down until it gives up.",
+        "NCCL waits until its timeout for a peer behind a port that is down.",
         "the same port of other hosts",
         Severity.FAIL,
         _asks(infiniband_readers.adapters),
@@ -205,7 +205,7 @@ CHECKS = (
     Check(
         "infiniband.errors",
         "errors of the ports",
-        "A bad cable loses packets, and the link now and then: runs are slow, and end with a time-out.",
+        "A bad cable loses packets and sometimes the link: runs are slow, and end with a timeout.",
         f"thresholds: {THRESHOLDS['symbol_error']}; for discarded packets {THRESHOLDS['port_xmit_discards']}",
         Severity.WARN,
         _asks(infiniband_readers.adapters),
@@ -223,7 +223,7 @@ CHECKS = (
     Check(
         "infiniband.memlock",
         "memory that may be locked",
-        "Registering a buffer with the adapter fails, with words that name neither memory nor limit.",
+        "Registering a buffer with the adapter fails, with a message that names neither memory nor limit.",
         f"threshold: {LOCKED_NEEDED >> 30} GiB; NCCL's guide: unlimited",
         Severity.FAIL,
         _asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
@@ -241,7 +241,7 @@ CHECKS = (
     Check(
         "infiniband.acs",
         "PCI bridges between GPUs and adapters",
-        "With ACS, traffic between devices takes the way through the CPU: half the speed, or a hang.",
+        "With ACS, traffic between devices goes through the CPU: half the speed, or a hang.",
         "off, on bare metal",
         Severity.WARN,
         _asks(infiniband_readers.redirections),

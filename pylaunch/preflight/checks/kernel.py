@@ -65,7 +65,7 @@ CHECKS = (
     Check(
         "kernel.memory_kills",
         "processes killed for memory",
-        "A rank killed for memory ends with SIGKILL and no word; where it happened once it happens again.",
+        "A rank killed for memory ends with SIGKILL and without a message; it usually happens again on the same host.",
         "the kernel log of the last 24 h; the kernel's count since boot is only noted",
         Severity.WARN,
         _ask_log,
@@ -74,7 +74,7 @@ CHECKS = (
     Check(
         "kernel.complaints",
         "hung tasks, stalled processors and disk errors",
-        "What the kernel calls hung or broken stops a run sooner or later, and looks like a hang of the framework.",
+        "A hung task or broken device stops a run sooner or later, and looks like a hang of the framework.",
         "the kernel log of the last 24 h",
         Severity.WARN,
         _ask_log,
@@ -82,9 +82,9 @@ CHECKS = (
     ),
     Check(
         "kernel.stuck",
-        "processes that cannot be woken",
-        "They wait for storage or a driver that does not answer; a rank that asks for the same will join them.",
-        "in uninterruptible sleep at both ends of one second, without a single context switch between",
+        "processes stuck in the kernel",
+        "They wait for storage or a driver that does not answer; a rank that uses the same hangs too.",
+        "in uninterruptible sleep at both ends of one second, without a context switch in between",
         Severity.WARN,
         lambda host, wanted: kernel_readers.stuck.ask(None),
         _stuck,

@@ -86,7 +86,7 @@ CHECKS = (
         "leftovers.stale_processes",
         "processes of dead runs",
         "They keep devices, ports and memory, and write to the same files as the next run.",
-        "none that carries the mark of a run whose agent is dead",
+        "no process with the mark of a run whose agent is dead",
         Severity.WARN,
         lambda host, wanted: leftovers_readers.stale.ask(host.node_root),
         _stale,
@@ -94,7 +94,7 @@ CHECKS = (
     Check(
         "leftovers.stopped_agents",
         "agents that are stopped",
-        "The ranks of their runs go on beside the next run, and nobody can see or stop them.",
+        "The ranks of their runs continue beside the next run, and cannot be seen or stopped.",
         "none that got SIGSTOP",
         Severity.FAIL,
         lambda host, wanted: leftovers_readers.stopped.ask(host.node_root),
@@ -103,7 +103,7 @@ CHECKS = (
     Check(
         "leftovers.leases",
         "devices that another run holds",
-        "Two runs on one device run out of its memory, and both are slow.",
+        "Two runs on one device run out of memory, and both are slow.",
         "no lease on the devices that the run would use",
         Severity.FAIL,
         _ask_leases,
@@ -112,7 +112,7 @@ CHECKS = (
     Check(
         "leftovers.shared_memory",
         "shared memory that dead processes left",
-        "What is left in /dev/shm is memory that nobody can use until it is removed.",
+        "Files in /dev/shm occupy memory until they are removed.",
         "no file of multiprocessing, PyTorch, NCCL or joblib older than 30 s that no process has open",
         Severity.WARN,
         lambda host, wanted: leftovers_readers.shared_memory.ask(None),
@@ -121,7 +121,7 @@ CHECKS = (
     Check(
         "leftovers.launcher_directories",
         "directories that torchrun left",
-        "Without --log-dir, torchrun leaves one after every run, also a good one; thousands of them fill /tmp.",
+        "Without --log-dir, torchrun leaves one after every run; thousands of them fill /tmp.",
         "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
         Severity.NOTE,
         lambda host, wanted: leftovers_readers.launchers.ask(None),

@@ -174,7 +174,7 @@ CHECKS = (
     ),
     Check(
         "limits.processes",
-        "processes and threads of our user",
+        "processes and threads of the user",
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
         f"threshold: {PROCESSES_LEFT}",
         Severity.FAIL,
@@ -183,7 +183,7 @@ CHECKS = (
     ),
     Check(
         "limits.cgroup_processes",
-        "processes and threads that the cgroups leave",
+        "processes and threads that the cgroups allow",
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
         f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
         Severity.FAIL,
@@ -192,7 +192,7 @@ CHECKS = (
     ),
     Check(
         "limits.cgroup_memory",
-        "memory that the cgroups leave",
+        "memory that the cgroups allow",
         "A container or slice with less memory than the host ends ranks with SIGKILL while the host looks idle.",
         f"threshold: {MEMORY_SHARE:.0%} of the host's memory",
         Severity.WARN,
@@ -201,7 +201,7 @@ CHECKS = (
     ),
     Check(
         "limits.cgroup_processors",
-        "processor time that the cgroups leave",
+        "processor time that the cgroups allow",
         "A quota stops every thread of a rank for the rest of each period: one slow node slows all.",
         "threshold: as many processors as the process may run on",
         Severity.WARN,
@@ -211,7 +211,7 @@ CHECKS = (
     Check(
         "limits.uniform",
         "the same limits on every host",
-        "A host with other limits fails alone, and only at the size of job that reaches them.",
+        "A host with other limits fails alone, and only with jobs that are large enough to reach them.",
         "the majority",
         Severity.WARN,
         _ask_limits,

@@ -172,15 +172,15 @@ def _counters(host: str, name: str, read: Mapping[str, Any]) -> Iterable[Finding
 
 CHECKS = (
     Check(
-        "network.interface", "one interface leads to all peers, and is the one named",
-        "NCCL and gloo listen on one interface; peers that are reached over another wait for nothing.",
-        "the kernel's routes with the inventory (interface=) and with what provisioning wrote",
+        "network.interface", "one interface leads to all peers, and it is the configured one",
+        "NCCL and gloo listen on one interface; peers that are reached over another one wait in vain.",
+        "the kernel's routes, the inventory (interface=) and the files of provisioning",
         Severity.FAIL, _routes_asked, _interface,
     ),
     Check(
         "network.mtu", "the same MTU everywhere",
-        "Large packets to a host with a smaller MTU are lost: RDMA stops, and TCP too unless both ends say their MTU.",
-        "majority, of the interface that leads to the peers",
+        "Large packets to a host with a smaller MTU are lost: RDMA stops, TCP too unless both ends announce their MTU.",
+        "the majority, for the interface that leads to the peers",
         Severity.WARN, _routes_asked, _mtu,
     ),
     Check(

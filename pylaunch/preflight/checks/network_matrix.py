@@ -186,24 +186,24 @@ def _is_address(text: str) -> bool:
 CHECKS = (
     Check(
         "network.ports", "hosts reach each other's ports",
-        "NCCL and gloo listen on ephemeral ports that nobody chooses: opening the rendezvous port alone is not enough.",
+        "NCCL and gloo listen on ephemeral ports that the kernel chooses; an open rendezvous port is not enough.",
         "every host connects to two ephemeral ports and the rendezvous port of every other",
         Severity.FAIL, _asked, _ports,
     ),
     Check(
         "network.port_free", "the rendezvous port is free",
-        "Ranks that find somebody else there hang, or talk to him.",
-        "bound and listened on for a moment", Severity.FAIL, _asked, _free,
+        "Ranks hang, or connect to the other program, if the port is in use.",
+        "bind the port and listen on it for a moment", Severity.FAIL, _asked, _free,
     ),
     Check(
         "network.addresses", "an address leads to one host",
-        "Two machines with one address answer by turns, and ranks join the wrong one.",
-        "each host must answer with its own name", Severity.FAIL, _asked, _addresses,
+        "If two machines have one address, ranks connect to the wrong one at random.",
+        "each host must answer with its own identity", Severity.FAIL, _asked, _addresses,
     ),
     Check(
         "network.path_mtu", "full packets get through",
-        "Where they do not, connections open and then hang as soon as tensors flow.",
-        "32 KiB over every connection; the size of its segments with the MTUs of both ends",
+        "Otherwise, connections open and then hang as soon as tensors are sent.",
+        "32 KiB over every connection; the segment size, compared with the MTUs of both ends",
         Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, **network_readers.interface_list.ask(None)}, _path,
     ),
 )  # fmt: skip

@@ -114,8 +114,8 @@ CHECKS = (
     Check(
         "python_env.python",
         "interpreter of the ranks",
-        "Without it no rank starts; with another version, pickles, bytecode and compiled extensions do not agree.",
-        "it is there, runs, and is the version of the majority",
+        "Without it no rank starts; with another version, pickles, bytecode and compiled extensions are incompatible.",
+        "it exists, runs, and has the version of the majority",
         Severity.FAIL,
         _ask_python,
         _python,
@@ -133,8 +133,8 @@ CHECKS = (
     Check(
         "python_env.files",
         "files of the environment are as they were installed",
-        "A library that was edited on one host computes something else there, and every version agrees.",
-        "size and time of every file with the records of its distribution; those written later, byte by byte",
+        "A library that was edited on one host computes something else there, although all versions are equal.",
+        "size and time of every file, compared with the records of its distribution; later files byte by byte",
         Severity.WARN,
         _ask_about(python_env_readers.files),
         _altered(python_env_readers.files),
@@ -142,8 +142,8 @@ CHECKS = (
     Check(
         "python_env.contents",
         "contents of the environment are as they were installed",
-        "What changes a file and sets its time back, a failing disk for one, is found by its bytes alone.",
-        "the hash of every file with the records of its distribution",
+        "A change that keeps the time of a file, for example by a failing disk, is found only by its bytes.",
+        "the hash of every file, compared with the records of its distribution",
         Severity.WARN,
         _ask_about(python_env_readers.contents),
         _altered(python_env_readers.contents),

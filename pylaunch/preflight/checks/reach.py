@@ -159,13 +159,13 @@ def _routable(addresses: Iterable[str]) -> set[str]:
 CHECKS = (
     Check(
         REACH, "hosts answer over SSH",
-        "Everything that pylaunch does on a host, it does over SSH.",
-        "OpenSSH's own answer; the steps beneath it (name, way, host key, login) are tried again one by one",
+        "Every action of pylaunch on a host uses SSH.",
+        "the answer of OpenSSH; on a failure, each step is tried separately",
         Severity.FAIL, lambda host, wanted: {}, _ssh,
     ),
     Check(
-        "reach.shell", "the login shell is silent and quick",
-        "What rc files print gets between pylaunch and its agent; what they wait for, every command waits for.",
+        "reach.shell", "the login shell prints nothing and is quick",
+        "Output of rc files mixes with messages of the agent, and every command waits for them.",
         f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
         Severity.FAIL, lambda host, wanted: {mesh.SHELL: None}, _shell,
     ),
@@ -180,15 +180,15 @@ CHECKS = (
         "sudo -n true", Severity.NOTE, lambda host, wanted: reach_readers.sudo.ask(None), _sudo,
     ),
     Check(
-        "reach.hostname", "each machine has a name of its own",
+        "reach.hostname", "each machine has a different host name",
         "NCCL hashes the host name to find out which ranks share a machine.",
-        "all hosts with each other; inventory hosts that are one machine count as one",
+        "host names of all hosts; inventory hosts that are one machine count as one",
         Severity.WARN, lambda host, wanted: reach_readers.identity.ask(None), _hostname,
     ),
     Check(
-        "reach.names", "names mean the same hosts everywhere",
-        "A rank that connects to a name, or tells others its own, must mean the machine that the others know by it.",
-        "the addresses that each host has, and the inventory's",
+        "reach.names", "names resolve to the same hosts everywhere",
+        "A rank that connects to a name, or sends its own name to others, must reach the same machine from every host.",
+        "the addresses of each host, and those of the inventory",
         Severity.FAIL,
         lambda host, wanted: {**_asked_names(host, wanted), **reach_readers.identity.ask(None)}, _names,
     ),

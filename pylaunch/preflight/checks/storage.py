@@ -154,8 +154,8 @@ CHECKS = (
     Check(
         "storage.writable",
         "directories of a run answer and can be written",
-        "A file system that hangs (NFS whose server is gone) takes every process that touches it with it, unkillably.",
-        "an answer within 3 s from stat, statvfs and a small file written, in a process that can be left behind",
+        "A file system that hangs (NFS without its server) blocks every process that touches it, even against SIGKILL.",
+        "stat, statvfs and writing a small file answer within 3 s, in a process that can be abandoned",
         Severity.FAIL,
         _ask,
         _writable,
@@ -163,8 +163,8 @@ CHECKS = (
     ),
     Check(
         "storage.room",
-        "room on the disks of a run",
-        "A checkpoint or a log that does not fit ends the run when it has cost the most.",
+        "space on the disks of a run",
+        "A checkpoint or log that does not fit ends the run after most of its work is done.",
         f"threshold: {size(ROOM_NEEDED)} (fail) and {size(ROOM_WANTED)} (warn) where a run writes;"
         f" {INODES_NEEDED} inodes",
         Severity.FAIL,
@@ -174,8 +174,8 @@ CHECKS = (
     ),
     Check(
         "storage.shared_memory",
-        "room in /dev/shm",
-        "NCCL and data loaders share memory there; without room they die with a bus error.",
+        "space in /dev/shm",
+        "NCCL and data loaders share memory there; without space they die with a bus error.",
         f"threshold: {size(SHM_NEEDED)}, with two devices or more {size(SHM_WITH_DEVICES)} (NCCL user guide);"
         f" {size(SHM_FREE)} of it free",
         Severity.FAIL,
