@@ -75,7 +75,7 @@ def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytes
     assert "storage.room" in capsys.readouterr().out
     assert run(["check", "--list", "storage.room"]) == ExitCode.DONE
     said = capsys.readouterr().out
-    assert "why       A checkpoint or a log that does not fit" in said
+    assert "why       A checkpoint or log that does not fit" in said
     assert "code.tree" not in said
 
 
