@@ -1,1 +1,1 @@
-"""Who holds the devices and ports of the hosts: runs, leftovers of nobody, and other people. `gpus` and `clean`."""
+"""Holders of devices and ports: runs, leftover processes and other users. For `gpus` and `clean`."""

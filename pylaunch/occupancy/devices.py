@@ -31,7 +31,7 @@ class DeviceView:
     host: str
     index: int
     model: str | None
-    """None where nothing but the inventory tells of this device."""
+    """None for a device that only the inventory names."""
 
     memory_used_mib: int | None
     memory_total_mib: int | None
@@ -42,7 +42,7 @@ class DeviceView:
 
 
 def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
-    """Every device that the inventory or nvidia-smi tells of, in order of index."""
+    """Every device in the inventory or in the output of nvidia-smi, in order of index."""
     cards = {card["index"]: card for card in view.cards}
     for index in sorted({*host.devices, *cards}):
         card = cards.get(index)

@@ -83,7 +83,7 @@ class HostView:
 
 @dataclass(frozen=True)
 class Swept:
-    """What was done on a host, and how it stands afterwards."""
+    """Changes on a host, and its state afterwards."""
 
     removed: tuple[str, ...]
     """Of runs that are over, one phrase each."""
@@ -104,7 +104,7 @@ class Swept:
 
 
 def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
-    """Who uses each host of `cluster`; and the hosts that could not be asked. Changes nothing."""
+    """Return the users of each host of `cluster`, and the hosts that could not be asked. Changes nothing."""
     programs = {host.name: probe(_questions(host, port)) for host in cluster.hosts}
     return understood_all(*parted(ask(cluster, programs)), _view)
 

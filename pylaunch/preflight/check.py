@@ -23,10 +23,10 @@ class Check:
 
     title: str
     why: str
-    """What happens to a run when this is wrong: one sentence."""
+    """Effect on a run, in one sentence."""
 
     compares: str
-    """What the answer is held against: the majority, the inventory, or a threshold with its source."""
+    """Reference of the comparison: the majority, the inventory, or a threshold with its source."""
 
     severity: Severity
     """The worst it can say."""
@@ -37,4 +37,4 @@ class Check:
     """Only under --deep: it loads the hosts or takes more than a moment."""
 
     silence: Severity = Severity.UNKNOWN
-    """What it means when a host gives no answer in time: a run that touches the same thing would hang too."""
+    """Severity of a timeout: a run that touches the same thing would hang too."""

@@ -1,7 +1,7 @@
 """The conversation with all nodes at once in which they try the network between them, and show their clocks.
 
-Every node listens, is told where the others do, and connects to all of them at the same moment: one round for the
-whole matrix, however many nodes. The node's side, and what is said, is `agent/piped/mesh.py`.
+Every node listens, receives the ports of the others, and connects to all of them at the same moment: one round for
+the whole matrix, however many nodes. The node's side and the messages are in `agent/piped/mesh.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
 OFFSET: ReadingKey[Any] = ReadingKey("mesh.offset")
 SHELL: ReadingKey[Any] = ReadingKey("mesh.shell")
 READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
-"""What it finds for each host, as readings like those of the one probe."""
+"""Results for each host, in the form of readings of the probe."""
 
 OPENING = 64
 """Channels that are opened at the same time."""
@@ -56,7 +56,7 @@ class _SilentError(Exception):
 
 @dataclass
 class _Partner:
-    """One node, and what it has said."""
+    """One node and its answers."""
 
     host: Host
     child: Child
@@ -70,7 +70,7 @@ class _Partner:
             raise _SilentError(await self._last_words()) from None
 
     async def hear(self, expected: str, timeout_s: float) -> tuple[Any, list[str]]:
-        """What it says about `expected`, and the lines before that are not of this conversation."""
+        """Return the message with the key `expected`, and earlier lines that are no messages."""
         noise: list[str] = []
         try:
             async with asyncio.timeout(timeout_s):
@@ -104,7 +104,7 @@ def converse(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
 
 
 def _joined(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What the first host found in several conversations."""
+    """Merge the results of the first host from several conversations."""
     both = before[MATRIX], after[MATRIX]
     if any(isinstance(each, Unmeasured) for each in both):
         return before
@@ -190,7 +190,7 @@ async def _ping(partner: _Partner) -> None:
 
 
 def _check_ports(ports: Mapping[str, Any]) -> None:
-    """Raises ValueError for what the other nodes, which are told of it, cannot connect to."""
+    """Raise ValueError for a port that is none: the other nodes connect to it."""
     for kind, port in ports.items():
         if type(port) is not int or not 1 <= port <= 65535:
             raise ValueError(f"{kind}: {port!r} is no port")

@@ -1,4 +1,4 @@
-"""What one preflight came to: its findings, worst first, and what was asked. Pure."""
+"""Result of one preflight: findings, worst first, and the checks that were asked. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.preflight.survey import Survey
 from pylaunch.probe.answers import Unmeasured
 
 REACH = "reach.host"
-"""What hosts are found by that could not be asked at all."""
+"""Check id of hosts that could not be asked at all."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
 
 
 def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
-    """Said once per host, whatever checks could not be asked there; not where a finding explains it already."""
+    """One finding per host that could not be asked; none where another finding already explains it."""
     explained = {host for finding in findings if finding.check.startswith("reach.") for host in finding.hosts}
     return [
         Finding(REACH, Severity.FAIL, (name,), f"cannot be asked: {why.reason}", why.hint or "")

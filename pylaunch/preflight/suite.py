@@ -145,7 +145,7 @@ def _decoded(name: str, reading: answers.Reading) -> Any:
 
 
 def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
-    """What `checks` find; hosts where a check could not look are found too. Pure.
+    """Return the findings of `checks`, also for hosts where a check could not look. Pure.
 
     {hosts} in a fix becomes the hosts of the finding, once those that say the same are one.
     """
@@ -158,7 +158,7 @@ def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
 
 
 def _judged(check: Check, survey: Survey) -> list[Finding]:
-    """What `check` finds. Hosts whose answer has another shape than it should are found so, and are not judged."""
+    """Return the findings of `check`. A host with a malformed answer gets a finding of its own and is not judged."""
     try:
         return list(check.judge(survey))
     except MALFORMED as error:
@@ -190,7 +190,7 @@ def _malformed(check: Check, survey: Survey) -> list[str]:
 
 
 def _unmeasured(check: Check, survey: Survey, said: set[tuple[str, str]]) -> Iterable[Finding]:
-    """Readers that could not look, each said once: by the first check that asks it."""
+    """Findings for readers that could not look, each from the first check that asks the reader."""
     for each in survey.cluster.hosts:
         look = survey.looks.get(each.name)
         for reader in check.asks(each, survey.wanted) if look is not None else ():
@@ -203,7 +203,7 @@ def _unmeasured(check: Check, survey: Survey, said: set[tuple[str, str]]) -> Ite
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings that say the same about several hosts, as one; in the order in which they were first said."""
+    """Merge equal findings about several hosts into one, in the order of their first appearance."""
     together: dict[tuple[object, ...], Finding] = {}
     for finding in findings:
         key = (finding.check, finding.severity, finding.text, finding.fix, finding.role, finding.evidence)

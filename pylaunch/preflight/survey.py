@@ -1,4 +1,4 @@
-"""What all hosts look like at one moment, next to what is wanted of them: what the checks judge."""
+"""State of all hosts at one moment, and the requirements of a run: the input of the checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run would need; what nobody asked for is empty and not checked."""
+    """Requirements of a run; empty ones are not checked."""
 
     workdir: str = ""
     command: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Wanted:
     """Ranks connect to each other; not those of programs that start on their own (--framework command)."""
 
     listen_by_name: frozenset[str] = frozenset()
-    """Hosts whose ranks listen where the host's own name leads: JAX on CPUs, which no variable tells an interface."""
+    """Hosts whose ranks listen on the address of their own name: JAX on CPUs, which ignores interface variables."""
 
     any_port: bool = False
     """A start would take another port if this one is not free."""
@@ -54,7 +54,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Look:
-    """What one host answered."""
+    """Readings of one host."""
 
     readings: Mapping[str, Any]
     """Reader → what it found (JSON), None where there is no such thing, or Unmeasured."""
@@ -72,7 +72,7 @@ class Survey:
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
 
     def measured(self, reader: ReadingKey[V]) -> dict[str, V]:
-        """What `reader` found, by host in rank order; hosts where it could not look, or was not asked, are absent."""
+        """Return the values of `reader` by host in rank order, without hosts that it could not read or did not ask."""
         return {
             name: self.looks[name].readings[reader]
             for name in self.cluster.names
@@ -82,7 +82,7 @@ class Survey:
         }
 
     def labelled(self, reader: ReadingKey[V]) -> dict[str, dict[str, V]]:
-        """What `reader` found for each of its labels ("reader#label"), by host in rank order, label by label."""
+        """Return the values of `reader` by host in rank order and by label ("reader#label")."""
         found: dict[str, dict[str, V]] = {}
         for name in self.cluster.names:
             look = self.looks.get(name)

@@ -50,7 +50,7 @@ Answered = Mapping[str, Any]
 def parted(
     answers: Mapping[str, Answered | Unreachable | NoPython],
 ) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
-    """What was answered, and by whom nothing: a host without Python, for those to whom it is no different, too."""
+    """Divide answers from unreachable hosts. A host without Python counts as unreachable."""
     answered, unreachable = {}, {}
     for name, answer in answers.items():
         match answer:
@@ -71,7 +71,7 @@ def ask(
     timeout_s: float = TIMEOUT_S,
     together: Together | None = None,
 ) -> dict[str, Answered | Unreachable | NoPython]:
-    """What each host of `cluster` answers to its own program (host → program), in rank order.
+    """Return the answer of each host of `cluster` to its own program (host → program), in rank order.
 
     Ctrl-C, or the end of `together`, ends the asking at once, also of a host that does not answer.
     """
@@ -144,7 +144,7 @@ def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython
 
 
 def understood(answered: Answered, reader: Callable[[Answered], T]) -> T | Unreachable:
-    """What `reader` makes of one host's answer. A host whose answer has another shape counts as one not asked."""
+    """Return the value that `reader` reads in one host's answer; Unreachable for a malformed answer."""
     try:
         return reader(answered)
     except MALFORMED as error:
@@ -160,7 +160,7 @@ def _not_understood(why: str) -> Unreachable:
 def understood_all(
     answers: Mapping[str, Answered], unreachable: Mapping[str, Unreachable], reader: Callable[[Answered], T]
 ) -> tuple[dict[str, T], dict[str, Unreachable]]:
-    """What `reader` makes of the answers of all hosts, and the hosts for which that, or the asking, failed."""
+    """Return the values that `reader` reads in all answers, and the hosts that were not reached or not understood."""
     readings, failed = {}, dict(unreachable)
     for name, answered in answers.items():
         reading = understood(answered, reader)

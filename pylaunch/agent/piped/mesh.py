@@ -1,9 +1,9 @@
-"""One node's part in the conversation that measures the network: it listens, says where, and connects when told.
+"""One node's part in the network test: it listens, reports its ports, and connects to its peers on order.
 
 No reader of the one probe: it runs over an SSH channel of its own, because all nodes must listen before any connects.
 
     controller                       node
-                    ◄── listening    ports, what is in the way of the rendezvous port, how long the login shell took
+                    ◄── listening    ports, the holder of the rendezvous port, the time that the login shell took
     ping            ──►
                     ◄── time         its clock
     connect (peers) ──►              to every port of every peer, all at once
@@ -66,7 +66,7 @@ class MeshNode:
         return {"ports": listening, "taken": taken, "ephemeral_range": _port_range()}
 
     async def _rendezvous(self, port: int) -> dict[str, Any] | None:
-        """Who has `port`; None once it is ours. A run that only bound it so far is known by its lease."""
+        """Return the holder of `port`, or None once it is ours. A run that has only bound it is found by its lease."""
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
             return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
@@ -99,7 +99,7 @@ class MeshNode:
             writer.close()
 
     async def row(self, peers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """How every connection to `peers` went: peer → port's kind → end."""
+        """Return the result of each connection to `peers`: peer → kind of port → result."""
         tries = {
             (peer["name"], kind): asyncio.ensure_future(self._try(peer["name"], peer["address"], port))
             for peer in peers
@@ -190,7 +190,7 @@ def _port_range() -> tuple[int, int] | None:
 
 
 def _shell_seconds(begun: float) -> float:
-    """What the login shell took, and Python's own start: this process is the shell's, which became Python by exec."""
+    """Return the time of the login shell and of Python's start: the shell's process became this one by exec."""
     with open("/proc/self/stat", "rb") as file:
         ticks = int(file.read().rpartition(b")")[2].split()[19])
     return begun - ticks / os.sysconf("SC_CLK_TCK")

@@ -5,7 +5,7 @@ can read the names in /proc/net/unix, and none of them outlives its holder. Noth
 
     controller                                this process (one per node and waiting start)
     order, one JSON line       ──►
-                               ◄──            {"blocked": [what is in the way]} whenever that changes; [] is our turn
+                               ◄──            {"blocked": [what blocks the start]} whenever that changes; [] is our turn
     end of input               ──►            the place is given up
 """
 
@@ -82,7 +82,7 @@ def listeners(table: str) -> dict[str, str]:
 
 
 def blocked(mine: QueuePlace, others: list[QueuePlace], holders: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What is in the way of `mine`: what is held ("device 3") and by whom (`holders`), else who came first."""
+    """Return what blocks `mine`: held devices and ports with their `holders`, else the first place ahead of it."""
     if holders:
         return sorted(holders.items(), key=lambda item: (item[0].split()[0], int(item[0].split()[1])))
     before = [other for other in others if other.is_before(mine)]

@@ -15,10 +15,10 @@ from pylaunch.agent.shared import processes, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
-"""What an agent may take beyond the grace of its ranks."""
+"""Time that an agent has to end beyond the grace period of its ranks."""
 
 POLL_S = 0.05
-MOST_TOLD = 20
+MOST_LISTED = 20
 
 
 def was_restarted(directory: RunDirectory) -> bool:
@@ -33,7 +33,7 @@ def was_restarted(directory: RunDirectory) -> bool:
 def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
     """End all of the run, and what could not be ended.
 
-    An agent that is there is continued and told to end the run, which it does as for anybody: SIGTERM to the ranks,
+    A live agent gets SIGTERM and SIGCONT and ends the run as on any stop: SIGTERM to the ranks,
     SIGKILL after the grace. What it leaves, and what has no agent, is ended by identity.
     """
     told = run_processes.agents(directory)
@@ -60,7 +60,7 @@ def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, A
         return {"error": str(error)}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = end_all(root, directory, grace_s) if end and found else list(found)
-    return {"restarted": was_restarted(directory), "found": found[:MOST_TOLD], "left": left[:MOST_TOLD]}
+    return {"restarted": was_restarted(directory), "found": found[:MOST_LISTED], "left": left[:MOST_LISTED]}
 
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:

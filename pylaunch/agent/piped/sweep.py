@@ -1,4 +1,4 @@
-"""End what is left over and look again, in one go: that nothing is left is then told by the host itself."""
+"""End leftover processes and take the readings again in one program, so that the host itself proves it is clean."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _added(path: str) -> list[list[str]]:
 
 
 def changed_since(path: str, expected: str) -> str | None:
-    """How a file differs from its hash in a RECORD (`sha256=…`), None when it does not."""
+    """Return how a file differs from its hash in a RECORD (`sha256=…`), or None."""
     algorithm, _, wanted = expected.partition("=")
     digest = hashlib.new(algorithm)
     try:

@@ -30,7 +30,7 @@ SMI_QUERY = "persistence_mode,driver_version"
 
 
 def gpu_fact() -> GpuReading | None:
-    """What there is of NVIDIA's on this host; None where there is no such device."""
+    """Return NVIDIA's devices on this host with driver and tools; None without such a device."""
     devices = pci_devices("/sys/bus/pci/devices")
     if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):
         return None
@@ -76,7 +76,7 @@ def card_information(text: str) -> dict[str, str]:
 
 
 def smi_column(said: str, column: int) -> str | None:
-    """One value for all devices in what `nvidia-smi --query-gpu` said: theirs if they agree, else all of them.
+    """Return the value of all devices in the output of `nvidia-smi --query-gpu`; several values if they differ.
 
     A complaint of nvidia-smi is the value: it is what to act on. None where it could not be called.
     """
@@ -89,13 +89,13 @@ def smi_column(said: str, column: int) -> str | None:
 
 
 def fabric_manager_version(said: str) -> str | None:
-    """The version in what `nv-fabricmanager --version` said; None where there is no such program."""
+    """Return the version in the output of `nv-fabricmanager --version`; None without one."""
     found = re.search(r"\d+\.\d+(?:\.\d+)*", said)
     return found.group(0) if found else None
 
 
 def management(words: list[str]) -> str:
-    """What one of NVIDIA's tools says; "" where it is not installed."""
+    """Return the output of one of NVIDIA's tools; "" if it is not installed."""
     if shutil.which(words[0]) is None:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""Who holds a lock of the package manager: apt and dpkg wait for it, in silence, for minutes."""
+"""Holder of a lock of the package manager, for which apt and dpkg wait silently for minutes."""
 
 from __future__ import annotations
 

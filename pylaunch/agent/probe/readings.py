@@ -297,7 +297,7 @@ class RouteReading(TypedDict, total=False):
 
 
 class HostIdentity(TypedDict):
-    """Names and numbers that tell this host from others."""
+    """Names and numbers that identify a host."""
 
     hostname: str
     python: str

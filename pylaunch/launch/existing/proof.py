@@ -14,7 +14,7 @@ from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
 
 LOOK_S = 15.0
-"""What a look may take that ends nothing."""
+"""Timeout of a look that ends nothing."""
 
 WORDS = 300
 """Characters of a phrase that are kept; a node may send any."""
@@ -22,7 +22,7 @@ WORDS = 300
 
 @dataclass(frozen=True)
 class NodeProof:
-    """What one node answered."""
+    """Answer of one node."""
 
     found: tuple[str, ...] = ()
     """Processes of the run when the node was asked."""
@@ -43,7 +43,7 @@ class NodeProof:
 
     @property
     def words(self) -> str:
-        """What it means, for a person."""
+        """Description for a person."""
         if self.reason is not None:
             return f"not known to be clean: {self.reason}"
         if self.left:
@@ -61,7 +61,7 @@ class _ProofAnswer(msgspec.Struct):
 
 
 def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
-    """What is left of the run on `hosts`. Ends nothing."""
+    """Return the processes of the run that are left on `hosts`; ends nothing."""
     return _ask(record, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
 
 

@@ -1,4 +1,4 @@
-"""Who keeps this host's clock, and how well."""
+"""Time daemons of this host and their state."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def ignore_rules(directory: str) -> list[tuple[str, bool]]:
 
 
 def ignored(path: str, rules: list[tuple[str, bool]]) -> bool:
-    """Whether the last rule that matches `path` (directories end in "/") says so.
+    """Return True if the last rule that matches `path` (directories end in "/") ignores it.
 
     As in git, for the common forms: a pattern with a slash before its end starts at the top, any other matches at every
     depth, one that ends in a slash matches directories only, a star stops at a slash and two do not, "!" takes back.
@@ -115,7 +115,7 @@ def hashed(path: str) -> str:
 def files(question: dict[str, Any]) -> dict[str, str]:
     """Path → hash of the files of `paths`, relative ones from `workdir`; "" where there is none.
 
-    Those of `candidates` are words of a command line: they are told only where they are files.
+    `candidates` are words of a command line: those that are no files are left out.
     """
     found = {}
     for path in question["paths"]:

@@ -1,4 +1,4 @@
-"""NVIDIA's devices as the kernel and nvidia-smi tell them. Readers of foreign text are tried on published output."""
+"""NVIDIA's devices from the kernel and nvidia-smi. Parsers are tested on published output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNIT_DEADLINE_S = 5.0
 
 @reader("gpu.host", 20.0)
 def host(_question: None) -> GpuHostReading | None:
-    """What the kernel knows, and the software around it; None where there is no device, no driver and no tool."""
+    """Return devices and software as the kernel sees them; None without a device, a driver and a tool."""
     if not is_here():
         return None
     devices = gpu.pci_devices(PCI_DEVICES)
@@ -57,7 +57,7 @@ def is_here() -> bool:
 
 
 def _unit_state(unit: str) -> str | None:
-    """What systemd says of `unit`; None where there is no systemd."""
+    """Return the state of a systemd unit; None without systemd."""
     if shutil.which("systemctl") is None:
         return None
     ended = subprocess.run(
@@ -69,7 +69,7 @@ def _unit_state(unit: str) -> str | None:
 
 @reader("gpu.smi", 20.0)
 def management(_question: None) -> SmiReading | None:
-    """What `nvidia-smi -q -x` says; None where there is nothing of NVIDIA's. Raises ValueError without the tool."""
+    """Return the output of `nvidia-smi -q -x`, parsed; None without NVIDIA's devices. ValueError without the tool."""
     if not is_here():
         return None
     if shutil.which("nvidia-smi") is None:
@@ -216,7 +216,7 @@ def xids(log: str) -> list[XidEvent]:
 
 @reader("gpu.nvlink", 20.0)
 def links(_question: None) -> dict[str, NvlinkReading] | None:
-    """NVLink as `nvidia-smi nvlink` tells it; None where there is no such tool."""
+    """Return the links in the output of `nvidia-smi nvlink`; None without the tool."""
     if shutil.which("nvidia-smi") is None:
         return None
     return nvlink(

@@ -1,4 +1,4 @@
-"""What a run needs of the machine itself: memory, disks, limits, processors."""
+"""Memory, file systems, limits and processors of the machine."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def mount_of(path: str) -> dict[str, str]:
 
 
 def unescaped(word: str) -> str:
-    """A word of /proc/mounts, in which blanks and backslashes are octal numbers."""
+    """Return a field of /proc/mounts with its octal escapes replaced."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), word)
 
 

@@ -28,7 +28,7 @@ Group = Dict[str, Optional[str]]
 DEADLINE_S = 8.0
 SLOW_DEADLINE_S = 20.0
 
-FILES_TOLD = 20
+FILES_LISTED = 20
 
 SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
 PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap")
@@ -37,7 +37,7 @@ PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "fl
 
 @reader("host_facts.own", DEADLINE_S)
 def own(_question: None) -> Group:
-    """What no two hosts share: which machine this is, and since when it runs."""
+    """Facts that no two hosts share: name, boot id and time of the boot."""
     booted = next(line.split()[1] for line in text_of("/proc/stat").splitlines() if line.startswith("btime"))
     return {
         "hostname": os.uname().nodename,
@@ -147,7 +147,7 @@ def files_not_as_installed(place: str) -> Group:
     """A fact for each file of an environment of ours that was written after its installation; none is the usual."""
     if not os.path.exists(os.path.join(place, MARKER)):
         return {}
-    return {path: f"{how} ({distribution})" for distribution, path, how in touched_files(place)[:FILES_TOLD]}
+    return {path: f"{how} ({distribution})" for distribution, path, how in touched_files(place)[:FILES_LISTED]}
 
 
 @reader("host_facts.distributions", DEADLINE_S)
@@ -172,7 +172,7 @@ def packages(_question: None) -> Group:
 
 @reader("host_facts.login", DEADLINE_S)
 def login(_question: None) -> Group:
-    """Who we are here, and the limits that a login of ours gets."""
+    """User of a login, and the limits that it gets."""
     limits = {f"limit {name}": settings.limit_of(name) for name in settings.LIMITS}
     user = f"{named(pwd.getpwuid, os.getuid())} ({os.getuid()})"
     return {"user": user, **{name: f"{limit['soft']}/{limit['hard']}" for name, limit in limits.items()}}
@@ -180,7 +180,7 @@ def login(_question: None) -> Group:
 
 @reader("host_facts.sshd", DEADLINE_S)
 def sshd(_question: None) -> Group:
-    """What sshd allows, as its whole configuration comes to."""
+    """Effective limits of sshd on connections."""
     options = [name.lower() for name in SSHD_OPTIONS]
     answers = services.sshd({"options": options, "sudo_password": None})
     return {f"sshd {name}": answers[at] for at, name in enumerate(SSHD_OPTIONS)}

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE adapters as the kernel tells them, without any tool."""
+"""InfiniBand and RoCE adapters from the kernel, without any tool."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def redirections(_question: None) -> AcsReading | None:
 
 
 def redirecting(said: str) -> list[str]:
-    """Addresses of the devices in what `lspci -vvv` said whose ACS control validates the source of requests."""
+    """Return the addresses in the output of `lspci -vvv` of devices whose ACS control validates request sources."""
     found = []
     address = ""
     for line in said.splitlines():

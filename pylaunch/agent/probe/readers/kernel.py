@@ -1,4 +1,4 @@
-"""What the kernel has had to do: processes killed for memory, processes it cannot wake, limits of our cgroups."""
+"""Processes that the kernel killed for memory or cannot wake, and limits of our cgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
 
 STUCK_FOR_S = 1.0
-"""How long a process must stay in uninterruptible sleep, without being woken once, to be reported."""
+"""Time in uninterruptible sleep, without one wake-up, after which a process is reported."""
 
 LOG_LINES = 20000
 KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed process|oom-kill:")
@@ -33,7 +33,7 @@ KEPT = 5
 
 @reader("kernel.log")
 def log(question: None) -> KernelLogReading:
-    """Telling lines of the kernel log since boot, with their age in seconds; `readable` is false where it is closed.
+    """Return the relevant lines of the kernel log since boot with their age; `readable` is False without permission.
 
     `oom_kills` is the kernel's own count since boot, null before Linux 4.13.
     """
@@ -119,7 +119,7 @@ def asleep() -> dict[tuple[int, str], str]:
                 fields = dict(line.rstrip("\n").partition(":")[::2] for line in file)
         except (FileNotFoundError, ProcessLookupError):
             continue
-        # What this probe itself has begun to ask is not what hangs; its own deadlines tell of it.
+        # Other readers of this probe may hang too; their deadlines report them.
         is_ours = fields.get("PPid", "").strip() == str(os.getppid())
         if fields.get("State", "").strip().startswith("D") and not is_ours:
             switches = fields.get("voluntary_ctxt_switches", "").strip()

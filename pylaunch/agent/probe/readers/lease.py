@@ -1,4 +1,4 @@
-"""Which runs hold the devices and ports of this host, as the kernel's locks tell."""
+"""Runs that hold devices and ports of this host, from the leases in the kernel."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def held(question: Mapping[str, Any]) -> LeasesReading:
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
     ports = {port: leases.port_name(port) for port in question["ports"]}
     found = leases.holders([*names.values(), *ports.values()])
-    return {"devices": _told(names, found), "ports": _told(ports, found)}
+    return {"devices": _holders(names, found), "ports": _holders(ports, found)}
 
 
-def _told(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
+def _holders(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
     holders = {index: found[name] for index, name in names.items()}
     return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
 

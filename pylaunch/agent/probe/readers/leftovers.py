@@ -1,4 +1,4 @@
-"""What earlier runs, ours and others', have left on this host."""
+"""Processes and files that earlier runs, ours and others', have left on this host."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def node_root(template: str) -> NodeRoot:
 
 @reader("leftovers.leases")
 def device_leases(question: dict[str, Any]) -> list[DeviceLease]:
-    """Who holds the leases of `devices` of the node root `root`."""
+    """Return the holders of the leases of `devices` under the node root `root`."""
     root = node_root(question["root"])
     names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
     found = leases.holders(names.values())

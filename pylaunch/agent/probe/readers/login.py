@@ -1,4 +1,4 @@
-"""What a login finds, as a rank does: variables, who it is, what language it speaks."""
+"""Variables, user and locale of a login, which are those of a rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMUNICATION = (
     "JAX_", "XLA_", "TF_", "HF_", "ACCELERATE_", "DS_", "DEEPSPEED_", "PYTHON", "LD_", "MALLOC_", "WORLD_SIZE", "RANK",
     "LOCAL_RANK", "MASTER_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PATH",
 )  # fmt: skip
-"""Begins of names of variables that change what a rank computes or with whom it can talk."""
+"""Prefixes of variables that change what a rank computes or its communication."""
 
 
 @reader("login.variables")
@@ -30,7 +30,7 @@ def variables(question: None) -> dict[str, str]:
 
 @reader("login.identity")
 def identity(question: None) -> LoginReading:
-    """Who we are, where our home is, and what language we speak."""
+    """Return the user, the home directory and the locale of a login."""
     uid = os.getuid()
     user = pwd.getpwuid(uid)
     home = mount_of(user.pw_dir)

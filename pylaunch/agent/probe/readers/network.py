@@ -19,7 +19,7 @@ _IFF_LOOPBACK = 0x8
 
 @reader("network.interfaces")
 def interface_list(question: None) -> dict[str, InterfaceReading]:
-    """Every interface with its settings and counters; null for what its driver does not tell."""
+    """Return every interface with settings and counters; None for values that its driver does not report."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
 
 

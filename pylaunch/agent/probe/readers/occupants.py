@@ -1,7 +1,7 @@
-"""Who uses this host for training: processes that hold a GPU, listen on a port, or carry the variables of a rank.
+"""Processes that use this host for training: they hold a GPU, listen on a port, or carry the variables of a rank.
 
-Their ancestors and descendants are told too, for it is by its family that a process is known to be left over. What
-the processes of other users hold is only visible to root; whose could not be seen is told.
+Their ancestors and descendants are listed too: its family shows whether a process is left over. Only root sees what
+processes of other users hold; users whose processes could not be read are listed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
 
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
-"""What torch.distributed's env:// wants of a rank. One of them alone may be an export in somebody's shell."""
+"""Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""
 
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0

@@ -1,4 +1,4 @@
-"""What ranks run in: the interpreter and the libraries beside it."""
+"""The interpreter of the ranks and the libraries beside it."""
 
 from __future__ import annotations
 

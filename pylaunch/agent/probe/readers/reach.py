@@ -1,4 +1,4 @@
-"""Who a host is, and what it makes of names: its own and its peers'."""
+"""Identity of a host, and how it resolves its own name and those of its peers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 SUDO_S = 4.0
 LOOKUPS = 16
-"""Names asked for at once: a name server that is down costs seconds for each."""
+"""Lookups at the same time: each takes seconds if the name server is down."""
 
 
 @reader("reach.identity")
 def identity(question: None) -> HostIdentity:
-    """Names and numbers that tell this host from others. `network` is the same for hosts that share one network."""
+    """Return names and numbers that identify this host. `network` is equal for hosts in one network namespace."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot = file.read().strip()
     return {
@@ -36,7 +36,7 @@ def identity(question: None) -> HostIdentity:
 
 @reader("reach.names")
 def names(question: list[str]) -> NamesReading:
-    """What this host's own name and each of `question` resolve to here, IPv4 first; null for what does not."""
+    """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved."""
     own = socket.gethostname()
     asked = list(dict.fromkeys([own, *question]))
     with ThreadPoolExecutor(LOOKUPS) as pool:
