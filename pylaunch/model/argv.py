@@ -19,5 +19,5 @@ def quoted_with_env(env: Mapping[str, str], argv: Iterable[str]) -> str:
 
 
 def pylaunch(*words: str) -> str:
-    """A command of pylaunch's for a hint. Whoever shows it adds the inventory that was given."""
+    """Return a pylaunch command for a hint; the view adds the inventory that was given."""
     return quoted(("pylaunch", *words))

@@ -72,12 +72,12 @@ def canonical(value: object) -> str:
 
 
 def digest(value: object) -> str:
-    """The SHA-256 of `value` in canonical JSON."""
+    """Return the SHA-256 of `value` in canonical JSON."""
     return hashlib.sha256(canonical(value).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def parse(text: str) -> Attestation:
-    """The attestation in a sealed document. Raises ValueError when it is none, or is not as it was sealed."""
+    """Return the attestation in a sealed document. Raises ValueError if it is none or was changed."""
     document = json.loads(text)
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"not an attestation of schema {SCHEMA}")

@@ -108,7 +108,7 @@ class Cluster:
         raise KeyError(name)
 
     def only(self, names: Iterable[str]) -> Cluster:
-        """The cluster reduced to `names`, still in rank order. Raises KeyError for a name it does not have."""
+        """Return the cluster reduced to `names`, still in rank order. Raises KeyError for an unknown name."""
         wanted = set(names)
         if missing := wanted - set(self.names):
             raise KeyError(", ".join(sorted(missing)))

@@ -109,7 +109,7 @@ class Pasted:
 
 
 def taken_apart(words: Argv) -> Pasted | None:
-    """A launcher's or Python's command line in pylaunch's terms; None for any other program.
+    """Return a launcher's or Python's command line in pylaunch's terms; None for any other program.
 
     Raises UsageError for a launcher, or a flag of one, that pylaunch has no equivalent for.
     """

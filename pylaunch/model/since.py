@@ -13,7 +13,7 @@ _AGO = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def parse_since(text: str, now: datetime) -> float:
-    """The moment that `text` means, in seconds since the epoch; a time without a zone is one of this machine's.
+    """Return the moment that `text` means, in seconds since the epoch; a time without a zone is one of this machine's.
 
     Raises ValueError for anything else, and for a moment after `now`.
     """

@@ -13,7 +13,7 @@ LATEST = "latest.json"
 
 
 def keep(inventory: Path, attestation: Attestation, *, of_all_hosts: bool) -> Path:
-    """Store `attestation`; where it lies. One of all hosts becomes the latest, which others are compared with."""
+    """Store `attestation` and return its path. One of all hosts becomes the latest, which others are compared with."""
     directory = project_directory(inventory) / "attestations"
     directory.mkdir(parents=True, exist_ok=True)
     time = attestation.made_at.replace(":", "").replace("-", "")
@@ -35,13 +35,13 @@ def write(path: Path, attestation: Attestation) -> None:
 
 
 def latest(inventory: Path) -> Attestation | None:
-    """The newest attestation of this project; None before the first. Raises UsageError when it was changed."""
+    """Return the newest attestation of this project; None before the first. Raises UsageError if it was changed."""
     path = project_directory(inventory) / "attestations" / LATEST
     return read(path) if path.exists() else None
 
 
 def read(path: Path) -> Attestation:
-    """The attestation in `path`. Raises UsageError when it cannot be read or is not as it was sealed."""
+    """Return the attestation in `path`. Raises UsageError if it cannot be read or was changed."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -9,7 +9,7 @@ from pylaunch.errors import PylaunchError
 
 
 def content_directory() -> Path:
-    """The directory that holds `playbooks/` and `roles/`.
+    """Return the directory that holds `playbooks/` and `roles/`.
 
     Raises PylaunchError when neither place has them: the package was built without them.
     """
@@ -26,7 +26,7 @@ def content_directory() -> Path:
 
 
 def playbook(name: str) -> Path:
-    """The playbook `name`, without its suffix: `playbook("site")`."""
+    """Return the playbook `name`, without its suffix: `playbook("site")`."""
     return content_directory() / "playbooks" / f"{name}.yml"
 
 
@@ -36,5 +36,5 @@ def specifications_directory() -> Path:
 
 
 def roles_directory() -> Path:
-    """The directory with one subdirectory per role."""
+    """Return the directory with one subdirectory per role."""
     return content_directory() / "roles"

@@ -18,6 +18,6 @@ def pages() -> dict[str, Path]:
 
 
 def title(page: Path) -> str:
-    """The first line of a page, without what marks it as one."""
+    """Return the first line of a page, without its heading mark."""
     with page.open(encoding="utf-8") as text:
         return text.readline().strip().lstrip("#").strip()

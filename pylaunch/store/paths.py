@@ -31,12 +31,12 @@ def project_directory(inventory: Path) -> Path:
 
 
 def project_environment(inventory: Path) -> Path:
-    """The Python environment that is locked for this project: its lock, its archive and its manifest."""
+    """Return the Python environment that is locked for this project: its lock, its archive and its manifest."""
     return project_directory(inventory) / "environment"
 
 
 def project_known_hosts(inventory: Path) -> Path:
-    """The host keys `pylaunch trust` and `pylaunch lab` accepted for this project."""
+    """Return the host keys `pylaunch trust` and `pylaunch lab` accepted for this project."""
     return project_directory(inventory) / "known_hosts"
 
 

@@ -36,7 +36,7 @@ class NodeTask:
     workdir: str
     ranks: list[RankTask]
     env: dict[str, str]
-    """Environment of the ranks and the launcher, to which the agent and the launcher add their own variables."""
+    """Variables of the ranks and the launcher: layers that the controller has merged (shared/rank_environment.py)."""
 
     launcher: list[str]
     """Command that starts the ranks of this node (torchrun), or [] when the agent starts them itself.

@@ -19,7 +19,7 @@ _Read = tuple[list[Setting], list[LintFinding]]
 
 
 def read_nccl_conf(text: str, path: str) -> _Read:
-    """The settings in an nccl.conf, and what NCCL will not understand as it was meant."""
+    """Return the settings in an nccl.conf, and findings about lines that NCCL does not read as intended."""
     settings: list[Setting] = []
     findings: list[LintFinding] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -66,7 +66,7 @@ def _problems(line: str, where: str) -> Iterator[LintFinding]:
 
 
 def read_environment_file(text: str, path: str, place: VariablePlace = VariablePlace.FILE) -> _Read:
-    """The settings in a file of NAME=VALUE lines; `export`, quotes and comments are taken as a shell takes them."""
+    """Return the settings in a file of NAME=VALUE lines; `export`, quotes and comments are read as in a shell."""
     settings: list[Setting] = []
     findings: list[LintFinding] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -91,7 +91,7 @@ class Choice:
 
 
 def one_of(words: str, *, also: str = "", any_case: bool = True) -> Choice:
-    """A choice among the blank-separated `words`."""
+    """Return a kind whose values are one of the blank-separated `words`."""
     return Choice(tuple(words.split()), tuple(also.split()), any_case)
 
 
@@ -112,7 +112,7 @@ class Words:
 
 
 def words_of(words: str) -> Words:
-    """A list of some of the blank-separated `words`."""
+    """Return a kind whose values are lists of the blank-separated `words`."""
     return Words(tuple(words.split()))
 
 

@@ -26,7 +26,7 @@ class VariablePlace(Enum):
     """Place where a variable is set, as far as that makes a difference."""
 
     NCCL_CONF = "nccl.conf"
-    """A file that NCCL reads itself, and nobody else."""
+    """File that only NCCL reads."""
 
     FILE = "file"
     """Kept for every job to come."""
@@ -172,7 +172,7 @@ def _as_read(setting: Setting, variable: Variable) -> str:
 
 
 def _repaired(setting: Setting, variable: Variable) -> str | None:
-    """The setting with its value freed from what does not belong to it, if that makes it right."""
+    """Return the setting without surplus characters of its value, if that makes the value valid."""
     words = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
     bare = setting.value.strip().strip("'\"").strip().replace(", ", ",")
     for value in (bare, words.get(bare.lower(), bare)):

@@ -25,12 +25,12 @@ def is_of_a_family(name: str) -> bool:
 
 
 def misspelled(name: str) -> Variable | None:
-    """The variable that `name` must have been meant to be: it is a letter or two away."""
+    """Return the variable that `name` misspells by a letter or two, if there is one."""
     return _nearest(name, _ONE_SLIP)
 
 
 def similar(name: str) -> Variable | None:
-    """The variable whose name is most like `name`, if any is like it."""
+    """Return the variable whose name is most like `name`, if any is like it."""
     return _nearest(name, _ALIKE)
 
 
