@@ -146,8 +146,8 @@ def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> N
 def test_a_killed_rank_entry_takes_its_rank_with_it_and_the_end_is_still_reported(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, PATIENT))
     pid = controller.pid(0)
-    shim = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(shim, signal.SIGKILL)
+    entry = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(entry, signal.SIGKILL)
     ended = controller.until(wire.RankEnded)
     assert (ended.rank, ended.signal) == (0, signal.SIGKILL)
     controller.until(wire.Finished)

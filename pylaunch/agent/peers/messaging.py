@@ -22,8 +22,8 @@ from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, peer_status
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
+from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.wire.lines import Lines
-from pylaunch.agent.wire.loop import Loop
 
 HEARTBEAT_S = 1.0
 RETRY_S = 0.2
@@ -64,7 +64,7 @@ class Peers:
     """Connections to the other agents of this run."""
 
     def __init__(
-        self, loop: Loop, me: str, addresses: dict[str, str], on_stop: Callable[[PeerStatus], None],
+        self, loop: EventLoop, me: str, addresses: dict[str, str], on_stop: Callable[[PeerStatus], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._loop = loop

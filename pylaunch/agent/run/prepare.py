@@ -11,9 +11,9 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared import clean
+from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import NodeRoot
 from pylaunch.agent.shared.record import Record
-from pylaunch.agent.wire.loop import Loop
 
 CONTINUE = "pylaunch stop RUN ends that run; kill -CONT PID on the node continues it"
 
@@ -26,7 +26,7 @@ class RefusedError(Exception):
         self.reasons = reasons
 
 
-def prepare_run(message: wire.Prepare, root: NodeRoot, record: Record, loop: Loop) -> tuple[Run, list[str]]:
+def prepare_run(message: wire.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> tuple[Run, list[str]]:
     """Return the prepared run, and the leftovers of dead runs that were removed.
 
     Raises RefusedError with all reasons; nothing is held then.

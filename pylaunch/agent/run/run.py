@@ -18,8 +18,8 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import local_socket, processes
+from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
-from pylaunch.agent.wire.loop import Loop
 
 CAUSE_LINES = 200
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""
@@ -36,7 +36,7 @@ LEFTOVER_GRACE_S = 2.0
 class Run:
     """Run whose processes are forked and wait at the gate, or have passed it. Times passed in are monotonic."""
 
-    def __init__(self, workers: WorkerGroup, holdings: Holdings, record: Record, loop: Loop) -> None:
+    def __init__(self, workers: WorkerGroup, holdings: Holdings, record: Record, loop: EventLoop) -> None:
         self.task = workers.task
         self.life = lifecycle.Life(frozenset(rank.rank for rank in self.task.ranks), bool(self.task.launcher))
         self.outcome: NodeOutcome | None = None

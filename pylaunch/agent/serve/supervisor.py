@@ -24,11 +24,11 @@ from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import Controller
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
+from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.wire import bounds
-from pylaunch.agent.wire.loop import Loop
 
 UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""
@@ -62,7 +62,7 @@ class Supervisor:
         self._root = root
         self._directory = directory
         self._version = version
-        self._loop = Loop()
+        self._loop = EventLoop()
         self._record = Record(directory)
         self._run: Run | None = None
         self._peers: Peers | None = None

@@ -9,7 +9,7 @@ import socket
 from typing import Callable
 
 
-class Loop:
+class EventLoop:
     """Event loop over file descriptors."""
 
     def __init__(self) -> None:
