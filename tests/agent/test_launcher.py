@@ -117,7 +117,7 @@ def test_a_rank_stopped_by_agent_and_launcher_receives_one_signal(node: Node, tm
         controller.until(wire.Output)
     flag.write_text("now\n")
     controller.until(wire.Finished)
-    assert controller.text("1.out") == "up\ntold\n"
+    assert controller.text("1.out") == "up\nTERM\n"
 
 
 def test_stop_ends_ranks_first_and_then_the_launcher(node: Node, tmp_path: Path) -> None:
