@@ -1,4 +1,4 @@
-"""What the agents of a start report is judged by the checks of `pylaunch check`, and refuses what those call FAIL."""
+"""The checks of `pylaunch check` judge the reports of the agents at a start; a FAIL refuses the start."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() 
 
 def test_a_host_with_nothing_installed_lacks_what_the_others_share_and_hosts_that_all_have_nothing_agree() -> None:
     essentials = {**PREPARED.essentials, "n2": {"environment digest": "", "python": "3.11.7"}}
-    told = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
-    assert {(finding.check, finding.hosts) for finding in told} == {("python_env.libraries", ("n2",))}
+    findings = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
+    assert {(finding.check, finding.hosts) for finding in findings} == {("python_env.libraries", ("n2",))}
     bare = {key: {"environment digest": "", "python": "3.11"} for key in NAMES}
     assert found(replace(PREPARED, essentials=bare, libraries={key: {} for key in NAMES})) == []
 

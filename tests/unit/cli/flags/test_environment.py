@@ -62,7 +62,7 @@ def test_a_secret_file_that_others_can_read_is_warned_of(tmp_path: Path, capsys:
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "job.env"
     file.write_bytes(b"A=\xff")
     with pytest.raises(UsageError, match="not UTF-8 at byte 2"):

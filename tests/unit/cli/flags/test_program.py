@@ -1,4 +1,4 @@
-"""Which program and framework a command line means."""
+"""Program and framework of a command line."""
 
 from __future__ import annotations
 
@@ -176,9 +176,9 @@ def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
     (here / "train.py").write_text("import torch.distributed\ndef main(port, lr):\n    p.add_argument('--env')")
     chosen = understood("train.py", *rest)
     program.report_misplaced(chosen, None, None, OPTIONS)
-    said = capsys.readouterr().err.rstrip("\n")
-    assert said.endswith(hint)
-    assert bool(said) == bool(hint)
+    printed = capsys.readouterr().err.rstrip("\n")
+    assert printed.endswith(hint)
+    assert bool(printed) == bool(hint)
     assert chosen.words == ("train.py", *rest)
 
 

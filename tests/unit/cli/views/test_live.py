@@ -55,13 +55,13 @@ def test_a_failure_names_rank_host_and_how_then_its_last_words_then_what_to_type
     )
 
 
-def test_what_could_not_be_proven_clean_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(
         Status.FAILED, "contact with gpu02 was lost: no route", 9.0, (), {"gpu03": ("pid 7",)}, ("gpu02",)
     )
     show_outcome(PLAN, outcome)
-    said = capsys.readouterr().err
-    assert "gpu[01,04-11]: clean" in said
-    assert "gpu03: left behind: pid 7" in said
-    assert "gpu02: not known to be clean" in said
-    assert "pylaunch stop 7f3a9c01" in said
+    printed = capsys.readouterr().err
+    assert "gpu[01,04-11]: clean" in printed
+    assert "gpu03: left behind: pid 7" in printed
+    assert "gpu02: not known to be clean" in printed
+    assert "pylaunch stop 7f3a9c01" in printed

@@ -29,7 +29,7 @@ def test_a_node_that_differs_is_warned_of_with_what_to_type() -> None:
     )
 
 
-def test_with_the_policy_refuse_nothing_starts_and_all_differences_are_told() -> None:
+def test_with_the_policy_refuse_nothing_starts_and_all_differences_are_listed() -> None:
     with pytest.raises(ClusterNotReadyError) as caught:
         judge(cluster(Agreement.REFUSE), nodes(n2={"nccl": ""}, n3={"gpu driver": "565.57.01"}))
     assert caught.value.evidence == (

@@ -1,4 +1,4 @@
-"""Who tries to connect to whom before a release."""
+"""Peers that each node tries to connect to before a release."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pylaunch.launch.start.queue import words
 
 
-def test_what_is_in_the_way_is_told_with_hosts_and_devices_folded() -> None:
+def test_blocking_runs_are_listed_with_hosts_and_devices_folded() -> None:
     run = "run 7f3a of anna since 12:01"
     devices = (("device 0", run), ("device 1", run), ("device 3", run))
     assert words({"gpu01": (*devices, ("port 29500", run)), "gpu02": devices, "gpu03": devices, "gpu04": ()}) == [
@@ -12,7 +12,7 @@ def test_what_is_in_the_way_is_told_with_hosts_and_devices_folded() -> None:
     ]
 
 
-def test_who_came_first_is_told_by_its_run() -> None:
+def test_the_start_that_is_ahead_is_named_by_its_run() -> None:
     assert words({"n1": (("", "run 7f3a, which came first and waits too"),)}) == [
         "n1: run 7f3a, which came first and waits too"
     ]

@@ -1,4 +1,4 @@
-"""The release: what is waited for before a run is followed."""
+"""The release: messages that a session awaits before the run is followed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DeafChild:
         assert line
 
 
-def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
+def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
     """The skew of a release after which nodes say this and no more, and what is left for the follower to hear."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
@@ -42,7 +42,7 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
             fleet.links[host.name] = AgentLink(
                 LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
             )
-        fleet.put_back(said)
+        fleet.put_back(messages)
         async with asyncio.timeout(5):
             launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
             start = await Session(launch, fleet, Listener()).release()
@@ -56,9 +56,13 @@ def skew_and_rest(*said: tuple[str, object]) -> tuple[float, list[tuple[str, obj
 
 @pytest.mark.parametrize(
     "last",
-    [wire.Stopping("n2: rank 1 was killed by SIGKILL", 3.0), wire.Failed("it cannot go on"), ConnectionEnded("broken")],
+    [
+        wire.Stopping("n2: rank 1 was killed by SIGKILL", 3.0),
+        wire.Failed("it cannot continue"),
+        ConnectionEnded("broken"),
+    ],
 )
-def test_a_node_that_ends_before_its_instant_is_not_waited_for(last: object) -> None:
+def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> None:
     started = wire.RankStarted(1, 9, 2.5)
     skew, left = skew_and_rest(
         ("n2", wire.Released(2.5)), ("n2", started), ("n1", last), ("n3", wire.Released(2.0))
@@ -67,7 +71,7 @@ def test_a_node_that_ends_before_its_instant_is_not_waited_for(last: object) -> 
     assert left == [("n2", started), ("n1", last)]
 
 
-def test_ctrl_c_while_nodes_are_let_go_is_heard_at_once() -> None:
+def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
     skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
     assert left == [("", Interrupted("interrupted"))]

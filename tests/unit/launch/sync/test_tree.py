@@ -103,7 +103,7 @@ def test_too_large_a_tree_is_refused_with_what_is_largest(tmp_path: Path) -> Non
     assert names(read_tree(tmp_path, ("data/",), limit=2000)) == ["train.py"]
 
 
-def test_sockets_are_told_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sockets_are_reported_and_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"train.py": "1"})
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as listener:
