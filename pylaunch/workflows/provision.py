@@ -32,7 +32,7 @@ from pylaunch.provision.workflow import (
     survey,
 )
 from pylaunch.store import content
-from pylaunch.store.paths import project_directory
+from pylaunch.store.paths import project_environment
 from pylaunch.transport.runner import PlaybookResult, Progress
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.variables import refuse_errors
@@ -211,5 +211,4 @@ def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRe
 
 
 def _environment(cluster: Cluster, options: ProvisionOptions) -> Path:
-    directory = options.environment or project_directory(Path(cluster.sources[0])) / "environment"
-    return directory.absolute()
+    return (options.environment or project_environment(Path(cluster.sources[0]))).absolute()

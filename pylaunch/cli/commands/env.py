@@ -27,7 +27,7 @@ from pylaunch.provision.environment import (
     lock,
     read_manifest,
 )
-from pylaunch.store.paths import project_directory
+from pylaunch.store.paths import project_environment
 
 
 @click.group(cls=CommandGroup)
@@ -40,7 +40,7 @@ def command() -> None:
 
 def _directory(inventory: Path | None) -> Path:
     sources = load_cluster(inventory).sources
-    return project_directory(Path(sources[0]) if sources else Path.cwd() / "cluster.ini") / "environment"
+    return project_environment(Path(sources[0]) if sources else Path.cwd() / "cluster.ini")
 
 
 environment_option = click.option(
