@@ -38,7 +38,7 @@ class Number:
             return "0 or 1"
         if self.low is not None and self.high is not None:
             return f"a whole number {self.low} … {self.high}"
-        return "a whole number" if self.low is None else f"a whole number from {self.low} on"
+        return "a whole number" if self.low is None else f"a whole number, at least {self.low}"
 
     def complaint(self, value: str) -> str | None:
         if not _NUMBER.fullmatch(value):
@@ -248,7 +248,7 @@ class Devices:
         given = value.split(",") if value else []
         wrong = [each for each in given if not re.fullmatch(r"-?\d+|(GPU|MIG)-[\w/-]+", each)]
         if wrong:
-            return f"{wrong[0]!r} is no device: CUDA shows none of those from it on"
+            return f"{wrong[0]!r} is not a device: CUDA ignores it and all later ones"
         return "a device is named twice: CUDA shows none at all" if len(set(given)) < len(given) else None
 
 
@@ -305,7 +305,7 @@ class Endpoint:
 class Threads:
     """Numbers of threads, one per nesting level."""
 
-    described: str = "whole numbers from 1 on, comma-separated"
+    described: str = "whole numbers, at least 1, comma-separated"
 
     def complaint(self, value: str) -> str | None:
         return None if re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", value) else f"expected {self.described}"

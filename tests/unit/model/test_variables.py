@@ -57,10 +57,10 @@ BAD = [
     ("JAX_DEBUG_NANS=maybe", "expected 1, true, on", None),
     ("XLA_FLAGS=xla_dump_to=/tmp", "does not begin with --", None),
     ("XLA_CLIENT_MEM_FRACTION=much", "number", None),
-    ("CUDA_VISIBLE_DEVICES=0,gpu1", "'gpu1' is no device", None),
+    ("CUDA_VISIBLE_DEVICES=0,gpu1", "'gpu1' is not a device", None),
     ("CUDA_VISIBLE_DEVICES=0,0", "named twice", None),
     ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments=True", "key:value", None),
-    ("OMP_NUM_THREADS=0", "from 1 on", None),
+    ("OMP_NUM_THREADS=0", "at least 1", None),
 ]
 
 
