@@ -230,9 +230,10 @@ class Background:
             os.kill(self.pid, signal.SIGINT)
 
     def exit_code(self) -> int:
-        """Wait for the child to end and return its exit code."""
+        """Wait for the child to end and return its exit code, as a shell does: 130 where SIGINT ended it."""
         _, status = os.waitpid(self.pid, 0)
-        return os.waitstatus_to_exitcode(status)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from pylaunch.agent.shared import processes
-from pylaunch.errors import PylaunchError
+from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.transport import process
 from tests.starts.cluster import DirectoryCluster, ended
 
@@ -58,6 +58,11 @@ async def talk():
 print(asyncio.run(talk()))
 gc.collect()
 """
+
+
+def test_a_background_process_that_a_second_interrupt_ends_has_the_exit_code_of_an_interrupt() -> None:
+    with subprocess.Popen(("/bin/sh", "-c", "kill -INT $$")) as child:
+        assert process.Background(child.pid, -1).exit_code() == ExitCode.INTERRUPTED
 
 
 def test_a_child_that_has_ended_makes_no_noise() -> None:
