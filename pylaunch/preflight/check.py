@@ -1,4 +1,4 @@
-"""A check: what it asks the hosts, what it compares, and how it judges the answers of all of them."""
+"""A check: its questions to the hosts, its reference, and its judgement of all answers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.survey import Survey, Wanted
 
 Asks = Callable[[Host, Wanted], Mapping[str, Any]]
-"""Reader → question for one host; empty when the check has nothing to ask it. "reader#label" asks it more than one."""
+"""Returns reader → question for one host; empty when there is nothing to ask. "reader#label" asks a reader twice."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that can be wrong."""
+    """One property of hosts that is checked."""
 
     id: str
-    """`subject.name`, as given to --only and --skip."""
+    """`subject.name`, as in --only and --skip."""
 
     title: str
     why: str
@@ -29,12 +29,12 @@ class Check:
     """Reference of the comparison: the majority, the inventory, or a threshold with its source."""
 
     severity: Severity
-    """The worst it can say."""
+    """The worst severity of its findings."""
 
     asks: Asks
     judge: Callable[[Survey], Iterable[Finding]]
     deep: bool = False
-    """Only under --deep: it loads the hosts or takes more than a moment."""
+    """Run only with --deep: the check loads the hosts or takes seconds."""
 
     silence: Severity = Severity.UNKNOWN
     """Severity of a timeout: a run that touches the same thing would hang too."""

@@ -1,4 +1,4 @@
-"""Who is to blame for connections that fail: a matrix of them, explained by as few hosts as possible. Pure."""
+"""Explain a matrix of failed connections by as few hosts as possible. Pure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 Pair = tuple[str, str]
-"""Who connects, to whom."""
+"""Source and target of a connection."""
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Failed connections that one host explains, or one pair of hosts."""
+    """Failed connections that one host or one pair of hosts explains."""
 
     incoming: str | None
-    """The host that nobody gets through to; None when only connections from `outgoing` fail."""
+    """The host that cannot be reached; None when only connections from `outgoing` fail."""
 
     outgoing: str | None
-    """The host that gets through to nobody. With `incoming` too, it is the one pair of them."""
+    """The host that cannot connect to others. With `incoming` set too, the two form one pair."""
 
 
 def blames(failed: Iterable[Pair], measured: Iterable[Pair]) -> tuple[Blame, ...]:
-    """The hosts that explain why the pairs `failed` did, among all that were `measured`.
+    """Return the hosts that explain why the pairs `failed`, out of all pairs that were `measured`.
 
-    The host with most failures first, and rather the one that listens than those that connect. A host is blamed when
-    *all* that was measured of it failed, for at least two others: of two hosts alone nobody can say which it is.
+    The host with most failures comes first; at a tie, the listening host. A host is blamed only if *all* its measured
+    connections failed, with at least two others: between two hosts alone, the cause is unknown.
     """
     unexplained = set(failed)
     lines: dict[Blame, set[Pair]] = {}
@@ -44,7 +44,7 @@ def blames(failed: Iterable[Pair], measured: Iterable[Pair]) -> tuple[Blame, ...
 
 
 def grouped(ends: Mapping[Pair, Mapping[str, str]]) -> dict[str, dict[Pair, frozenset[str]]]:
-    """For each way in which connections ended: which pairs did so, and on which kinds of port."""
+    """Return end of the connection → pairs with that end → their kinds of port."""
     found: dict[str, dict[Pair, frozenset[str]]] = {}
     for pair, kinds in ends.items():
         for kind, end in kinds.items():

@@ -21,17 +21,17 @@ class Result:
 
     hosts: tuple[str, ...]
     checks: tuple[str, ...]
-    """Ids of those that had something to ask."""
+    """Ids of the checks that ran."""
 
     findings: tuple[Finding, ...]
     """Worst first."""
 
     seconds: float
     unreachable: Mapping[str, str] = field(default_factory=dict)
-    """Hosts that could not be asked, with why."""
+    """Unreachable hosts, with the reason."""
 
     not_looked_at: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Check → hosts that did not answer all that it asked: neither passed nor failed there."""
+    """Check → hosts that did not answer all its questions: neither passed nor failed there."""
 
     @property
     def failed(self) -> bool:
@@ -44,7 +44,7 @@ class Result:
 
 
 def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
-    """The findings in order, with one for every host that could not be asked."""
+    """Return the findings in order, with one for every unreachable host."""
     found = [*_unreachable(survey, findings), *findings]
     order = list(Severity)
     asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
@@ -111,7 +111,7 @@ class _Case:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.is_silent = False
-        """The host did not answer all that the check asked."""
+        """The host did not answer all questions of the check."""
 
     @property
     def is_error(self) -> bool:
@@ -129,10 +129,10 @@ class _Case:
                     element, tags[finding.severity], message=_printable(finding.text)
                 ).text = _printable(body)
             else:
-                said = ElementTree.SubElement(element, "system-out")
-                said.text = _printable("\n".join([f"{finding.severity.value}: {finding.text}", body]))
+                output = ElementTree.SubElement(element, "system-out")
+                output.text = _printable("\n".join([f"{finding.severity.value}: {finding.text}", body]))
 
 
 def _printable(text: str) -> str:
-    """Without the control characters that XML has no way to write."""
+    """Return the text without control characters, which XML cannot represent."""
     return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)

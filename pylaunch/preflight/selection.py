@@ -1,4 +1,4 @@
-"""Which checks are asked: --only, --skip and --deep, by id or by subject. Pure."""
+"""Select checks: --only, --skip and --deep, by id or by subject. Pure."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ NEAREST = 3
 def select(
     checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = (), deep: bool = False
 ) -> tuple[Check, ...]:
-    """The checks to ask, in their order. An id names one check, a subject ("storage") all of its checks.
+    """Return the selected checks, in their order. An id names one check, a subject ("storage") all of its checks.
 
-    A check that is named in `only` is asked though it is deep. Raises UsageError for names that there are not.
+    `only` selects deep checks too. Raises UsageError for unknown names.
     """
     unknown = [name for name in (*only, *skip) if not any(matches(check, name) for check in checks)]
     if unknown:
         raise UsageError(
             f"no such check: {', '.join(unknown)}",
-            evidence=[f"{name}: {said}" for name in unknown if (said := nearest(checks, name))],
+            evidence=[f"{name}: {suggestion}" for name in unknown if (suggestion := nearest(checks, name))],
             hint="pylaunch check --list",
         )
     chosen = [check for check in checks if not only or any(matches(check, name) for name in only)]
@@ -32,12 +32,12 @@ def select(
 
 
 def matches(check: Check, name: str) -> bool:
-    """`name` is the check's id, or its subject."""
+    """Return whether `name` is the check's id or its subject."""
     return name in (check.id, check.id.partition(".")[0])
 
 
 def nearest(checks: Sequence[Check], name: str) -> str:
-    """What may have been meant, "" when nothing comes near."""
+    """Return a suggestion of similar names; "" when there is none."""
     names = [*(check.id for check in checks), *dict.fromkeys(check.id.partition(".")[0] for check in checks)]
     tails = {check.id.partition(".")[2]: check.id for check in checks}
     near = difflib.get_close_matches(name, names, NEAREST) or [

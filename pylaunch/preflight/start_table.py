@@ -1,4 +1,4 @@
-"""Which checks decide a start, and why the others do not: the one table. `pylaunch check` asks all of them.
+"""The table of checks that decide a start, and why the others do not. `pylaunch check` runs all of them.
 
 A check that can fail is passed over at a start only because of what it costs, and the row says so.
 """
@@ -12,16 +12,16 @@ from pylaunch.preflight.check import Check
 
 
 class AtStart(Enum):
-    """What a check is to `pylaunch start`."""
+    """The part of a check in `pylaunch start`."""
 
     ASKED = "asked"
-    """The probe asks it beside the preparation; a failure refuses the start, a warning is printed."""
+    """The probe runs it during the preparation; a failure refuses the start, a warning is printed."""
 
     REPORTED = "reported"
-    """Judged from what the agents report or try while they prepare; refuses and warns like ASKED."""
+    """Judged from reports and connection attempts of the preparing agents; refuses and warns like ASKED."""
 
     AGENT = "agent"
-    """The connection to the agent, or the agent itself, refuses; --skip and --no-check do not change that."""
+    """The connection to the agent, or the agent itself, refuses; --skip and --no-check have no effect."""
 
     NOT_ASKED = "not asked"
 
@@ -32,7 +32,7 @@ class Row:
 
     at_start: AtStart
     why: str
-    """Who decides, or why it is not asked. No final period."""
+    """The part that decides, or the reason why it does not run. No final period."""
 
 
 def _asked(why: str = "takes some hundredths of a second") -> Row:
@@ -153,7 +153,7 @@ START_TABLE: dict[str, Row] = {
 """Id of a check → its part in a start."""
 
 FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
-"""Checks that may pass when another run ends: a start that waits for its turn does not refuse for them before."""
+"""Checks that may pass when another run ends: a queued start does not refuse for them before its turn."""
 
 REFUSALS: dict[str, str] = {
     "agent-stopped": "leftovers.stopped_agents",
@@ -180,14 +180,14 @@ REFUSALS: dict[str, str] = {
     "workdir-closed": "storage.writable",
     "workdir-missing": "storage.writable",
 }
-"""Code of a refusal (`agent.wire.Reason`) → the check that finds the same; "" for what only a start finds."""
+"""Code of a refusal (`agent.wire.Reason`) → the check for the same problem; "" where only a start finds it."""
 
 
 def decides_before_queue(check: Check) -> bool:
-    """A start that would wait in the queue asks `check` before: nobody else's end mends what it finds."""
+    """Return whether a queued start runs `check` before it waits: the end of other runs cannot fix its findings."""
     return at_start(check) is AtStart.ASKED and check.id not in FREED_BY_OTHERS
 
 
 def at_start(check: Check) -> AtStart:
-    """What `check` is to a start."""
+    """Return the part of `check` in a start."""
     return START_TABLE[check.id].at_start

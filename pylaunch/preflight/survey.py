@@ -21,35 +21,35 @@ class Wanted:
     workdir: str = ""
     command: tuple[str, ...] = ()
     script: str = ""
-    """The Python script that every rank runs; it starts at `workdir` when it is relative."""
+    """The Python script of every rank; a relative path starts at `workdir`."""
 
     port: int | None = None
-    """Rendezvous port on the first host; None when it is not tried, as a start does, whose agent takes it itself."""
+    """Rendezvous port on the first host; None skips it: at a start, the agent takes the port itself."""
 
     devices: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Accelerators the run would use, by host; a host not named computes on its CPU."""
+    """Accelerators of the run, by host; hosts without an entry compute on their CPU."""
 
     pythons: Mapping[str, str] = field(default_factory=dict)
     """Interpreter of the ranks, by host."""
 
     files: tuple[str, ...] = ()
-    """Configuration files that must be the same everywhere; relative ones start at `workdir`."""
+    """Configuration files that must be the same everywhere; relative paths start at `workdir`."""
 
     checkpoint_dir: str = ""
     infiniband: bool = False
-    """Hosts without a working InfiniBand or RoCE device cannot take part."""
+    """A working InfiniBand or RoCE device is required on every host."""
 
     connected: bool = True
-    """Ranks connect to each other; not those of programs that start on their own (--framework command)."""
+    """Ranks connect to each other; False for independent programs (--framework command)."""
 
     listen_by_name: frozenset[str] = frozenset()
     """Hosts whose ranks listen on the address of their own name: JAX on CPUs, which ignores interface variables."""
 
     any_port: bool = False
-    """A start would take another port if this one is not free."""
+    """A start takes another port if this one is in use."""
 
     peers: Mapping[str, str] = field(default_factory=dict)
-    """Rank address of every host of the cluster, by host; filled in when the survey is taken."""
+    """Rank address of every host of the cluster, by host; set when the survey is taken."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Look:
     """Readings of one host."""
 
     readings: Mapping[str, Any]
-    """Reader → what it found (JSON), None where there is no such thing, or Unmeasured."""
+    """Reader → its result (JSON), None where the host has no such thing, or Unmeasured."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Facts that all hosts should share: who says otherwise than most, as findings. Pure."""
+"""Facts that all hosts should share: report the hosts that differ from the majority. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.model.majority import majority
 
 @dataclass(frozen=True)
 class Rule:
-    """How a difference is told."""
+    """Text, severity and fix for a difference."""
 
     check: str
     severity: Severity
@@ -20,13 +20,13 @@ class Rule:
     """The fact: "kernel"."""
 
     fix: str = ""
-    """What to type; {hosts} in it becomes the odd ones."""
+    """The command to type; {hosts} in it becomes the hosts that differ."""
 
     role: str = ""
 
 
 def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
-    """A finding for every answer (host → value, "" is none) that is not the usual one; all of them at a tie."""
+    """Return a finding for every value (host → value, "" is none) that is not the majority's; for all at a tie."""
     division = majority(answers)
     for value, hosts in division.odd:
         if division.usual_hosts:
@@ -39,14 +39,14 @@ def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
 
 
 def shown(value: str | None) -> str:
-    """A value as people read it: hashes shortened, nothing as "none"."""
+    """Return a value for display: hashes shortened, "" as "none"."""
     if not value:
         return "none"
     return f"{value[:12]}…" if len(value) == 64 else value
 
 
 def size(count: float) -> str:
-    """Bytes with a binary unit: "64 KiB", "1.5 GiB"."""
+    """Return bytes with a binary unit: "64 KiB", "1.5 GiB"."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"

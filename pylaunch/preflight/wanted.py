@@ -1,4 +1,4 @@
-"""What a planned run wants of its hosts. Pure."""
+"""The needs of a planned run on its hosts. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.preflight.survey import Wanted
 def wanted_by(
     plan: RunPlan, *, files: Sequence[str] = (), checkpoint_dir: str = "", infiniband: bool = False
 ) -> Wanted:
-    """All that can be known to be needed before the first rank exists."""
+    """Return the needs of a run that are known before its first rank exists."""
     job = plan.job
     scripted = job.framework is not Framework.COMMAND
     return Wanted(

@@ -52,15 +52,15 @@ def _seconds(seconds: float) -> str:
 
 def _keeping(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured(clock_readers.keeping).items():
-        told = _told(found["daemons"], found["chrony"])
-        if told is not None and found["may_set"]:
-            yield Finding("time.keeping", Severity.WARN, (host,), told, fix=TIME_SYNC, role="time_sync")
-        elif told is not None:
-            text = f"{told}; it may not set its clock (no CAP_SYS_TIME): the machine that it runs on keeps it"
+        text = _text(found["daemons"], found["chrony"])
+        if text is not None and found["may_set"]:
+            yield Finding("time.keeping", Severity.WARN, (host,), text, fix=TIME_SYNC, role="time_sync")
+        elif text is not None:
+            text = f"{text}; it may not set its clock (no CAP_SYS_TIME): the machine that it runs on keeps it"
             yield Finding("time.keeping", Severity.NOTE, (host,), text)
 
 
-def _told(daemons: list[str], chrony: str | None) -> str | None:
+def _text(daemons: list[str], chrony: str | None) -> str | None:
     if not daemons:
         return "no time daemon runs"
     if len(daemons) > 1 and "chronyd" in daemons and "ptp4l" not in daemons:

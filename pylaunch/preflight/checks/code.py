@@ -88,7 +88,7 @@ def _files(survey: Survey) -> Iterable[Finding]:
     }
     for path, division in files_that_differ(survey).items():
         if path not in missing_everywhere:
-            yield from _told(survey, "code.files", Severity.FAIL, path, division)
+            yield from _differences(survey, "code.files", Severity.FAIL, path, division)
 
 
 def _tree(survey: Survey) -> Iterable[Finding]:
@@ -98,11 +98,13 @@ def _tree(survey: Survey) -> Iterable[Finding]:
             fix = "name what is no code in .pylaunchignore"
             yield Finding("code.tree", Severity.UNKNOWN, (host,), text, fix)
     for path, division in sources_that_differ(survey).items():
-        yield from _told(survey, "code.tree", Severity.WARN, path, division)
+        yield from _differences(survey, "code.tree", Severity.WARN, path, division)
 
 
-def _told(survey: Survey, check: str, severity: Severity, path: str, division: Majority[str]) -> Iterable[Finding]:
-    """One finding for each odd content of a file; a file that is missing where it was asked for is said elsewhere."""
+def _differences(
+    survey: Survey, check: str, severity: Severity, path: str, division: Majority[str]
+) -> Iterable[Finding]:
+    """Return a finding for each odd content of a file; code.files reports requested files that are missing."""
     named = (survey.wanted.script, *survey.wanted.files)
     first_odd = division.odd[0][1]
     for content, hosts in division.odd:

@@ -14,28 +14,28 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey, Wanted
 
 MISMATCH = "Driver/library version mismatch"
-"""What NVML says when the libraries were upgraded and the module in the kernel was not."""
+"""NVML's error when the libraries were upgraded and the kernel module was not."""
 
 
 def cards_of(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every device that nvidia-smi tells of, with its host."""
+    """Return every device that nvidia-smi lists, with its host."""
     for host, found in survey.measured(gpu_readers.management).items():
         for card in found["cards"] if found is not None else ():
             yield host, card
 
 
 def wanted_devices(survey: Survey, host: str) -> tuple[int, ...]:
-    """The devices a run would use on `host`: those of the plan, or else all that the inventory gives to runs."""
+    """Return the devices of a run on `host`: those of the plan, else all of the inventory."""
     return tuple(survey.wanted.devices.get(host) or survey.cluster[host].devices)
 
 
 def _count(survey: Survey) -> Iterator[Finding]:
     smi = survey.measured(gpu_readers.management)
     for host, found in survey.measured(gpu_readers.host).items():
-        told = smi.get(host)
-        complains = told is not None and told["complaint"] is not None
+        listed = smi.get(host)
+        complains = listed is not None and listed["complaint"] is not None
         on_bus = found["gpus"] if found is not None else 0
-        seen = len(told["cards"]) if told is not None and not complains else on_bus
+        seen = len(listed["cards"]) if listed is not None and not complains else on_bus
         last = max(wanted_devices(survey, host), default=-1)
         if last >= seen:
             there = f"{seen} of {on_bus} GPUs on the PCI bus answer" if on_bus > seen else f"{seen} GPUs are there"
@@ -141,12 +141,12 @@ def _settings(survey: Survey) -> Iterator[Finding]:
 
 
 def indexes(which: list[int]) -> str:
-    """ "GPU 3", "GPUs 0, 3"."""
+    """Return "GPU 3" or "GPUs 0, 3"."""
     return f"GPU{'s' if len(which) > 1 else ''} {', '.join(map(str, which))}"
 
 
 def asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
-    """A check's question: these readers, which ask for nothing in particular."""
+    """Return the questions of a check whose readers take no argument."""
     return lambda host, wanted: dict.fromkeys(readers)
 
 

@@ -1,4 +1,4 @@
-"""Whether the GPUs are well: memory, errors since boot, links, clocks."""
+"""Health of the GPUs: memory, errors since boot, links, clocks."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _xids(survey: Survey) -> Iterator[Finding]:
 
 
 def _bus(address: str) -> str:
-    """One spelling for "0000:3B:00", "00000000:3b:00.0" and "0000:3b:00.0"."""
+    """Return one spelling for "0000:3B:00", "00000000:3b:00.0" and "0000:3b:00.0"."""
     domain, _, rest = (
         address.lower().rpartition(".")[0].partition(":") if "." in address else address.lower().partition(":")
     )

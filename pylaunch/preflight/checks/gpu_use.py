@@ -1,4 +1,4 @@
-"""Whether the GPUs are free for a run, and can run what is installed."""
+"""Use of the GPUs: free for a run, and compatible with the installed software."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pylaunch.preflight.checks.gpu import wanted_devices
 from pylaunch.preflight.survey import Survey, Wanted
 
 LEFTOVER_MIB = 1024
-"""Memory in use that no process has. The driver's own part is told apart as reserved; contexts that were just closed
-are given back within seconds."""
+"""Memory in use that belongs to no process. The driver's own part is reported as reserved; closed contexts are freed
+within seconds."""
 
 
 def _occupied(survey: Survey) -> Iterator[Finding]:
@@ -79,7 +79,7 @@ def _occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 
 def _cuda(survey: Survey) -> Iterator[Finding]:
-    """CUDA's promise: a driver runs programs of its own major version and of earlier ones."""
+    """Return whether a driver runs programs of a CUDA version: its own major version and earlier ones."""
     for host, needed in survey.measured(gpu_readers.cuda).items():
         smi = survey.measured(gpu_readers.management).get(host)
         if smi is None or smi["cuda"] is None or not needed or needed["cuda"] is None:

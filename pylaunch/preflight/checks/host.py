@@ -18,10 +18,10 @@ MEMORY_TOLERANCE = 0.05
 """Share by which the memory of hosts may differ: firmware keeps some for itself (Azure's node checks use 5 %)."""
 
 SWAPPED_SHARE = 0.1
-"""Of the memory that may lie in swap before a word is said."""
+"""Share of the memory in swap from which on a finding is reported."""
 
 STEADY_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
-"""With these, the governor called powersave still goes to full speed under load (kernel: admin-guide/pm)."""
+"""With these drivers, the governor powersave still reaches full speed under load (kernel: admin-guide/pm)."""
 
 SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 """Reading the time takes a microsecond or more with these: the kernel found the processor's counter unstable."""
@@ -53,13 +53,13 @@ def _memory_alike(survey: Survey) -> Iterable[Finding]:
 
 def _processors_alike(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(host_readers.processors)
-    for what, told in (
+    for what, values in (
         ("processors", {host: str(each["count"]) for host, each in found.items()}),
         ("memory nodes (NUMA)", {host: str(each["memory_nodes"]) for host, each in found.items()}),
         ("NUMA balancing", {host: _switch(each["balancing"]) for host, each in found.items()}),
         ("frequency governor", {host: ", ".join(each["governors"]) for host, each in found.items()}),
     ):
-        yield from odd_ones(Rule("host.processors_uniform", Severity.WARN, what), told)
+        yield from odd_ones(Rule("host.processors_uniform", Severity.WARN, what), values)
 
 
 def _switch(value: str | None) -> str:

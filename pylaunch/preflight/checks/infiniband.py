@@ -25,8 +25,8 @@ THRESHOLDS = {
     "port_rcv_remote_physical_errors": 100,
     "port_xmit_discards": 100,
 }
-"""Counts that are still nothing to talk about: those that infiniband-diags proposes in its file error_thresholds. All
-are commented out there; ibqueryerrors by itself tells of every count above 0."""
+"""Counts that are not reported: those that infiniband-diags proposes in its file error_thresholds. All are commented
+out there; by default, ibqueryerrors reports every count above 0."""
 
 LOCKED_NEEDED = 1 << 30
 """Bytes. Every queue and buffer that an adapter reaches is locked; NCCL's guide wants no limit at all."""

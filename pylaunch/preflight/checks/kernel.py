@@ -1,4 +1,4 @@
-"""What the kernel has had to do lately."""
+"""Recent events in the kernel log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What earlier runs have left behind, and what live ones hold."""
+"""Remains of earlier runs, and resources that live runs hold."""
 
 from __future__ import annotations
 

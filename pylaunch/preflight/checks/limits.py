@@ -1,4 +1,4 @@
-"""What a rank may have: limits of its process and of the cgroups around it."""
+"""Limits of a rank: of its process and of the cgroups above it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FILES_AT_LEAST = 512
 """Loader workers, log files and a socket per peer of a few ranks; below it even a single node fails (our estimate)."""
 
 FILES_WITH_DEVICES = 32768
-"""NCCL opens several sockets and files per peer: its user guide (troubleshooting) tells of a job of 144 ranks that
-needs more than 32K, and sets 131072. Below 32K it is worth a word (our estimate)."""
+"""NCCL opens several sockets and files per peer: its user guide (troubleshooting) describes a job of 144 ranks
+that needs more than 32K, and sets 131072. Below 32K the check warns (our estimate)."""
 
 LOCKED_AT_LEAST = 8 << 20
 """Bytes: the kernel's own default since Linux 5.16; before, it was 64 KiB, which RDMA soon uses up."""
@@ -75,7 +75,7 @@ def _processes(survey: Survey) -> Iterable[Finding]:
         soft = found["processes"]["soft"]
         if soft is not None and soft < PROCESSES_LEFT:
             text = f"our user may have {soft} processes and threads, expected at least {PROCESSES_LEFT}"
-            fix = "raise nproc in /etc/security/limits.d, and log in anew"
+            fix = "raise nproc in /etc/security/limits.d, and log in again"
             yield Finding("limits.processes", Severity.FAIL, (host,), text, fix)
 
 
@@ -126,12 +126,12 @@ def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
 
 
 def _uniform(survey: Survey) -> Iterable[Finding]:
-    told = {host for look in (_files, _locked, _stack) for finding in look(survey) for host in finding.hosts}
-    found = {host: _told(each) for host, each in survey.measured(host_readers.limits).items() if host not in told}
+    reported = {host for look in (_files, _locked, _stack) for finding in look(survey) for host in finding.hosts}
+    found = {host: _shown(each) for host, each in survey.measured(host_readers.limits).items() if host not in reported}
     yield from odd_ones(Rule("limits.uniform", Severity.WARN, "limits (soft/hard)", _FIX, _ROLE), found)
 
 
-def _told(found: Mapping[str, ResourceLimit]) -> str:
+def _shown(found: Mapping[str, ResourceLimit]) -> str:
     def one(limit: int | None) -> str:
         return "unlimited" if limit is None else str(limit)
 

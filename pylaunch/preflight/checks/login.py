@@ -1,4 +1,4 @@
-"""What a login finds, which must be the same everywhere: variables, user, locale."""
+"""The login environment, which must be the same on all hosts: variables, user, locale."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _variables(survey: Survey) -> Iterable[Finding]:
 
 
 def _shown(name: str, value: str) -> str:
-    """`value` as it may be printed: secrets tell no more than whether they are the same."""
+    """Return `value` for display; of a secret, only a mark that shows whether two are equal."""
     if value and sounds_secret(name):
         return _masked(value)
     return _CREDENTIALS.sub(lambda found: f"://{_masked(found.group(1))}@", value)

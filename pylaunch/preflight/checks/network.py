@@ -1,4 +1,4 @@
-"""Interfaces of hosts and the ways between them, as the hosts say."""
+"""Interfaces of hosts and the routes between them, as the hosts report."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 
 def ways(routes: Mapping[str, Any]) -> dict[str, str]:
-    """Interface to each address of another machine, of what `network.routes` read."""
+    """Return the interface to each address of another machine, from the result of `network.routes`."""
     return {address: way["interface"] for address, way in routes.items() if way.get("source") and way["interface"]}
 
 
 def rank_interface(survey: Survey, host: str) -> str | None:
-    """The interface that ranks on `host` use: the inventory's, else the one to all peers; None when it is not known."""
+    """Return the interface of ranks on `host`: the inventory's, else the one to all peers; None when unknown."""
     present = survey.measured(network_readers.interface_list).get(host, {})
     chosen = survey.cluster[host].interface
     if chosen is not None:
@@ -95,7 +95,7 @@ def _variables(
 
 
 def matching(variable: str, value: str, present: Iterable[str]) -> set[str]:
-    """The interfaces that `value` means. NCCL takes prefixes unless told "=" (NCCL user guide); others take names."""
+    """Return the interfaces that `value` selects. Names; for NCCL prefixes, unless it begins with "=" (user guide)."""
     names = value.removeprefix("=").split(",")
     if variable.startswith("NCCL_") and not value.startswith("="):
         return {each for each in present if any(each.startswith(name) for name in names)}
@@ -112,7 +112,7 @@ def _named(survey: Survey, address: str) -> str:
 
 
 def _in_use(survey: Survey) -> dict[str, tuple[str, Mapping[str, Any]]]:
-    """Host → the interface of its ranks: name and what was read of it."""
+    """Return host → interface of its ranks: name and properties."""
     found: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for host, present in survey.measured(network_readers.interface_list).items():
         name = rank_interface(survey, host)
@@ -132,13 +132,13 @@ def _mtu(survey: Survey) -> Iterable[Finding]:
 
 
 def _uneven(
-    check: str, values: Mapping[str, T], said: Callable[[str], str], *, fix: str = ""
+    check: str, values: Mapping[str, T], text_of: Callable[[str], str], *, fix: str = ""
 ) -> Iterable[Finding]:  # fmt: skip
     divided = majority(values)
     usual = f"of most hosts {divided.usual}" if divided.usual is not None else "and it is not the same on all hosts"
     for _, hosts in divided.odd:
         for host in hosts:
-            yield Finding(check, Severity.WARN, (host,), f"{said(host)}, {usual}", fix=fix)
+            yield Finding(check, Severity.WARN, (host,), f"{text_of(host)}, {usual}", fix=fix)
 
 
 def _link(survey: Survey) -> Iterable[Finding]:

@@ -38,7 +38,7 @@ def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 
 def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
-    """How connections ended: pair → kind of port → end."""
+    """Return the ends of connections: pair → kind of port → end."""
     return {
         (source, target): kinds
         for source, found in survey.measured(mesh.MATRIX).items()
@@ -48,8 +48,8 @@ def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
 
 def _ports(survey: Survey) -> Iterable[Finding]:
     ends = _ends(survey)
-    told = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
-    for way, pairs in grouped(told).items():
+    outcomes = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
+    for way, pairs in grouped(outcomes).items():
         if way in ("ok", "other", "stalled"):
             continue
         for kinds in sorted(set(pairs.values()), key=sorted):
@@ -136,9 +136,9 @@ def _path(survey: Survey) -> Iterable[Finding]:
         text = "connections {way} open, and full packets do not get through: the path is narrower than both MTUs say"
         yield _between(blame, text, Severity.FAIL)
     clamped = {pair: found for pair, found in small.items() if found is not None and pair not in stalled}
-    for said in dict.fromkeys(clamped.values()):
-        for blame in blames([pair for pair, found in clamped.items() if found == said], ends):
-            segment, expected = said
+    for path in dict.fromkeys(clamped.values()):
+        for blame in blames([pair for pair, found in clamped.items() if found == path], ends):
+            segment, expected = path
             text = (
                 f"packets {{way}} carry {segment} bytes where both MTUs allow {expected}: something between is narrower"
             )
@@ -156,7 +156,7 @@ def _between(blame: Blame, text: str, severity: Severity) -> Finding:
 
 
 def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
-    """Bytes that a segment carries and could carry; None when it is full, or nobody knows."""
+    """Return bytes that a segment carries and could carry; None when it is full or unknown."""
     segments = [end["segment"] for end in kinds.values() if end["end"] == "ok"]
     mtus = [_mtu_of_way(survey, pair[0], pair[1]), _mtu_of_way(survey, pair[1], pair[0])]
     known = [mtu for mtu in mtus if mtu is not None]
@@ -168,7 +168,7 @@ def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]
 
 
 def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
-    """MTU of the interface over which `source` sends to `target`."""
+    """Return the MTU of the interface over which `source` sends to `target`."""
     route = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
     interfaces = survey.measured(network_readers.interface_list).get(source, {})
     found = interfaces.get(route.get("interface") or "")

@@ -1,4 +1,4 @@
-"""What ranks run in, which must be the same for all of them."""
+"""The Python environment of the ranks, which must be the same on all hosts."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def _libraries(survey: Survey) -> Iterable[Finding]:
     installed = {host: each["distributions"] for host, each in found.items()}
     installed |= {host: {} for host in bare if runs.get(host) is not None}
     names = sorted({name for each in installed.values() for name in each if MUST_AGREE.fullmatch(name)})
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in names:
         rule = Rule("python_env.libraries", Severity.FAIL, name, _PROVISION, "python_env")
         for finding in odd_ones(rule, {host: each.get(name, "") for host, each in installed.items()}):
-            told |= set(finding.hosts)
+            reported |= set(finding.hosts)
             yield finding
     yield from _environments(
-        {host: each["digest"] for host, each in found.items() if host not in told}, found, installed
+        {host: each["digest"] for host, each in found.items() if host not in reported}, found, installed
     )
 
 

@@ -1,4 +1,4 @@
-"""How hosts are reached and named: SSH, the login shell, Python, names."""
+"""Connections and names of hosts: SSH, the login shell, Python, host names."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _hostname(survey: Survey) -> Iterable[Finding]:
         if len(machines) > 1:
             yield Finding(
                 "reach.hostname", Severity.WARN, tuple(host for hosts in machines.values() for host in hosts),
-                f"{len(machines)} machines call themselves {name}: NCCL tells machines apart by their names, among "
+                f"{len(machines)} machines call themselves {name}: NCCL distinguishes machines by name, among "
                 "others, and logs cannot",
                 fix="hostnamectl set-hostname NAME",
             )  # fmt: skip
@@ -113,7 +113,7 @@ def _own_name(
     if is_needed:
         severity, text = Severity.FAIL, f"{text}: ranks of JAX on CPUs listen there"
     elif severity is Severity.NOTE:
-        text += ": start tells torch and NCCL their interface, but JAX on CPU and MPI ask for the name"
+        text += ": start sets the interface of torch and NCCL, but JAX on CPU and MPI use the name"
     yield Finding("reach.names", severity, (host,), text, fix=HOST_BASELINE, role="host_baseline")
 
 

@@ -1,4 +1,4 @@
-"""The file systems that a run touches: whether they answer, have room, and can be written to."""
+"""The file systems that a run uses: responsive, writable, with free space."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class StoragePlace:
 
     host: str
     uses: tuple[str, ...]
-    """What for; several uses may share one file system."""
+    """Uses of the file system, of which it may have several."""
 
     found: FilesystemReading
 
     @property
     def name(self) -> str:
-        """The file system, as people read it."""
+        """The file system, for display."""
         return f"{self.found['mount']} ({', '.join(self.uses)})"
 
 
@@ -67,7 +67,7 @@ def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
 
 
 def _places(survey: Survey) -> Iterator[StoragePlace]:
-    """One for each file system of each host that a run writes to."""
+    """Return the file systems of each host that a run writes to."""
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         by_mount: dict[str, list[str]] = {}
         for label in by_label:
@@ -128,7 +128,7 @@ def _room(survey: Survey) -> Iterable[Finding]:
 
 
 def _is_full(found: FilesystemReading) -> bool:
-    """What cannot be written because there is no room is said by storage.room."""
+    """Return whether the file system is full, which storage.room reports."""
     return bool(found["free"] < ROOM_NEEDED or _is_out_of_inodes(found))
 
 
