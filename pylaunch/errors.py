@@ -5,6 +5,7 @@
         InventoryError            2   the inventory is wrong
       ClusterNotReadyError        3   a host refused, is unreachable, or does not meet the plan
       ProvisionError              4   Ansible ran and a task failed
+      RunFailedError              1   a run did not end well
       LabError                    3   the lab could not be built, changed or removed
 
 Any other exception is a bug of pylaunch: exit code 70.
@@ -75,6 +76,12 @@ class ProvisionError(PylaunchError):
     """Ansible could not bring at least one host to its desired state."""
 
     exit_code = ExitCode.PROVISION_FAILED
+
+
+class RunFailedError(PylaunchError):
+    """A run did not end well; raised for callers that want an error instead of an outcome."""
+
+    exit_code = ExitCode.JOB_FAILED
 
 
 class LabError(PylaunchError):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pylaunch.errors import RunFailedError
+
 
 class Status(Enum):
     """Final status of a run."""
@@ -131,6 +133,14 @@ class Outcome:
 
     hint: str = ""
     """Hint, as it was first printed."""
+
+    def raise_for_failure(self) -> None:
+        """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""
+        if self.status is not Status.DONE:
+            lines = () if self.first_failure is None else self.first_failure.last_lines
+            raise RunFailedError(
+                f"run {self.status.value}: {self.reason}", evidence=self.evidence or lines, hint=self.hint or None
+            )
 
     @property
     def furthest_step(self) -> int | None:

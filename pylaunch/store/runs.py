@@ -77,7 +77,7 @@ class Recorder:
         self._charge: int | None = None
 
     def take_charge(self) -> bool:
-        """Become the controller of this run until this process ends; False if another process is."""
+        """Become the controller of this run until this process ends or gives up charge; False if another is."""
         if self._charge is None:
             held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
             try:
@@ -89,6 +89,12 @@ class Recorder:
             os.write(held, str(os.getpid()).encode())
             self._charge = held
         return True
+
+    def give_up_charge(self) -> None:
+        """Be the controller of this run no longer."""
+        if self._charge is not None:
+            os.close(self._charge)
+            self._charge = None
 
     def attest(self, attestation: Attestation) -> None:
         """Write the facts of the nodes."""

@@ -46,6 +46,7 @@ def attach(
     interrupts: InterruptSource | None = None,
     *,
     usage_every_s: float = 0.0,
+    relays_output: bool = True,
 ) -> Outcome:
     """Follow `record`'s run to its end. The first interrupt stops the run, the second one kills it.
 
@@ -58,9 +59,12 @@ def attach(
         emit(Attached(record, leads))
         watcher = RunWatcher(recorder if leads else None, emit, usage_every_s)
         source = Interrupter() if interrupts is None else interrupts
-        outcome = follow(record, watcher, lambda: emit(CaughtUp()), source)
-        if leads:
-            recorder.finish(outcome)
+        try:
+            outcome = follow(record, watcher, lambda: emit(CaughtUp()), source, relays_output=relays_output)
+            if leads:
+                recorder.finish(outcome)
+        finally:
+            recorder.give_up_charge()
         record = runs.read(record.plan.run)
     emit(RunOver(record, outcome, record.ran_s(outcome)))
     return outcome

@@ -160,16 +160,23 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
     source = Interrupter() if interrupts is None else interrupts
     recorded.recorder.take_charge()
     runs.prune()
-    first = _with_fit_spares(recorded, options, emit, source)
+    try:
+        first = _with_fit_spares(recorded, options, emit, source)
 
-    def attempt(plan: RunPlan) -> Attempt:
-        this = first if plan is first.plan else _recorded(_planned(plan), first.archive, emit)
-        return _Attempt(this, options, emit, source).to_its_end()
+        def attempt(plan: RunPlan) -> Attempt:
+            this = first if plan is first.plan else _recorded(_planned(plan), first.archive, emit)
+            try:
+                return _Attempt(this, options, emit, source).to_its_end()
+            finally:
+                if this is not first:
+                    this.recorder.give_up_charge()
 
-    io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic)
-    ended = run_attempts(first.plan, io).outcome
-    emit(Ended(first.plan, ended))
-    return ended
+        io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic)
+        ended = run_attempts(first.plan, io).outcome
+        emit(Ended(first.plan, ended))
+        return ended
+    finally:
+        recorded.recorder.give_up_charge()
 
 
 class _Attempt:

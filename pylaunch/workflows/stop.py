@@ -113,6 +113,7 @@ def stop_run(
         record = runs.read(record.plan.run)
     if leads:
         recorder.finish(_with_proof(record.outcome, outcome))
+    recorder.give_up_charge()
     return StopReport(record, outcome, proofs=proofs)
 
 

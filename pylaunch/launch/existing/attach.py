@@ -14,7 +14,14 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 
-def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None], source: InterruptSource) -> Outcome:
+def follow(
+    record: RunRecord,
+    watcher: Watcher,
+    on_caught_up: Callable[[], None],
+    source: InterruptSource,
+    *,
+    relays_output: bool = True,
+) -> Outcome:
     """Follow a live run to its end, from the beginning of its logs. An interrupt stops the run, as in start.
 
     Calls `on_caught_up` when the watcher has received all output that was written before. Raises ClusterNotReadyError
@@ -22,9 +29,8 @@ def follow(record: RunRecord, watcher: Watcher, on_caught_up: Callable[[], None]
     """
 
     async def work(fleet: Fleet) -> Outcome:
-        follower = RunFollower(
-            record.plan, fleet, watcher, streams=rank_streams(record.plan), on_caught_up=on_caught_up
-        )
+        streams = rank_streams(record.plan) if relays_output else []
+        follower = RunFollower(record.plan, fleet, watcher, streams=streams, on_caught_up=on_caught_up)
         raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
         return await follower.follow()

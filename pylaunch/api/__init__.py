@@ -1,0 +1,70 @@
+"""Start and follow training runs from Python: what the `pylaunch` command does, as functions that print nothing.
+
+    cluster = load_cluster("cluster.ini")              the hosts, as Ansible reads the inventory
+    provision(cluster).raise_for_errors()              bring every host to its desired state
+    check(cluster)                                     a Result: findings about all hosts
+    run = start(cluster, Job(("train.py",), Framework.TORCHRUN, "/data/work"))
+    run.wait().raise_for_failure()                     or run.events(), run.logs(), run.status(), run.stop()
+
+    run = attach("7f3a9c01")                           the same handle, later or in another process
+
+Cluster and Job are values; RunHandle is the only object with a life, and it is not the life of the run: agents on the
+nodes run it, and it continues without this process unless the job says `ends_with_controller`. Functions block; call
+them in threads (`asyncio.to_thread`) to wait for several. Every error is a PylaunchError with evidence and a hint.
+"""
+
+from __future__ import annotations
+
+from pylaunch.api.functions import attach, check, load_cluster, provision, start
+from pylaunch.api.log_lines import LogLine
+from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError
+from pylaunch.errors import (
+    ClusterNotReadyError,
+    InventoryError,
+    ProvisionError,
+    PylaunchError,
+    RunFailedError,
+    UsageError,
+)
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.job import Framework
+from pylaunch.model.job import JobSpec as Job
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.secret import Secrets
+from pylaunch.preflight.result import Result
+from pylaunch.workflows.start import StartOptions
+from pylaunch.workflows.status import RunReport
+from pylaunch.workflows.stop import StopReport
+
+__all__ = [
+    "Cluster",
+    "ClusterNotReadyError",
+    "Finding",
+    "Framework",
+    "Host",
+    "InventoryError",
+    "Job",
+    "LogLine",
+    "NumberedEvent",
+    "Outcome",
+    "ProvisionError",
+    "PylaunchError",
+    "RankEnd",
+    "Result",
+    "RunFailedError",
+    "RunHandle",
+    "RunReport",
+    "Secrets",
+    "Severity",
+    "StartOptions",
+    "Status",
+    "StopReport",
+    "UsageError",
+    "WaitTimeoutError",
+    "attach",
+    "check",
+    "load_cluster",
+    "provision",
+    "start",
+]

@@ -1,0 +1,117 @@
+"""The functions of the public API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pylaunch.api.run_handle import RunHandle
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.inventory import load
+from pylaunch.launch.connect.interruptible import Interrupter
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome
+from pylaunch.preflight import suite
+from pylaunch.preflight.result import Result
+from pylaunch.preflight.selection import select
+from pylaunch.store import runs
+from pylaunch.workflows import attach as attaching
+from pylaunch.workflows import check as checking
+from pylaunch.workflows import provision as provisioning
+from pylaunch.workflows import start as starting
+from pylaunch.workflows.provision import ProvisionEvent, ProvisionOptions, ProvisionReport
+from pylaunch.workflows.runs import discover_runs, find_run
+from pylaunch.workflows.start import StartOptions
+from pylaunch.workflows.start_checks import at_start_checks
+from pylaunch.workflows.start_events import Ended, StartEvent
+
+
+def load_cluster(inventory: str | Path, *, limit: str | None = None) -> Cluster:
+    """Return the hosts of an Ansible inventory; `limit` is Ansible's pattern.
+
+    Raises InventoryError with everything that is wrong in the inventory.
+    """
+    return load.load_cluster(Path(inventory), limit=limit)
+
+
+def provision(
+    cluster: Cluster,
+    options: ProvisionOptions | None = None,
+    *,
+    on_event: Callable[[ProvisionEvent], None] = lambda event: None,
+) -> ProvisionReport:
+    """Bring every host to its desired state with Ansible; hosts that have it already are not changed.
+
+    Hosts that failed are in the report: `raise_for_errors()` raises for them. Raises UsageError for a cluster without
+    an inventory, ProvisionError for a distribution that the roles do not support.
+    """
+    plan = provisioning.plan_provision(cluster, ProvisionOptions() if options is None else options)
+    return provisioning.provision(plan, on_event)
+
+
+def check(
+    cluster: Cluster,
+    job: JobSpec | None = None,
+    *,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    deep: bool = False,
+) -> Result:
+    """Run the checks of `pylaunch check` on all hosts, for `job` or for no job in particular. Changes nothing.
+
+    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts. Hosts that cannot be reached
+    are findings. Raises UsageError for a check that does not exist, and for a job that does not fit the cluster.
+    """
+    planned = JobSpec(checking.NO_SCRIPT, Framework.TORCHRUN, "/") if job is None else job
+    checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
+    return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
+
+
+def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -> RunHandle:
+    """Start `job` on `cluster` and return as soon as the run has an id and a record on this machine.
+
+    The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
+    Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
+    """
+    wanted = StartOptions(checks=at_start_checks()) if options is None else options
+    early: list[StartEvent] = []
+    planned = starting.plan_start(cluster, job, early.append)
+    if wanted.ends_leftovers:
+        starting.end_leftovers(planned.plan, early.append)
+    recorded = starting.begin(planned, early.append)
+
+    def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
+        for event in early:
+            emit(event)
+        try:
+            return starting.run(recorded, replace(wanted, relays_output=False), emit, interrupter)
+        except ClusterNotReadyError:
+            refused = runs.read(planned.plan.run).outcome
+            if refused is None:
+                raise
+            emit(Ended(planned.plan, refused))
+            return refused
+
+    return RunHandle(planned.plan.run, work)
+
+
+def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
+    """Return a handle for a run that this or another process started, by its id or the beginning of it.
+
+    With `cluster`, also finds runs that only its hosts know. Raises UnknownRunError at once for
+    a run that nobody knows, ClusterNotReadyError when none of the hosts answers.
+    """
+    record = find_run(run, None if cluster is None else discover_runs(cluster))
+
+    def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
+        def as_start_event(event: attaching.AttachEvent) -> None:
+            if isinstance(event, attaching.RunOver):
+                emit(Ended(event.record.plan, event.outcome))
+            elif not isinstance(event, attaching.Attached | attaching.CaughtUp):
+                emit(event)
+
+        return attaching.attach(record, as_start_event, interrupter, relays_output=False)
+
+    return RunHandle(record.plan.run, work)

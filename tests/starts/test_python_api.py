@@ -1,0 +1,153 @@
+"""The public Python API, on nodes that are directories of this machine."""
+
+from __future__ import annotations
+
+import itertools
+import runpy
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch import api
+from pylaunch.model.run import Event, EventKind
+from pylaunch.store.runs import UnknownRunError
+from pylaunch.workflows.start_events import Ended, RanksReleased
+from tests.starts.cluster import DirectoryCluster, appears
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "from_python.py"
+QUICK = api.StartOptions()
+"""Without checks, which judge this busy machine, too."""
+
+
+def shell(script: str) -> api.Job:
+    return api.Job(("sh", "-c", script), api.Framework.COMMAND, "/", ranks_per_node=1)
+
+
+@pytest.fixture
+def nodes(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
+    return directories("n1", "n2")
+
+
+@pytest.fixture
+def cluster(nodes: DirectoryCluster) -> api.Cluster:
+    return api.load_cluster(nodes.inventory)
+
+
+def test_a_run_is_started_waited_for_and_read(cluster: api.Cluster) -> None:
+    run = api.start(cluster, shell("echo rank $RANK; echo oops >&2"), QUICK)
+    outcome = run.wait(timeout_s=60)
+    assert outcome.status is api.Status.DONE
+    outcome.raise_for_failure()
+    lines = {(line.host, line.rank, line.stream, line.text) for line in run.logs()}
+    assert lines == {
+        ("n1", 0, "out", "rank 0"), ("n1", 0, "err", "oops"), ("n2", 1, "out", "rank 1"), ("n2", 1, "err", "oops"),
+    }  # fmt: skip
+    assert {line.rank for line in run.logs(ranks=[1])} == {1}
+    assert run.status().status.outcome == outcome
+
+
+def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.Cluster) -> None:
+    run = api.start(cluster, shell("true"), QUICK)
+    seen = list(run.events())
+    assert [each.number for each in seen] == list(range(len(seen)))
+    assert isinstance(seen[-1].event, Ended)
+    assert seen[-1].event.outcome == run.wait(timeout_s=60)
+    released = next(each.number for each in seen if isinstance(each.event, RanksReleased))
+    assert list(run.events(since=released)) == seen[released:]
+    ends = [each.event for each in seen if isinstance(each.event, Event) and each.event.kind is EventKind.RANK_ENDED]
+    assert {(event.host, event.rank) for event in ends} == {("n1", 0), ("n2", 1)}
+
+
+def test_a_failed_run_is_an_outcome_and_an_error_on_request(cluster: api.Cluster) -> None:
+    outcome = api.start(cluster, shell("[ $RANK = 0 ] && exec sleep 60; echo boom >&2; exit 7"), QUICK).wait(60)
+    assert outcome.status is api.Status.FAILED
+    assert outcome.first_failure is not None
+    assert (outcome.first_failure.host, outcome.first_failure.exit_code) == ("n2", 7)
+    with pytest.raises(api.RunFailedError, match="rank 1 on n2 exited with code 7") as error:
+        outcome.raise_for_failure()
+    assert "boom" in error.value.evidence
+
+
+def test_a_refused_start_is_an_outcome_with_the_reasons_by_host(nodes: DirectoryCluster, cluster: api.Cluster) -> None:
+    job = api.Job(("./absent",), api.Framework.COMMAND, str(nodes.nodes["n1"].path), ranks_per_node=1)
+    run = api.start(cluster, job, QUICK)
+    outcome = run.wait(timeout_s=60)
+    assert outcome.status is api.Status.REFUSED
+    assert set(outcome.refusals) == {"n1", "n2"}
+    assert isinstance(list(run.events())[-1].event, Ended)
+
+
+def test_a_timeout_leaves_the_run_alone_and_stop_proves_that_it_is_gone(cluster: api.Cluster, tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    run = api.start(cluster, shell(f"touch {up}; exec sleep 600"), QUICK)
+    appears(up)
+    with pytest.raises(api.WaitTimeoutError, match="it continues"):
+        run.wait(timeout_s=0.05)
+    assert run.status().status.state == "running"
+    stopped = run.stop()
+    stopped.raise_if_unclean()
+    assert stopped.clean == ("n1", "n2")
+    assert run.wait(timeout_s=60).status is api.Status.STOPPED
+
+
+def test_another_process_attaches_to_a_run_by_its_id(nodes: DirectoryCluster, tmp_path: Path) -> None:
+    up, go = tmp_path / "up", tmp_path / "go"
+    script = f"echo begun; touch {up}; until [ -e {go} ]; do sleep 0.05; done; echo ended"
+    begun = nodes.start("--detach", "--no-check", "--", "sh", "-c", script)
+    assert begun.wait(60) == 0
+    appears(up)
+    (name,) = nodes.outcomes()
+    run = api.attach(name[:6])
+    assert run.id == name
+    following = run.logs(ranks=[0], follow=True)
+    assert next(following).text == "begun"
+    go.touch()
+    assert [line.text for line in following] == ["ended"]
+    assert run.wait(timeout_s=60).status is api.Status.DONE
+
+
+def test_a_reader_that_leaves_early_ends_its_thread_and_not_the_run(cluster: api.Cluster, tmp_path: Path) -> None:
+    run = api.start(cluster, shell("while :; do echo line; sleep 0.01; done"), QUICK)
+    next(each for each in run.events() if isinstance(each.event, RanksReleased))
+    taken = list(itertools.islice(run.logs(follow=True), 5))
+    assert {line.text for line in taken} == {"line"}
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pylaunch logs")]
+    assert run.status().status.outcome is None
+    assert run.stop(now=True).clean == ("n1", "n2")
+
+
+def test_nobody_is_asked_about_a_run_that_is_not_recorded(cluster: api.Cluster) -> None:
+    with pytest.raises(UnknownRunError, match="no run beef is recorded here"):
+        api.attach("beef")
+
+
+def test_a_run_survives_the_process_that_started_it(nodes: DirectoryCluster, tmp_path: Path) -> None:
+    up = tmp_path / "up"
+    program = f"""
+from pylaunch.api import Framework, Job, StartOptions, load_cluster, start
+job = Job(("sh", "-c", "touch {up}; exec sleep 600"), Framework.COMMAND, "/", ranks_per_node=1)
+run = start(load_cluster({str(nodes.inventory)!r}), job, StartOptions())
+next(each for each in run.events() if type(each.event).__name__ == "RanksReleased")
+print(run.id)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    appears(up)
+    run = api.attach(ended.stdout.strip())
+    assert run.status().status.state == "running"
+    assert run.stop(now=True).clean == ("n1", "n2")
+
+
+def test_the_example_of_the_guide_runs(
+    nodes: DirectoryCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), str(nodes.inventory), "--", "sh", "-c", "echo rank $RANK"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    assert {"n1:0 | rank 0", "n2:1 | rank 1"} <= set(printed.out.splitlines())
+    assert " done: " in printed.err
