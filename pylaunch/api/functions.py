@@ -25,7 +25,7 @@ from pylaunch.workflows.provision import ProvisionEvent, ProvisionOptions, Provi
 from pylaunch.workflows.runs import discover_runs, find_run
 from pylaunch.workflows.start import StartOptions
 from pylaunch.workflows.start_checks import at_start_checks
-from pylaunch.workflows.start_events import Ended, StartEvent
+from pylaunch.workflows.start_events import RunEnded, StartEvent
 
 
 def load_cluster(inventory: str | Path, *, limit: str | None = None) -> Cluster:
@@ -91,7 +91,7 @@ def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -
             refused = runs.read(planned.plan.run).outcome
             if refused is None:
                 raise
-            emit(Ended(planned.plan, refused))
+            emit(RunEnded(planned.plan, refused))
             return refused
 
     return RunHandle(planned.plan.run, work)
@@ -108,8 +108,8 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:
         def as_start_event(event: attaching.AttachEvent) -> None:
             if isinstance(event, attaching.RunOver):
-                emit(Ended(event.record.plan, event.outcome))
-            elif not isinstance(event, attaching.Attached | attaching.CaughtUp):
+                emit(RunEnded(event.record.plan, event.outcome))
+            elif not isinstance(event, attaching.Attached | attaching.LogsCaughtUp):
                 emit(event)
 
         return attaching.attach(record, as_start_event, interrupter, relays_output=False)

@@ -13,7 +13,7 @@ from pylaunch.launch.existing.logs import LogQuery
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import RunRecord
 from pylaunch.workflows.logs import follow_logs
-from pylaunch.workflows.run_events import Output, RunEvent
+from pylaunch.workflows.run_events import LinesWritten, RunEvent
 
 QUEUED = 1000
 """Messages that wait for the reader before reading from the nodes pauses."""
@@ -60,7 +60,7 @@ class _Reader:
         self._query = query
         self._interrupter = Interrupter()
         self._has_left = threading.Event()
-        self._queue: queue.Queue[Output | PylaunchError | None] = queue.Queue(QUEUED)
+        self._queue: queue.Queue[LinesWritten | PylaunchError | None] = queue.Queue(QUEUED)
 
     def lines(self) -> Iterator[LogLine]:
         """Yield until the reading ends. Closing the generator ends the reading."""
@@ -86,10 +86,10 @@ class _Reader:
             self._put(error)
 
     def _receive(self, event: RunEvent) -> None:
-        if isinstance(event, Output):
+        if isinstance(event, LinesWritten):
             self._put(event)
 
-    def _put(self, found: Output | PylaunchError | None) -> None:
+    def _put(self, found: LinesWritten | PylaunchError | None) -> None:
         while not self._has_left.is_set():
             try:
                 self._queue.put(found, timeout=PUT_S)

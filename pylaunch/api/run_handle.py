@@ -13,8 +13,8 @@ from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
-from pylaunch.workflows.run_events import Output
-from pylaunch.workflows.start_events import Ended, StartEvent
+from pylaunch.workflows.run_events import LinesWritten
+from pylaunch.workflows.start_events import RunEnded, StartEvent
 from pylaunch.workflows.status import RunReport, report
 from pylaunch.workflows.stop import StopReport, stop_run
 
@@ -64,7 +64,7 @@ class RunHandle:
     def events(self, since: int = 0) -> Iterator[NumberedEvent]:
         """Yield the events from number `since` on, past ones first, until the run has ended.
 
-        The last one is `Ended`. Without it, following the run failed: the error of that is raised, as by `wait`.
+        The last one is `RunEnded`. Without it, following the run failed: the error of that is raised, as by `wait`.
         Output of ranks is no event: see `logs`.
         """
         for number in itertools.count(since):
@@ -142,10 +142,10 @@ class RunHandle:
             self._changed.notify_all()
 
     def _receive(self, event: StartEvent) -> None:
-        if isinstance(event, Output):
+        if isinstance(event, LinesWritten):
             return
         with self._changed:
-            if isinstance(event, Ended):
+            if isinstance(event, RunEnded):
                 self._outcome = event.outcome
             self._events.append(event)
             self._changed.notify_all()

@@ -23,7 +23,7 @@ class Attached:
 
 
 @dataclass(frozen=True)
-class CaughtUp:
+class LogsCaughtUp:
     """All output that was written before has been emitted."""
 
 
@@ -37,7 +37,7 @@ class RunOver:
     """From the release to the end of the last rank; None where no release is recorded."""
 
 
-AttachEvent = Attached | CaughtUp | RunOver | RunEvent
+AttachEvent = Attached | LogsCaughtUp | RunOver | RunEvent
 
 
 def attach(
@@ -60,7 +60,7 @@ def attach(
         watcher = RunWatcher(recorder if leads else None, emit, usage_every_s)
         source = Interrupter() if interrupts is None else interrupts
         try:
-            outcome = follow(record, watcher, lambda: emit(CaughtUp()), source, relays_output=relays_output)
+            outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, relays_output=relays_output)
             if leads:
                 recorder.finish(outcome)
         finally:

@@ -17,7 +17,7 @@ from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.logs import LogQuery, read_logs
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.run_events import Notice, Output, RunEvent, RunWatcher
+from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def matching(pattern: re.Pattern[str], emit: Callable[[RunEvent], None]) -> Call
     """Return an emitter that drops lines of output in which `pattern` is not found."""
 
     def emit_matching(event: RunEvent) -> None:
-        if isinstance(event, Output):
+        if isinstance(event, LinesWritten):
             lines = [line for line in event.text.removesuffix("\n").split("\n") if pattern.search(line)]
             if lines:
-                emit(Output(event.host, event.stream, "\n".join(lines) + "\n", event.time))
+                emit(LinesWritten(event.host, event.stream, "\n".join(lines) + "\n", event.time))
         else:
             emit(event)
 
@@ -85,12 +85,12 @@ class Collector:
 
     def take(self, event: RunEvent) -> None:
         """Write or emit `event`. Raises UsageError where a file cannot be written."""
-        if isinstance(event, Output):
+        if isinstance(event, LinesWritten):
             self._write(event)
         elif isinstance(event, Notice):
             self._emit(event)
 
-    def _write(self, output: Output) -> None:
+    def _write(self, output: LinesWritten) -> None:
         path = self._directory / output.host / output.stream
         content = output.text.encode("utf-8", "surrogateescape")
         try:

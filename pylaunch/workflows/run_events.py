@@ -11,7 +11,7 @@ from pylaunch.store.runs import Recorder
 
 
 @dataclass(frozen=True)
-class Output:
+class LinesWritten:
     """Whole lines that `stream` ("3.out", "launcher.err") wrote on `host`."""
 
     host: str
@@ -36,7 +36,7 @@ class Notice:
     text: str
 
 
-RunEvent = Event | Output | UsageReported | Notice
+RunEvent = Event | LinesWritten | UsageReported | Notice
 """A `model.run.Event` is what the record keeps: nodes prepared, ranks started and ended, contact lost and regained."""
 
 
@@ -59,7 +59,7 @@ class RunWatcher:
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
         """Emit lines of a rank."""
-        self._emit(Output(host, stream, text, time))
+        self._emit(LinesWritten(host, stream, text, time))
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Emit the load of a node."""

@@ -52,11 +52,11 @@ from pylaunch.workflows.start_events import (
     AttemptRefused,
     AttemptStarted,
     Emit,
-    Ended,
     LeftoverEnded,
     NodesDiffer,
     RanksReleased,
     RunBegun,
+    RunEnded,
     SpareRefused,
     TreeChanged,
     TurnLost,
@@ -85,7 +85,7 @@ class StartOptions:
     """First end processes on the hosts that no live run owns."""
 
     relays_output: bool = True
-    """Emit `Output`. Without, output stays on the nodes, for `pylaunch logs`."""
+    """Emit `LinesWritten`. Without, output stays on the nodes, for `pylaunch logs`."""
 
     usage_every_s: float = 0.0
     """Interval of `UsageReported`; 0 is never."""
@@ -173,7 +173,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
 
         io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic)
         ended = run_attempts(first.plan, io).outcome
-        emit(Ended(first.plan, ended))
+        emit(RunEnded(first.plan, ended))
         return ended
     finally:
         recorded.recorder.give_up_charge()

@@ -105,7 +105,7 @@ class AttemptEnded:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunEnded:
     """The run is over, with all of its attempts. The last event of a start that raises no error."""
 
     plan: RunPlan
@@ -131,7 +131,7 @@ StartEvent = (
     | AttemptEnded
     | Restarting
     | NoRestart
-    | Ended
+    | RunEnded
 )
 """`model.run.Event` reports what the record keeps: nodes prepared, ranks started and ended, contact lost."""
 

@@ -15,7 +15,7 @@ import pytest
 from pylaunch import api
 from pylaunch.model.run import Event, EventKind
 from pylaunch.store.runs import UnknownRunError
-from pylaunch.workflows.start_events import Ended, RanksReleased
+from pylaunch.workflows.start_events import RanksReleased, RunEnded
 from tests.starts.cluster import DirectoryCluster, appears
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "from_python.py"
@@ -54,7 +54,7 @@ def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.
     run = api.start(cluster, shell("true"), QUICK)
     seen = list(run.events())
     assert [each.number for each in seen] == list(range(len(seen)))
-    assert isinstance(seen[-1].event, Ended)
+    assert isinstance(seen[-1].event, RunEnded)
     assert seen[-1].event.outcome == run.wait(timeout_s=60)
     released = next(each.number for each in seen if isinstance(each.event, RanksReleased))
     assert list(run.events(since=released)) == seen[released:]
@@ -78,7 +78,7 @@ def test_a_refused_start_is_an_outcome_with_the_reasons_by_host(nodes: Directory
     outcome = run.wait(timeout_s=60)
     assert outcome.status is api.Status.REFUSED
     assert set(outcome.refusals) == {"n1", "n2"}
-    assert isinstance(list(run.events())[-1].event, Ended)
+    assert isinstance(list(run.events())[-1].event, RunEnded)
 
 
 def test_a_timeout_leaves_the_run_alone_and_stop_proves_that_it_is_gone(cluster: api.Cluster, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.workflows.attach import Attached, AttachEvent, RunOver, attach
 from pylaunch.workflows.logs import collect_logs, follow_logs
-from pylaunch.workflows.run_events import Output, RunEvent
+from pylaunch.workflows.run_events import LinesWritten, RunEvent
 from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_run, find_run
 from pylaunch.workflows.status import list_runs, report
 from pylaunch.workflows.stop import StopEvent, stop_run
@@ -59,7 +59,7 @@ def test_a_run_is_found_read_and_stopped_from_a_program(
     lines: list[RunEvent] = []
     query = LogQuery(record.plan.nodes, rank_streams(record.plan))
     follow_logs(record, query, lines.append, pattern=re.compile("loss"))
-    assert sorted((each.host, each.text) for each in lines if isinstance(each, Output)) == [
+    assert sorted((each.host, each.text) for each in lines if isinstance(each, LinesWritten)) == [
         ("n1", "loss=1\n"), ("n2", "loss=1\n"),
     ]  # fmt: skip
     collected = collect_logs(record, tmp_path / "logs", lambda _: None)
@@ -87,7 +87,7 @@ def test_an_interrupter_stops_the_run_that_a_thread_is_attached_to(live: Directo
 
     def take(event: AttachEvent) -> None:
         events.append(event)
-        if isinstance(event, Output):
+        if isinstance(event, LinesWritten):
             read.set()
 
     thread = in_thread(lambda: outcomes.append(attach(record, take, interrupter)))

@@ -18,10 +18,10 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.store import runs
-from pylaunch.workflows.run_events import Output
+from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_checks import ChecksFailedError, at_start_checks
-from pylaunch.workflows.start_events import AttemptEnded, Ended, RanksReleased, RunBegun, StartEvent
+from pylaunch.workflows.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 30.0
@@ -65,9 +65,9 @@ def test_a_start_in_a_thread_reports_its_events_in_order_and_prints_nothing(
     events, before = Events(), signal.getsignal(signal.SIGINT)
     outcome = started(directories("n1", "n2"), events, Interrupter(), "echo", "hello")()
     assert outcome.status is Status.DONE
-    order = [kind for kind in events.kinds() if kind in (RunBegun, RanksReleased, AttemptEnded, Ended)]
-    assert order == [RunBegun, RanksReleased, AttemptEnded, Ended]
-    output = {(each.host, each.stream): each.text for each in events.seen if isinstance(each, Output)}
+    order = [kind for kind in events.kinds() if kind in (RunBegun, RanksReleased, AttemptEnded, RunEnded)]
+    assert order == [RunBegun, RanksReleased, AttemptEnded, RunEnded]
+    output = {(each.host, each.stream): each.text for each in events.seen if isinstance(each, LinesWritten)}
     assert output == {("n1", "0.out"): "hello\n", ("n2", "1.out"): "hello\n"}
     ranks = [each.rank for each in events.seen if isinstance(each, Event) and each.kind is EventKind.RANK_ENDED]
     assert sorted(map(str, ranks)) == ["0", "1"]
@@ -109,4 +109,4 @@ def test_a_failed_check_is_an_error_with_its_findings_and_its_reasons_by_host(
         started(cluster, events, Interrupter(), "true")()
     assert list(refused.value.reasons) == ["n2"]
     assert [finding.hosts for finding in refused.value.findings] == [("n2",)]
-    assert Ended not in events.kinds()
+    assert RunEnded not in events.kinds()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pylaunch.cli.views.live import Live, show_outcome
 from pylaunch.cli.views.terminal import watching
 from pylaunch.model.run import Event
-from pylaunch.workflows.attach import Attached, AttachEvent, CaughtUp, RunOver
-from pylaunch.workflows.run_events import Notice, Output, RunEvent, UsageReported
+from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOver
+from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, UsageReported
 
 
 def shown_by(live: Live) -> Callable[[RunEvent], None]:
@@ -19,7 +19,7 @@ def shown_by(live: Live) -> Callable[[RunEvent], None]:
         match event:
             case Event():
                 live.event(event)
-            case Output():
+            case LinesWritten():
                 live.output(event.host, event.stream, event.text, event.time)
             case UsageReported():
                 live.usage(event.host, event.usage)
@@ -48,7 +48,7 @@ class AttachView:
             case Attached(record, leads):
                 self._live = self._open.enter_context(watching(record.plan, None, leads=leads))
                 self._live.hold()
-            case CaughtUp():
+            case LogsCaughtUp():
                 if self._live is not None:
                     self._live.catch_up()
             case RunOver(record, outcome, ran_s):

@@ -15,7 +15,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.run import Event
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
-from pylaunch.workflows.run_events import Notice, Output, UsageReported
+from pylaunch.workflows.run_events import LinesWritten, Notice, UsageReported
 from pylaunch.workflows.start_events import (
     AttemptEnded,
     AttemptRefused,
@@ -55,7 +55,7 @@ class StartView:
         match event:
             case Event() if self._live is not None:
                 self._live.event(event)
-            case Output() if self._live is not None:
+            case LinesWritten() if self._live is not None:
                 self._live.output(event.host, event.stream, event.text, event.time)
             case UsageReported() if self._live is not None:
                 self._live.usage(event.host, event.usage)
