@@ -16,7 +16,7 @@ them in threads (`asyncio.to_thread`) to wait for several. Every error is a Pyla
 from __future__ import annotations
 
 from pylaunch.api.functions import attach, check, load_cluster, provision, start
-from pylaunch.api.log_lines import LogLine
+from pylaunch.api.log_lines import RankLine
 from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError
 from pylaunch.errors import (
     ClusterNotReadyError,
@@ -45,12 +45,12 @@ __all__ = [
     "Host",
     "InventoryError",
     "Job",
-    "LogLine",
     "NumberedEvent",
     "Outcome",
     "ProvisionError",
     "PylaunchError",
     "RankEnd",
+    "RankLine",
     "Result",
     "RunFailedError",
     "RunHandle",

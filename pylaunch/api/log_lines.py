@@ -23,7 +23,7 @@ PUT_S = 0.5
 
 
 @dataclass(frozen=True)
-class LogLine:
+class RankLine:
     """One line of a rank, without its line end."""
 
     time: float
@@ -37,7 +37,7 @@ class LogLine:
     text: str
 
 
-def read_lines(record: RunRecord, ranks: Collection[int] | None, *, follow: bool) -> Iterator[LogLine]:
+def read_lines(record: RunRecord, ranks: Collection[int] | None, *, follow: bool) -> Iterator[RankLine]:
     """Yield lines as nodes send them; the lines of one stream are in order.
 
     Raises UsageError for ranks that the run does not have, ClusterNotReadyError when no node can be reached.
@@ -62,7 +62,7 @@ class _Reader:
         self._has_left = threading.Event()
         self._queue: queue.Queue[LinesWritten | PylaunchError | None] = queue.Queue(QUEUED)
 
-    def lines(self) -> Iterator[LogLine]:
+    def lines(self) -> Iterator[RankLine]:
         """Yield until the reading ends. Closing the generator ends the reading."""
         thread = threading.Thread(target=self._read, name=f"pylaunch logs {self._record.plan.run}", daemon=True)
         thread.start()
@@ -72,7 +72,7 @@ class _Reader:
                     raise found
                 rank, _, stream = found.stream.partition(".")
                 for text in found.text.splitlines():
-                    yield LogLine(found.time, found.host, int(rank), stream, text)
+                    yield RankLine(found.time, found.host, int(rank), stream, text)
         finally:
             self._has_left.set()
             self._interrupter.interrupt("the reader has left")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from pylaunch.api.log_lines import LogLine, read_lines
+from pylaunch.api.log_lines import RankLine, read_lines
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.model.outcome import Outcome
@@ -74,7 +74,7 @@ class RunHandle:
             yield NumberedEvent(number, event)
         self._raise_error()
 
-    def logs(self, *, ranks: Collection[int] | None = None, follow: bool = False) -> Iterator[LogLine]:
+    def logs(self, *, ranks: Collection[int] | None = None, follow: bool = False) -> Iterator[RankLine]:
         """Yield the lines that ranks of the last attempt wrote, read from the nodes; all ranks if `ranks` is None.
 
         With `follow`, until the run ends. Raises ClusterNotReadyError when no node can be reached.

@@ -30,7 +30,7 @@ class ProcessReading(TypedDict):
     service: str
 
 
-class Listener(TypedDict):
+class PortListener(TypedDict):
     """A port that a process listens on that could not be seen."""
 
     port: int
@@ -43,7 +43,7 @@ class OccupantsReading(TypedDict):
     uid: int
     user: str
     processes: list[ProcessReading]
-    listeners: list[Listener]
+    listeners: list[PortListener]
     unseen: list[str]
 
 
