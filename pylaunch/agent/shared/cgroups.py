@@ -1,4 +1,4 @@
-"""Where the cgroups of a process are, versions 1 and 2, and what their files say."""
+"""Directories of cgroups, versions 1 and 2, and the values in their files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 
 CGROUPS = "/sys/fs/cgroup"
 UNLIMITED_V1 = 1 << 60
-"""Version 1 says "no limit" with a number near 2^63."""
+"""Version 1 reports "no limit" as a number near 2^63."""
 
 
 def oom_kills() -> int | None:
-    """Processes that the kernel killed for memory since boot."""
+    """Return the number of processes that the kernel killed for lack of memory since boot."""
     with open("/proc/vmstat", encoding="ascii") as file:
         for line in file:
             if line.startswith("oom_kill "):
@@ -19,26 +19,26 @@ def oom_kills() -> int | None:
 
 
 def mounts(root: str, controller: str, controllers: str) -> list[str]:
-    """Where the hierarchy of a controller may be mounted."""
+    """Return the possible mount points of the hierarchy of a controller."""
     if not controller:
         return [root, os.path.join(root, "unified")]
     return [os.path.join(root, controller), os.path.join(root, controllers)]
 
 
 def chain(mounted: str, path: str) -> list[str]:
-    """A cgroup and those above it, up to the top of what we see of the hierarchy."""
+    """Return a cgroup and its ancestors, up to the top of the visible hierarchy."""
     parts = [part for part in path.split("/") if part and part != ".."]
     return [os.path.join(mounted, *parts[:depth]) for depth in range(len(parts), -1, -1)]
 
 
 def number(directory: str, name: str) -> int | None:
-    """The number in a file of a cgroup; None for "max" and where there is no such file."""
-    said = text(directory, name)
-    return int(said) if said.lstrip("-").isdigit() else None
+    """Return the number in a file of a cgroup; None for "max" and without the file."""
+    content = text(directory, name)
+    return int(content) if content.lstrip("-").isdigit() else None
 
 
 def text(directory: str, name: str) -> str:
-    """A file of a cgroup; "" where there is none."""
+    """Return the content of a file of a cgroup; "" without the file."""
     try:
         with open(os.path.join(directory, name), encoding="ascii") as file:
             return file.read().strip()

@@ -1,4 +1,4 @@
-"""Remove what dead runs left on this node. Only processes that carry the mark of a run whose supervisor is dead."""
+"""Remove leftovers of dead runs on this node. Ends only processes marked with a run whose supervisor is dead."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ GRACE_S = 2.0
 
 @dataclass
 class Cleaned:
-    """What was found and removed, and what could not be removed; one phrase each."""
+    """Result of a cleanup, one phrase per item: removed, and left because it could not be removed."""
 
     removed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     stopped: list[str] = field(default_factory=list)
-    """Agents that got SIGSTOP: their runs are live, and nobody answers for them."""
+    """Agents of live runs that are stopped by SIGSTOP and answer nobody."""
 
 
 def lock(directory: RunDirectory) -> int | None:
-    """The lock of a run's supervisor; None while the supervisor lives, or when the run is gone. Close it to let go.
+    """Take the lock of a run's supervisor; None while the supervisor lives, or if the run is gone.
 
-    None also where something else than a file is in its place: then nobody can tell that the supervisor is dead.
+    Closing the descriptor releases the lock. None also if the lock path is not a regular file: then nothing proves that
+    the supervisor is dead.
     """
     try:
         held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             return None
-        # A disk without inodes has no lock file, and nobody holds one: the directory serves to keep others out.
+        # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
         held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,7 +50,7 @@ def lock(directory: RunDirectory) -> int | None:
 
 
 def is_live(directory: RunDirectory) -> bool:
-    """The run has a supervisor."""
+    """Return True if the run has a live supervisor."""
     if not os.path.isdir(directory.path):
         return False
     held = lock(directory)
@@ -60,7 +61,7 @@ def is_live(directory: RunDirectory) -> bool:
 
 
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
-    """End marked processes of dead runs, remove their sockets, and keep the logs of the last runs alone."""
+    """End marked processes of dead runs, remove their sockets, and keep only the logs of the last runs."""
     cleaned = Cleaned()
     _end_orphans(root, cleaned, dry_run=dry_run)
     dead = []
@@ -94,7 +95,7 @@ def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
 
 
 def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
-    """What carries the mark of a dead run, and stopped helpers of connections to one; with that run."""
+    """Return processes that carry the mark of a dead run, and stopped connection helpers of one, each with its run."""
     marked = [(process, processes.run_of(process.pid, root.path)) for process in processes.mine()]
     found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
     helpers = run_processes.helpers(root, [process for process, _ in found])
@@ -124,7 +125,7 @@ def _remove(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None
 
 
 def prune_archives(root: NodeRoot, current: str) -> list[str]:
-    """Remove agent archives beyond the newest few; not `current`, and none that a live process runs from."""
+    """Remove all agent archives but the newest, `current` and those in use by live processes; return their paths."""
     used = " ".join([root.archive(current), *(process.command for process in processes.mine())])
     removed = [path for path in root.all_archives()[:-KEPT_ARCHIVES] if path not in used]
     for path in removed:
@@ -133,12 +134,12 @@ def prune_archives(root: NodeRoot, current: str) -> list[str]:
 
 
 def forget_compiled(archive: str) -> None:
-    """Remove what was made of an archive that is another one now."""
+    """Remove the compiled files of an archive that was replaced."""
     _unlink(*(path for path in beside(archive) if not path.rpartition(".")[2].isdecimal()))
 
 
 def beside(archive: str) -> list[str]:
-    """What is kept beside an archive: by each Python what it compiled, by processes what is not whole yet."""
+    """Return the files beside an archive: compiled modules per Python, and partial uploads per process."""
     return glob.glob(glob.escape(archive) + ".*")
 
 

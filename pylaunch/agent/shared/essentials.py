@@ -1,4 +1,4 @@
-"""What must be the same on every node of a run, read in a few milliseconds: the agent tells it with Ready."""
+"""Facts that must be equal on every node of a run, read in a few milliseconds; the agent sends them in Ready."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from pylaunch.agent.shared.text import text_of
 NVIDIA_VERSION = "/proc/driver/nvidia/version"
 
 LIBRARIES = {"torch": r"torch", "nccl": r"nvidia-nccl-cu\d+"}
-"""What must agree between ranks that talk to each other: name -> pattern of the distribution that brings it."""
+"""Libraries that must be equal on all ranks: name -> pattern of the distribution that contains the library."""
 
 
 def essentials(python: str) -> dict[str, str]:
-    """Name -> value, "" where there is no such thing; what could not be read says so in its place.
+    """Return name -> value: "" for a missing one, "unreadable: …" for one that cannot be read.
 
     `python` is the interpreter of the ranks; "" for ranks that need none.
     """
-    found = {"kernel series": kernel_series(os.uname().release), "gpu driver": told(_driver)}
+    found = {"kernel series": kernel_series(os.uname().release), "gpu driver": value_or_reason(_driver)}
     if python:
-        found["python"] = told(lambda: python_version(python))
-        found["environment digest"] = told(lambda: installed_digest(environment_of(python)))
+        found["python"] = value_or_reason(lambda: python_version(python))
+        found["environment digest"] = value_or_reason(lambda: installed_digest(environment_of(python)))
         found.update(libraries(python))
     return found
 
 
 def kernel_series(release: str) -> str:
-    """The first two numbers of a kernel release: "6.1.0-18-amd64" -> "6.1"."""
+    """Return the first two numbers of a kernel release: "6.1.0-18-amd64" -> "6.1"."""
     return ".".join(release.split("-")[0].split(".")[:2])
 
 
 def driver_version(text: str) -> str | None:
-    """The version in /proc/driver/nvidia/version, whichever of NVIDIA's two kernel modules wrote it."""
+    """Return the version in /proc/driver/nvidia/version of the open or the proprietary kernel module."""
     found = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     return found.group(1) if found else None
 
 
 def python_version(python: str) -> str:
-    """The version that the environment of `python` was made with, "3.11.7"; else that in the name of its executable.
+    """Return the version in pyvenv.cfg of the environment of `python`, "3.11.7"; else that in the executable's name.
 
-    "" where neither says. The interpreter is not run, which would take longer than all the rest.
+    "" if neither has one. The interpreter is not run: that would take longer than all other facts together.
     """
     try:
         written = text_of(os.path.join(environment_of(python), "pyvenv.cfg"))
@@ -54,17 +54,17 @@ def python_version(python: str) -> str:
 
 
 def environment_of(python: str) -> str:
-    """The directory that `bin/python` is in: an environment, or a prefix such as /usr. Links are not followed."""
+    """Return the directory that contains `bin/python`: an environment, or a prefix such as /usr. Follows no links."""
     return os.path.dirname(os.path.dirname(python))
 
 
 def version_of(pattern: str, installed: dict[str, str]) -> str:
-    """The version of the distribution that matches, "" for none."""
+    """Return the version of the first distribution whose name matches `pattern`; "" for none."""
     return next((version for name, version in sorted(installed.items()) if re.fullmatch(pattern, name)), "")
 
 
 def distributions(python: str) -> dict[str, str]:
-    """What is installed beside `python`: normalised name -> version, from the names of its dist-info directories."""
+    """Return the distributions beside `python`, normalised name -> version, from the names of dist-info directories."""
     library = os.path.join(environment_of(python), "lib")
     found = {}
     for version in sorted(os.listdir(library)):
@@ -78,7 +78,7 @@ def distributions(python: str) -> dict[str, str]:
 
 
 def libraries(python: str) -> dict[str, str]:
-    """The libraries that must agree: name -> version, "" where it is not installed."""
+    """Return the versions of LIBRARIES; "" for one that is not installed."""
     try:
         installed = distributions(python)
     except (FileNotFoundError, NotADirectoryError):
@@ -89,7 +89,7 @@ def libraries(python: str) -> dict[str, str]:
 
 
 def installed_libraries(python: str) -> dict[str, str]:
-    """Every distribution beside `python`: name -> version; {} where there is none, or none can be read."""
+    """Return every distribution beside `python`, name -> version; {} if there is none or they cannot be read."""
     try:
         return distributions(python) if python else {}
     except OSError:
@@ -100,8 +100,8 @@ def _driver() -> str:
     return driver_version(text_of(NVIDIA_VERSION)) or f"unreadable: {NVIDIA_VERSION} names no version"
 
 
-def told(look: Callable[[], str]) -> str:
-    """What `look` finds; "" where there is nothing to look at, and the reason where looking fails."""
+def value_or_reason(look: Callable[[], str]) -> str:
+    """Return the value of `look`; "" for a missing file, "unreadable: …" with the reason for any other OSError."""
     try:
         return look()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
-"""What a Python environment was installed as: one digest, the same on every host that has the same distributions.
+"""Digest of the distributions of a Python environment, equal on all hosts with the same distributions.
 
-The role python_env writes it and the probe compares it, so this file is also a module utility of that role, which may
-import nothing of ours: the standard library alone, and any Python >= 3.8.
+The role python_env writes the digest and the probe compares it, so this file is also a module utility of that role: it
+imports only the standard library, for Python >= 3.8.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import hashlib
 import os
 
 MARKER = "pylaunch-environment.json"
-"""The file at the top of an environment that keeps its id and its digest."""
+"""File at the top of an environment with its id and its digest."""
 
 
 def installed_digest(path: str) -> str:
-    """One digest for the distributions in the environment at `path`: that of all their RECORD files."""
+    """Return one digest of all RECORD files of the distributions in the environment at `path`."""
     digest = hashlib.sha256()
     library = os.path.join(path, "lib")
     for python in sorted(os.listdir(library)):

@@ -1,8 +1,7 @@
-"""What a host needs to talk to its peers: the interface that leads to them, its adapters, and the files that say so.
+"""Network of a host towards its peers: interface, RDMA adapters, and the files that configure NCCL.
 
-One file for two users. The probe (`facts.py`) takes it along to compare a host with what it should be; the role
-`nccl_env` uses it as its module's library, through a link. So it needs the standard library alone, any Python >= 3.8,
-and nothing of pylaunch. A question is what the role wants:
+The probe uses this file to compare a host with its expected state; the role `nccl_env` links to it as its module
+library. So it imports only the standard library, for Python >= 3.8. A question has the role's parameters:
 
     {"peers": [address, …], "interface": name or "", "profile": "auto" or a name, "hcas": [name, …],
      "variables": {name: text, …}}
@@ -28,15 +27,15 @@ LOOPBACK = "lo"
 _SIOCGIFCONF = 0x8912
 _IFREQ = struct.Struct("16s4s4s16x" if struct.calcsize("P") == 8 else "16s4s4s8x")
 _ROOM = 1024
-"""Addresses that are asked for at once."""
+"""Addresses that one request to the kernel can return."""
 
 
 class UndecidedError(ValueError):
-    """Why no answer can be given for this host, in words for the user."""
+    """No answer for this host; the message is the reason."""
 
 
 def wanted(question: dict[str, Any]) -> dict[str, Any]:
-    """What this host should have: profile, interface, variables, and the content of each file."""
+    """Return the expected profile, interface and variables of this host, and the content of each file."""
     interface, family = _interface(_chosen_interface(question), question["peers"])
     adapters = _adapters()
     profile = _profile(question["profile"], interface, adapters)
@@ -55,12 +54,12 @@ def wanted(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def interface_to(peers: list[str]) -> tuple[str, int]:
-    """The interface that leads to all `peers`, and the family of its addresses. Raises UndecidedError."""
+    """Return the interface that routes to all `peers`, and its address family. Raises UndecidedError."""
     return _interface("", peers)
 
 
 def socket_variables(interface: str, family: int) -> dict[str, str]:
-    """What tells NCCL, gloo and TensorPipe to use exactly `interface`."""
+    """Return the variables that make NCCL, gloo and TensorPipe use exactly `interface`."""
     variables = {"NCCL_SOCKET_IFNAME": "=" + interface, "GLOO_SOCKET_IFNAME": interface, "TP_SOCKET_IFNAME": interface}
     if family == socket.AF_INET6:
         variables["NCCL_SOCKET_FAMILY"] = "AF_INET6"
@@ -68,7 +67,7 @@ def socket_variables(interface: str, family: int) -> dict[str, str]:
 
 
 def fact(question: dict[str, Any]) -> dict[str, Any]:
-    """What this host should have, and what is there."""
+    """Return the expected profile and interface, and for each file its expected hash and whether it is foreign."""
     should = wanted(question)
     files = [
         {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "is_foreign": is_foreign(path)}
@@ -78,7 +77,7 @@ def fact(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_foreign(path: str) -> bool:
-    """There is such a file, and somebody else wrote it."""
+    """Return True if the file exists and was not written by pylaunch."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return MARK not in file.read(4096)
@@ -88,7 +87,7 @@ def is_foreign(path: str) -> bool:
 
 def _nccl_conf(profile: str, variables: dict[str, str]) -> str:
     lines = [f"# {MARK}, profile {profile}."]
-    # What pylaunch starts has these variables in its environment, which wins; this is for everything else.
+    # Ranks of pylaunch have these variables in their environment, which overrides this file. It serves other programs.
     lines += [f"{name}={value}" for name, value in sorted(variables.items()) if name.startswith("NCCL_")]
     return "\n".join(lines) + "\n"
 
@@ -103,7 +102,7 @@ def _chosen_interface(question: dict[str, Any]) -> str:
 
 
 def _interface(chosen: str, peers: list[str]) -> tuple[str, int]:
-    """The interface for the ranks of this host, and the family of its addresses."""
+    """Return the interface for the ranks of this host, and its address family."""
     sources = {peer: own_address(peer) for peer in peers}
     remote = {peer: source for peer, source in sources.items() if source is not None}
     family = next((family for family, _ in remote.values()), int(socket.AF_INET))
@@ -121,13 +120,13 @@ def _interface(chosen: str, peers: list[str]) -> tuple[str, int]:
             raise UndecidedError(f"{peer} is reached from {address}, which no interface has")
         found.setdefault(owners[address], peer)
     if len(found) > 1:
-        ways = ", ".join(f"{peer} over {name}" for name, peer in sorted(found.items()))
-        raise UndecidedError(f"the members are reached over several interfaces ({ways}): set interface=")
+        routes = ", ".join(f"{peer} over {name}" for name, peer in sorted(found.items()))
+        raise UndecidedError(f"the members are reached over several interfaces ({routes}): set interface=")
     return next(iter(found)), family
 
 
 def own_address(peer: str) -> tuple[int, str] | None:
-    """Family and own address from which the kernel would send to `peer`; None when `peer` is this host."""
+    """Return family and source address of packets to `peer`; None if `peer` is this host."""
     try:
         family, _, _, _, address = socket.getaddrinfo(peer, 9, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -140,12 +139,12 @@ def own_address(peer: str) -> tuple[int, str] | None:
 
 
 def address_owners() -> dict[str, str]:
-    """Address → interface, of all addresses of this host."""
+    """Return address → interface for all addresses of this host."""
     owners = {}
     space = array.array("B", bytes(_ROOM * _IFREQ.size))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-        # The kernel fills an array of struct ifreq, aliases (eth0:1) included, and says how much of it.
-        answer = fcntl.ioctl(asked, _SIOCGIFCONF, struct.pack("iP", len(space), space.buffer_info()[0]))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        # The kernel fills an array of struct ifreq, aliases (eth0:1) included, and returns the length in use.
+        answer = fcntl.ioctl(control, _SIOCGIFCONF, struct.pack("iP", len(space), space.buffer_info()[0]))
     for name, _, address in _IFREQ.iter_unpack(space.tobytes()[: struct.unpack("iP", answer)[0]]):
         owners[socket.inet_ntoa(address)] = name.split(b"\0", 1)[0].decode().partition(":")[0]
     try:
@@ -158,7 +157,7 @@ def address_owners() -> dict[str, str]:
 
 
 class Adapter:
-    """A port of an InfiniBand or RoCE adapter that is up."""
+    """Active port of an InfiniBand or RoCE adapter."""
 
     def __init__(self, name: str, link_layer: str, rate: float) -> None:
         self.name = name
@@ -172,7 +171,7 @@ def _adapters(root: str = "/sys/class/infiniband") -> list[Adapter]:
         ports = os.path.join(root, hca, "ports")
         for port in sorted(os.listdir(ports)):
             state, layer, rate = (_line(os.path.join(ports, port, name)) for name in ("state", "link_layer", "rate"))
-            # State is like "4: ACTIVE", rate like "400 Gb/sec (4X NDR)".
+            # Example of a state: "4: ACTIVE"; of a rate: "400 Gb/sec (4X NDR)".
             if state.endswith("ACTIVE"):
                 found.append(Adapter(f"{hca}:{port}", layer, _number(rate)))
     return found
@@ -203,7 +202,7 @@ def _profile(chosen: str, interface: str, adapters: list[Adapter]) -> str:
 
 
 def _fastest(profile: str, adapters: list[Adapter]) -> list[str]:
-    """The adapters of the fabric: those as fast as the fastest, which storage and management ports are not."""
+    """Return the adapters of the fabric: those with the highest rate, without slower storage and management ports."""
     fitting = [adapter for adapter in adapters if adapter.link_layer == LINK_LAYERS[profile]]
     best = max(adapter.rate for adapter in fitting)
     return [adapter.name for adapter in fitting if adapter.rate == best]

@@ -1,26 +1,26 @@
-"""Where the agent keeps things on a node. No other module joins these paths.
+"""Paths of the agent on a node. No other module joins these paths.
 
-<root>/                      0700, ours
+<root>/                      0700, owned by our user
   agents/<version>.pyz       the agent, by content
   runs/<run>/
     agent.lock               locked for as long as the run's supervisor lives
     agent.sock               controllers connect here
     ranks.sock               ranks that a launcher starts report here
-    stop-requested           why a person asked for the end of the run; absent while nobody did
-    agent.log                what the supervisor itself has to say
-    task.json                what it was asked to do
+    stop-requested           reason of a requested stop; absent without a request
+    agent.log                log of the supervisor
+    task.json                its task
     reserve                  room for the end of the record on a disk that ranks fill; gone when the run is over
-    boot                     the kernel's id of the time since the node was started, when the run began
-    events.jsonl             what happened, as wire messages
-    outcome.json             how it ended; absent while it runs
-    logs/<rank>.out|err      what the ranks wrote; launcher.out|err for the launcher
-    times/<rank>.out|err     when that log had how many bytes (see `times`)
-    ranks/<rank>.error.json  the exception a rank left behind, as torch's `record` and pylaunch.runtime write it
-    ranks/<rank>.step        the last step a rank has marked
-    hostfile                 the nodes of the run, `address slots=ranks` a line
-    launcher/                what the launcher keeps while the run lasts
-  blobs/<ab>/<sha256>        content of code that runs brought with them
-  trees/<run>/               that code laid out for one run: the working directory of all its attempts
+    boot                     boot id of the node when the run began
+    events.jsonl             its events, as wire messages
+    outcome.json             its outcome; absent while it runs
+    logs/<rank>.out|err      output of the ranks; launcher.out|err for the launcher
+    times/<rank>.out|err     sizes of that log over time (see `times`)
+    ranks/<rank>.error.json  exception that ended a rank, as torch's `record` and pylaunch.runtime write it
+    ranks/<rank>.step        last step that a rank has marked
+    hostfile                 nodes of the run, one line `address slots=ranks` each
+    launcher/                files of the launcher during the run
+  blobs/<ab>/<sha256>        content of shipped code
+  trees/<run>/               shipped code of one run: the working directory of all its attempts
   trees/<run>.json           the manifest of that tree
 """
 
@@ -34,38 +34,38 @@ from dataclasses import dataclass
 SOCKETS = ("agent.sock", "ranks.sock")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 SPARES = "-spares"
-"""End of the id under which the spares of a run are tried before it starts."""
+"""Suffix of the id under which the spares of a run are tested before it starts."""
 
 ATTEMPT = re.compile(rf"(\.\d+|{SPARES})\Z")
-"""End of the id of an attempt after the first, or of that trial."""
+"""Suffix of the id of an attempt after the first, or of the test of the spares."""
 
 
 def base_of(run: str) -> str:
-    """Id of the run that `run` is an attempt of, or the trial of its spares."""
+    """Return the id of the run that `run` is an attempt of, or the test of its spares."""
     return ATTEMPT.sub("", run)
 
 
 class AgentError(Exception):
-    """Something a person must know: what happened, with the value."""
+    """Error of the agent with a message for the user: what happened, with the value."""
 
 
 class RunNotOnNodeError(AgentError):
-    """There is nothing of this run here."""
+    """This node has no files of the run."""
 
 
 class SupervisorStoppedError(AgentError):
-    """The agent of the run is there and got SIGSTOP."""
+    """The agent of the run is stopped by SIGSTOP."""
 
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """The files of one run on this node."""
+    """Files of one run on this node."""
 
     run: str
     path: str
 
     def file(self, name: str) -> str:
-        """One of the files in the table above."""
+        """Return the path of one of the files in the table above."""
         return os.path.join(self.path, name)
 
     @property
@@ -73,15 +73,15 @@ class RunDirectory:
         return self.file("logs")
 
     def stream(self, name: str) -> str:
-        """The log file behind the wire's stream `name`."""
+        """Return the log file of the stream `name`."""
         return os.path.join(self.path, "logs", name)
 
     def times(self, name: str) -> str:
-        """When the log file behind the stream `name` had how many bytes."""
+        """Return the file with the sizes of the log of the stream `name` over time."""
         return os.path.join(self.path, "times", name)
 
     def of_rank(self, rank: int, name: str) -> str:
-        """What `rank` leaves behind itself."""
+        """Return the file `name` that `rank` writes."""
         return os.path.join(self.path, "ranks", f"{rank}.{name}")
 
     @property
@@ -91,7 +91,7 @@ class RunDirectory:
 
 @dataclass(frozen=True)
 class NodeRoot:
-    """The one directory on this node that is ours."""
+    """Directory of pylaunch on this node."""
 
     path: str
 
@@ -115,7 +115,7 @@ class NodeRoot:
         return os.path.join(self.blobs, digest[:2], digest)
 
     def tree(self, run: str) -> str:
-        """Directory of the shipped code, the same for all attempts of `run`."""
+        """Return the directory of the shipped code, shared by all attempts of `run`."""
         return os.path.join(self.trees, base_of(run))
 
     def manifest(self, run: str) -> str:
@@ -125,13 +125,13 @@ class NodeRoot:
         return os.path.join(self.agents, version + ".pyz")
 
     def run(self, run: str) -> RunDirectory:
-        """The directory of `run`, which may not exist. Raises AgentError for an id that is no file name."""
+        """Return the directory of `run`, which may not exist. Raises AgentError for an invalid run id."""
         if not RUN_ID.match(run):
             raise AgentError(f"run id: expected letters, digits, '.', '_' and '-', at most 64; got {run!r}")
         return RunDirectory(run, os.path.join(self.runs, run))
 
     def all_runs(self) -> list[RunDirectory]:
-        """Every run that has a directory here, oldest first."""
+        """Return every run that has a directory here, oldest first."""
         if not os.path.isdir(self.runs):
             return []
         with os.scandir(self.runs) as entries:
@@ -139,14 +139,14 @@ class NodeRoot:
         return [RunDirectory(entry.name, entry.path) for entry in sorted(found, key=_age)]
 
     def all_archives(self) -> list[str]:
-        """Every agent archive that is here, oldest first."""
+        """Return every agent archive, oldest first."""
         with os.scandir(self.agents) as entries:
             found = [entry for entry in entries if entry.name.endswith(".pyz")]
         return [entry.path for entry in sorted(found, key=_age)]
 
 
 def _age(entry: os.DirEntry[str]) -> tuple[float, str]:
-    """What sorts oldest first; what somebody removes meanwhile counts as old."""
+    """Return a key that sorts oldest first; an entry that has vanished counts as oldest."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime, entry.name
     except FileNotFoundError:
@@ -158,9 +158,9 @@ def default_root() -> str:
 
 
 def open_root(template: str, *, make: bool = True) -> NodeRoot:
-    """The node root at `template`, made if need be and wanted; `{user}` in it becomes our numeric user id.
+    """Return the node root at `template`, with our numeric user id for `{user}`; created if missing and `make`.
 
-    Raises AgentError when what is there is not a directory of ours that is closed to others.
+    Raises AgentError if the path is not a directory that our user owns and others cannot access.
     """
     wanted = os.path.abspath(template.replace("{user}", str(os.getuid())))
     path = os.path.join(os.path.realpath(os.path.dirname(wanted)), os.path.basename(wanted))
@@ -170,7 +170,7 @@ def open_root(template: str, *, make: bool = True) -> NodeRoot:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.mkdir(path, 0o700)
     except FileExistsError:
-        pass  # Looked at below, whoever made it.
+        pass  # Checked below.
     except OSError as error:
         raise AgentError(f"node root {path} cannot be made: {error.strerror}") from None
     if os.path.lexists(path):

@@ -1,9 +1,9 @@
-"""Leases of devices and rendezvous ports: locks that the kernel keeps, and drops when their holder dies.
+"""Leases of devices and rendezvous ports: locks in the kernel, released when their holder dies.
 
 A lease is a listening socket with an abstract name, one per device and per port, shared by all users of the machine.
-Whoever connects to it gets one JSON object: which run holds it and since when. Any local user can listen on such a name
-and answer anything or nothing, so only the kernel is trusted with user and process id of a holder, an answer is data
-within bounds, and all holders together have one deadline to answer.
+A process that connects to it receives one JSON object: the run that holds the lease, and since when. Any local user
+can listen on such a name and send anything or nothing. So user and process id of a holder are read from the kernel, an
+answer is bounded data, and all holders together have one deadline to answer.
 """
 
 from __future__ import annotations
@@ -26,38 +26,38 @@ from pylaunch.agent.shared.layout import RUN_ID
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 
 ANSWER_S = 1.0
-"""What all holders that are asked at once may take together."""
+"""Deadline of all holders together."""
 
 RETRY_S = 0.02
 ASKED_AT_ONCE = 64
 LONGEST_ANSWER = 4096
 LATEST = 1 << 33
-"""Times after this one are no times."""
+"""Later times are rejected. In seconds since the epoch."""
 
 PROBE = "check"
-"""In the place of a run's id: `pylaunch check` has the port for the moment in which it tries the network."""
+"""Used as the run id while `pylaunch check` holds the port for its network test."""
 
 _UCRED = struct.Struct("iII")
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that has a lease."""
+    """Process that holds a lease."""
 
     run: str
-    """As it says itself; "" when it says nothing that makes sense."""
+    """Run id in its answer; "" without a valid answer."""
 
     user: str
     since: float
     devices: list[int]
     pid: int
-    """0 when it does not even accept a connection."""
+    """0 if it does not accept a connection."""
 
     is_spare: bool = False
-    """It is kept for a node of that run that may fail; nothing runs on it."""
+    """True for the device of a spare node: nothing runs on it until a node of the run fails."""
 
     uid: int = -1
-    """Of whoever listens, by the kernel; -1 when it does not tell."""
+    """User id of the listener, from the kernel; -1 if unknown."""
 
     @property
     def is_ours(self) -> bool:
@@ -73,18 +73,18 @@ class Holder:
 
 
 def device_name(index: int, root: str, default_root: str) -> str:
-    """The lease of a device. Roots other than the default are nodes of their own, with devices of their own."""
+    """Return the lease name of a device. A root other than the default is a separate node with its own devices."""
     scope = "" if root == default_root else sha256(os.fsencode(root)).hexdigest()[:16] + "/"
     return f"\0pylaunch/device/{scope}{index}"
 
 
 def port_name(port: int) -> str:
-    """The lease of a TCP port: two sockets that only bind it do not exclude each other, and cannot be looked up."""
+    """Return the lease name of a TCP port. A bound port alone excludes no second bind and does not show its holder."""
     return f"\0pylaunch/port/{port}"
 
 
 def bind(name: str) -> socket.socket | None:
-    """Take the lease `name` and hold it until the socket is closed or we die; None when somebody has it."""
+    """Take the lease `name` and hold it until the socket closes; None if it is held."""
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         lease.bind(name)
@@ -99,7 +99,7 @@ def bind(name: str) -> socket.socket | None:
 
 
 def take(name: str) -> socket.socket | Holder:
-    """Take the lease `name`, or return who has it."""
+    """Take the lease `name`, or return its holder."""
     until = time.monotonic() + ANSWER_S
     while True:
         lease = bind(name)
@@ -107,28 +107,28 @@ def take(name: str) -> socket.socket | Holder:
             return lease
         found = holder(name)
         if found is not None:
-            return found if found.run else bind(name) or found  # One that ends now says nothing, and is gone.
+            return found if found.run else bind(name) or found  # A holder that is exiting sends no answer and is gone.
         if time.monotonic() > until:
             return Holder("", "somebody who takes it and gives it back", 0.0, [], 0)
 
 
 def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
-    """Answer one process that asks who has `lease`. It never waits, and whatever that process does is no error."""
+    """Answer one process that asks for the holder of `lease`. Never blocks and never fails."""
     body = {"run": run, "since": since, "devices": devices, "spare": is_spare}
     with contextlib.suppress(OSError):
-        asking, _ = lease.accept()
-        with asking:
-            asking.setblocking(False)
-            asking.sendall(json.dumps(body).encode())
+        client, _ = lease.accept()
+        with client:
+            client.setblocking(False)
+            client.sendall(json.dumps(body).encode())
 
 
 def holder(name: str) -> Holder | None:
-    """Return who has the lease `name`; None when it is free."""
+    """Return the holder of the lease `name`; None if it is free."""
     return holders([name])[name]
 
 
 def holders(names: Iterable[str]) -> dict[str, Holder | None]:
-    """Return who has each of the leases `names`; None for one that is free. Takes ANSWER_S at most, however many."""
+    """Return the holder of each of the leases `names`, None for a free one, within ANSWER_S for any number of names."""
     until = time.monotonic() + ANSWER_S
     found: dict[str, Holder | None] = {}
     waiting = list(dict.fromkeys(names))
@@ -142,63 +142,63 @@ def holders(names: Iterable[str]) -> dict[str, Holder | None]:
 
 @dataclass
 class _Question:
-    """A connection to whoever listens on the name of a lease."""
+    """Connection to the process that listens on the name of a lease."""
 
     name: str
     socket: socket.socket
-    said: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
 
     def has_answer(self) -> bool:
-        """Read what has arrived; True when no more is to come."""
+        """Read the bytes that have arrived; True at the end of the answer."""
         try:
             chunk = self.socket.recv(LONGEST_ANSWER + 1)
         except BlockingIOError:
             return False
         except OSError:
             return True
-        self.said += chunk
-        return not chunk or len(self.said) > LONGEST_ANSWER
+        self.received += chunk
+        return not chunk or len(self.received) > LONGEST_ANSWER
 
     def holder(self) -> Holder:
         try:
             pid, uid, _ = _UCRED.unpack(self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
         except OSError:
             return unknown(None)
-        return decoded(bytes(self.said), uid, pid)
+        return decoded(bytes(self.received), uid, pid)
 
 
 def _ask(names: list[str], until: float) -> dict[str, Holder | None]:
-    """Connect to all of `names` and read what they answer until then."""
+    """Connect to all of `names` and return the holders that answer before `until`."""
     found: dict[str, Holder | None] = {}
     asked: dict[int, _Question] = {}
-    knocking = names
+    pending = names
     poll = select.poll()
     owners: dict[str, int] | None = None
     try:
         while True:
             refused = []
-            for name in knocking:
+            for name in pending:
                 question = _connect(name)
                 if isinstance(question, int):
                     refused.append((name, question))
                 else:
                     asked[question.socket.fileno()] = question
                     poll.register(question.socket, select.POLLIN)
-            # Nobody listens: it is free, or is bound without listening, which only the kernel's table tells.
+            # Without a listener a name is free, or bound only: the kernel's socket table shows the difference.
             owners = (unix_sockets.owners() or {}) if refused else {}
             free = [name for name, number in refused if number == errno.ECONNREFUSED and name not in owners]
             found.update(dict.fromkeys(free))
-            knocking = [name for name, _ in refused if name not in found]
+            pending = [name for name, _ in refused if name not in found]
             left = until - time.monotonic()
-            if left <= 0 or not (asked or knocking):
+            if left <= 0 or not (asked or pending):
                 break
-            for descriptor, _ in poll.poll(1000 * min(left, RETRY_S if knocking else left)):
+            for descriptor, _ in poll.poll(1000 * min(left, RETRY_S if pending else left)):
                 if asked[descriptor].has_answer():
                     poll.unregister(descriptor)
                     with (question := asked.pop(descriptor)).socket:
                         found[question.name] = question.holder()
         found.update((each.name, each.holder()) for each in asked.values())
-        found.update((name, unknown(owners.get(name))) for name in knocking)
+        found.update((name, unknown(owners.get(name))) for name in pending)
     finally:
         for each in asked.values():
             each.socket.close()
@@ -206,27 +206,27 @@ def _ask(names: list[str], until: float) -> dict[str, Holder | None]:
 
 
 def _connect(name: str) -> _Question | int:
-    """A connection to whoever listens on `name`, or the error number: EAGAIN where too many wait for it already."""
-    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    asking.setblocking(False)
-    number = asking.connect_ex(name)
+    """Connect to the listener on `name`, or return the error number: EAGAIN if its backlog is full."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
+    number = connection.connect_ex(name)
     if number == 0:
-        return _Question(name, asking)
-    asking.close()
+        return _Question(name, connection)
+    connection.close()
     return number
 
 
 def unknown(uid: int | None) -> Holder:
-    """A holder that cannot be asked: a socket of the user `uid`, if the kernel tells as much."""
+    """Return a holder that does not answer: a socket of the user `uid`, None if the kernel does not report it."""
     user = "another program" if uid is None else user_name(uid)
     return Holder("", user, 0.0, [], 0, uid=-1 if uid is None else uid)
 
 
-def decoded(said: bytes, uid: int, pid: int) -> Holder:
-    """The holder that answered `said`; `uid` and `pid` are from the kernel."""
+def decoded(received: bytes, uid: int, pid: int) -> Holder:
+    """Return the holder that answered `received`; `uid` and `pid` are from the kernel."""
     nothing = Holder("", user_name(uid), 0.0, [], pid, uid=uid)
     try:
-        body = parse_object(said, LONGEST_ANSWER)
+        body = parse_object(received, LONGEST_ANSWER)
     except UntrustedJsonError:
         return nothing
     run, since, devices = body.get("run"), body.get("since"), body.get("devices")
@@ -240,7 +240,7 @@ def decoded(said: bytes, uid: int, pid: int) -> Holder:
 
 
 def user_name(uid: int) -> str:
-    """The name of user `uid`, or its number."""
+    """Return the name of user `uid`, or its number."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,4 +1,4 @@
-"""Unix sockets by path, however long the path is: sun_path holds 108 bytes, /proc/self/fd/N is always short."""
+"""Unix sockets by path of any length: sun_path holds 108 bytes, so paths begin with /proc/self/fd/N."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _UCRED = struct.Struct("iII")
 
 
 def listen(path: str) -> socket.socket:
-    """A listening socket at `path`, for us alone; a stale one that lies there is replaced."""
+    """Return a listening socket at `path` with mode 0600; a stale socket there is replaced."""
     with _Parent(path) as short:
         if os.path.lexists(path):
             os.unlink(path)
@@ -23,7 +23,7 @@ def listen(path: str) -> socket.socket:
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
-    """The next connection of a process of our user or of root; None for one of anybody else, or when there is none."""
+    """Return the next connection of our user or of root; None for another user's, which is closed, or without one."""
     try:
         connected, _ = listener.accept()
     except OSError:
@@ -36,7 +36,7 @@ def accept(listener: socket.socket) -> socket.socket | None:
 
 
 def connect(path: str, timeout_s: float | None = None) -> socket.socket:
-    """A connection to who listens at `path`. Raises OSError when nobody does."""
+    """Connect to the listener at `path`. Raises OSError without one."""
     with _Parent(path) as short:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(timeout_s)
@@ -49,7 +49,7 @@ def connect(path: str, timeout_s: float | None = None) -> socket.socket:
 
 
 class _Parent:
-    """A short name for `path`, good while its directory is held open."""
+    """Short name of `path`, valid while its directory is open."""
 
     def __init__(self, path: str) -> None:
         self._path = path

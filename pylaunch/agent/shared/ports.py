@@ -1,7 +1,7 @@
-"""Hold a TCP port for the run's rendezvous, and say who has it when it is taken.
+"""Hold a TCP port for the run's rendezvous, and find the process that listens on a port already in use.
 
-The port is bound but not listened on. On Linux a socket with SO_REUSEADDR may listen on a port that another with
-SO_REUSEADDR only bound: the store of the ranks can take it while it is held, a program without the option cannot.
+The port is bound without listening. On Linux a socket with SO_REUSEADDR may listen on a port that another socket with
+SO_REUSEADDR only bound: the store of the ranks can use the held port, a program without the option cannot.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ LISTEN = "0A"
 
 @dataclass(frozen=True)
 class Listener:
-    """Who listens on a port."""
+    """Process that listens on a port."""
 
     pid: int | None
-    """None when its process is another user's, whose descriptors we may not see."""
+    """None for a process of another user, whose descriptors cannot be read."""
 
     user: str
     command: str
     since: float | None
     run: str | None
-    """The run of ours that it belongs to, if it carries a mark."""
+    """Run whose mark it carries; None without one."""
 
     def __str__(self) -> str:
         if self.pid is None:
@@ -41,7 +41,7 @@ class Listener:
 
 
 def hold(port: int) -> socket.socket:
-    """`port` bound on every address. Raises OSError (EADDRINUSE) when somebody listens on it."""
+    """Bind `port` on every address. Raises OSError (EADDRINUSE) if a process listens on it."""
     try:
         return _bind(socket.AF_INET6, ("::", port))
     except OSError as error:
@@ -51,18 +51,18 @@ def hold(port: int) -> socket.socket:
 
 
 CANDIDATES = (range(29500, 29600), range(29400, 29500))
-"""Where a rendezvous port is chosen, in this order: what the role firewall opens to the members by itself."""
+"""Ranges of rendezvous ports, in order of preference. The role firewall opens them to the members by default."""
 
 FIREWALL = "/etc/pylaunch/firewall/wanted.json"
-"""What the role firewall has opened here, where it is on."""
+"""Ports that the role firewall has opened on this host."""
 
 _KERNEL = "/proc/sys/net/ipv4/"
 
 
 def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
-    """The ports for a rendezvous, best first: open in the firewall, reserved and registered for nothing else.
+    """Return the ports for a rendezvous, best first: open in the firewall, neither reserved nor registered.
 
-    Those in the node's ephemeral range come last: any connection may have taken one.
+    Ports in the node's ephemeral range are last, because any connection may use them.
     """
     first = [port for ports in CANDIDATES for port in ports]
     opened_here = opened(firewall)
@@ -76,7 +76,7 @@ def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
 
 
 def numbers(ranges: Iterable[str]) -> set[int]:
-    """The ports in "29400-29599", "22" and the like; what is no number ("ephemeral") is none."""
+    """Return the ports in ranges such as "29400-29599" and "22"; anything else ("ephemeral") is ignored."""
     found: set[int] = set()
     for each in ranges:
         low, _, high = each.strip().partition("-")
@@ -86,7 +86,7 @@ def numbers(ranges: Iterable[str]) -> set[int]:
 
 
 def spans(found: Iterable[int]) -> str:
-    """29400-29599 for all of them."""
+    """Return ports as ranges: "22, 29400-29599"."""
     runs: list[tuple[int, int]] = []
     for port in sorted(found):
         low = runs.pop()[0] if runs and runs[-1][1] == port - 1 else port
@@ -95,7 +95,7 @@ def spans(found: Iterable[int]) -> str:
 
 
 def opened(path: str = FIREWALL) -> set[int] | None:
-    """The ports that the role firewall has opened to the members by number; None where it is not on."""
+    """Return the port numbers that the role firewall has opened to the members; None without the role."""
     try:
         with open(path, encoding="utf-8") as file:
             return numbers(str(each) for each in json.load(file)["member_ports"])
@@ -133,7 +133,7 @@ def _bind(family: int, address: tuple[str, int]) -> socket.socket:
 
 
 def listening() -> Iterator[tuple[int, int, str]]:
-    """Port, user id and descriptor link of every TCP socket that listens here."""
+    """Yield port, user id and descriptor link of every listening TCP socket of this host."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             with open(table, encoding="ascii") as source:
@@ -146,7 +146,7 @@ def listening() -> Iterator[tuple[int, int, str]]:
 
 
 def listener(port: int) -> Listener | None:
-    """Who listens on `port`; None when nobody is seen to."""
+    """Return the process that listens on `port`; None if none is visible."""
     for at, uid, link in listening():
         if at == port:
             return _describe(uid, link)

@@ -1,7 +1,7 @@
-"""Processes as /proc shows them, found by the mark they carry and signalled so that a reused id is never hit.
+"""Processes in /proc, found by the mark of their run and signalled without ever hitting a reused process id.
 
-Every process of a run has PYLAUNCH_RUN and PYLAUNCH_ROOT in its environment. Programs that write over their own
-environment (setproctitle does) are still found by descent, while the supervisor that adopts all orphans lives.
+Every process of a run has PYLAUNCH_RUN and PYLAUNCH_ROOT in its environment. Programs that overwrite their own
+environment (setproctitle does) are found by descent while the supervisor, which adopts all orphans, lives.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
 POLL_S = 0.02
 SURVIVES_S = 3.0
-"""After this long, SIGKILL will not end a process: it waits in the kernel."""
+"""Time after SIGKILL after which a process counts as uninterruptible in the kernel."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process; `pid` and `started` together name it for ever."""
+    """Process; `pid` and `started` together identify it."""
 
     pid: int
     parent: int
@@ -36,13 +36,13 @@ class Process:
 
 
 def mine() -> list[Process]:
-    """The processes of our user, without this one."""
+    """Return the processes of our user, without this one."""
     uid, own = os.getuid(), os.getpid()
     return [process for process, _ in _of(lambda owner: owner == uid) if process.pid != own]
 
 
 def ancestors_of_others() -> set[int]:
-    """The ids of all processes from which a process of another user descends."""
+    """Return the ids of all processes that have a descendant of another user."""
     uid = os.getuid()
     owned = [(process, owner) for process, owner in _of(lambda owner: True) if process.state != "Z"]
     parents = {process.pid: process.parent for process, _ in owned}
@@ -56,7 +56,7 @@ def ancestors_of_others() -> set[int]:
 
 
 def _of(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
-    """The processes whose user id is wanted, with that."""
+    """Yield the processes whose user id satisfies `is_wanted`, with that user id."""
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -68,7 +68,7 @@ def _of(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
 
 
 def read(pid: int) -> Process:
-    """The process `pid`. Raises FileNotFoundError or ProcessLookupError when it is gone."""
+    """Return the process `pid`. Raises FileNotFoundError or ProcessLookupError if it is gone."""
     with open(f"/proc/{pid}/stat", "rb") as source:
         name, _, rest = source.read().partition(b"(")[2].rpartition(b")")
     fields = rest.split()
@@ -79,14 +79,14 @@ def read(pid: int) -> Process:
 
 
 def start_time(process: Process) -> float:
-    """When `process` started, in seconds since the epoch."""
+    """Return the start time of `process` in seconds since the epoch."""
     with open("/proc/stat", encoding="ascii") as source:
         boot = next(int(line.split()[1]) for line in source if line.startswith("btime "))
     return boot + process.started / os.sysconf("SC_CLK_TCK")
 
 
 def boot_id() -> str:
-    """What the kernel calls the time since this node was started; "" where it does not tell."""
+    """Return the boot id of this node; "" if it cannot be read."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
             return source.read().strip()
@@ -95,7 +95,7 @@ def boot_id() -> str:
 
 
 def environment(pid: int) -> dict[str, str]:
-    """The environment `pid` was started with; {} when it may not be read or is gone."""
+    """Return the environment that `pid` was started with; {} if it cannot be read or the process is gone."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as source:
             words = os.fsdecode(source.read()).split("\0")
@@ -105,7 +105,7 @@ def environment(pid: int) -> dict[str, str]:
 
 
 def open_files(pid: int) -> list[str] | None:
-    """What the descriptors of `pid` are; [] when it is gone, None when they may not be seen."""
+    """Return the targets of the descriptors of `pid`; [] if it is gone, None without permission."""
     directory = f"/proc/{pid}/fd"
     try:
         names = os.listdir(directory)
@@ -123,7 +123,7 @@ def open_files(pid: int) -> list[str] | None:
 
 
 def run_of(pid: int, root: str) -> str | None:
-    """The run under `root` whose mark `pid` carries. Containers' processes are seen, but have roots of their own."""
+    """Return the run under `root` whose mark `pid` carries; None for processes in containers: their roots differ."""
     env = environment(pid)
     if env.get(ROOT_MARK) != root or _process_namespace(pid) != _process_namespace(os.getpid()):
         return None
@@ -138,14 +138,14 @@ def _process_namespace(pid: int) -> str | None:
 
 
 def of_run(run: str, root: str) -> list[Process]:
-    """The processes that carry the mark of `run`, or descend from this process. Zombies are nobody."""
+    """Return the processes that carry the mark of `run` or descend from this process, without zombies."""
     processes = [process for process in mine() if process.state != "Z"]
     family = descendants(processes, [os.getpid()])
     return [process for process in processes if process.pid in family or run_of(process.pid, root) == run]
 
 
 def descendants(processes: Iterable[Process], ancestors: Iterable[int]) -> set[int]:
-    """Those of `processes` that descend from `ancestors`."""
+    """Return the ids of those `processes` that descend from `ancestors`."""
     children: dict[int, list[int]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process.pid)
@@ -160,7 +160,7 @@ def descendants(processes: Iterable[Process], ancestors: Iterable[int]) -> set[i
 
 
 def send(process: Process, signum: int) -> None:
-    """Signal exactly `process`; nothing happens when it is gone."""
+    """Send a signal to exactly `process`; do nothing if it is gone."""
     try:
         if hasattr(os, "pidfd_open"):
             handle = os.pidfd_open(process.pid)
@@ -185,11 +185,11 @@ def _is_still(process: Process) -> bool:
 def end_all(
     find: Callable[[], list[Process]], grace_s: float, sleep: Callable[[float], None] = time.sleep
 ) -> list[Process]:
-    """TERM all that `find` finds, KILL those that stay for `grace_s`, and look again until none is left.
+    """Send SIGTERM to all processes that `find` returns, SIGKILL after `grace_s`, and repeat until none is left.
 
-    What survives KILL for 3 s is returned. Looking takes its time on a busy host, and counts.
+    Return the processes that survive SIGKILL for SURVIVES_S. The time that `find` takes counts.
     """
-    told: set[tuple[int, int]] = set()
+    signalled: set[tuple[int, int]] = set()
     left = find()
     begun = time.monotonic()
     killed: float | None = None
@@ -202,10 +202,10 @@ def end_all(
         for process in left:
             if killed is not None:
                 send(process, signal.SIGKILL)
-            elif (process.pid, process.started) not in told:
-                told.add((process.pid, process.started))
+            elif (process.pid, process.started) not in signalled:
+                signalled.add((process.pid, process.started))
                 send(process, signal.SIGTERM)
-                send(process, signal.SIGCONT)  # One that is stopped would not hear of it.
+                send(process, signal.SIGCONT)  # A stopped process handles SIGTERM only after SIGCONT.
         sleep(POLL_S)
         left = find()
     return left

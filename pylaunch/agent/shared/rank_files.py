@@ -1,8 +1,8 @@
-"""Open, read and write files in directories where ranks write, too: the one door to them.
+"""Open, read and write files in directories that ranks can write to. All access to such files goes through here.
 
-A rank can put a FIFO, a device, a symbolic link or a directory in the place of any file of its run, and any content
-into it. Files are opened without following a link and without blocking, only if they are regular, and are read up to a
-limit. Every failure is an OSError that says what is there instead. JSON in them is for `untrusted_json`.
+A rank can replace any file of its run by a FIFO, a device, a symbolic link or a directory, and write any content.
+Files are opened without following links and without blocking, only if they are regular, and are read up to a limit.
+Every failure is an OSError that names what was found. `untrusted_json` parses JSON in them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ PLAIN = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
 
 
 def open_regular(path: str, flags: int = os.O_RDONLY, *, follow: bool = False) -> int:
-    """Return a descriptor of the regular file `path`; with O_CREAT, it is made with mode 0600.
+    """Return a descriptor of the regular file `path`; O_CREAT creates it with mode 0600.
 
-    `follow`: the file may be behind symbolic links. Raises OSError for everything that is no regular file.
+    `follow` permits symbolic links. Raises OSError for anything but a regular file.
     """
     try:
         descriptor = os.open(path, flags | PLAIN | (0 if follow else os.O_NOFOLLOW), 0o600)
@@ -43,7 +43,7 @@ def read(path: str, max_size: int, *, follow: bool = False) -> bytes:
 
 
 def read_whole(path: str, max_size: int, *, follow: bool = False) -> bytes:
-    """Return all bytes of `path`. Raises OSError (EFBIG) when it has more than `max_size`."""
+    """Return all bytes of `path`. Raises OSError (EFBIG) if it has more than `max_size`."""
     content = read(path, max_size + 1, follow=follow)
     if len(content) > max_size:
         raise OSError(errno.EFBIG, f"longer than {max_size} bytes", path)
@@ -51,7 +51,7 @@ def read_whole(path: str, max_size: int, *, follow: bool = False) -> bytes:
 
 
 def size(path: str) -> int:
-    """Return the bytes of the regular file `path`; 0 for everything else."""
+    """Return the size of the regular file `path` in bytes; 0 for anything else."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -60,13 +60,13 @@ def size(path: str) -> int:
 
 
 def append(path: str, content: bytes) -> None:
-    """Append `content` to `path`, which is made if need be. Raises OSError."""
+    """Append `content` to `path`, which is created if missing. Raises OSError."""
     with open(open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as sink:
         sink.write(content)
 
 
 def replace(path: str, content: bytes) -> None:
-    """Make `path` a file of `content`, whole or not at all. Raises OSError."""
+    """Replace `path` atomically by a file with `content`. Raises OSError."""
     aside = path + ".new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(aside)
@@ -76,9 +76,9 @@ def replace(path: str, content: bytes) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove whatever is at `path`, a directory with all that is in it. What cannot be removed stays.
+    """Remove `path`, a directory with its content. Errors are ignored.
 
-    `shutil.rmtree` alone opens what it is given, and waits if that is a FIFO.
+    `shutil.rmtree` alone opens its argument, and blocks on a FIFO.
     """
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):

@@ -1,6 +1,6 @@
-"""What a run leaves on its node: its events, as the wire messages they were, and how it ended.
+"""Record of a run on its node: its task, its events as wire messages, and its outcome.
 
-A full disk costs the record, never the run: what cannot be written is said once in the agent's log.
+A full disk costs the record, never the run: the first failed write is logged in the agent's log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EVENTS = (
     wire.Released, wire.RankStarted, wire.RankEnded, wire.LauncherEnded, wire.Stopping, wire.PeersUnheard,
     wire.Finished,
 )  # fmt: skip
-"""What a supervisor writes down."""
+"""Events that a supervisor records."""
 
 MAX_EVENTS = 100_000
 
@@ -28,30 +28,30 @@ RESERVE_SIZE = 256 << 10
 
 @dataclass(frozen=True)
 class NodeOutcome:
-    """How a run ended on this node."""
+    """Outcome of a run on this node."""
 
     run: str
     outcome: str
     """finished, refused or aborted."""
 
     message: str
-    """Why, where no rank was ever started; else ""."""
+    """Reason why no rank was started; "" if one was."""
 
     time: float
 
 
 class Record:
-    """Everything that happened in a run so far. Every reader keeps its own place in `events`."""
+    """Events of a run so far. Each reader keeps its own position in `events`."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self.events: list[object] = []
         self.directory = directory
         self._complains = True
         self._unwritten: list[bytes] = []
-        """Lines that had no room; they are written when the run is over and the reserve is free."""
+        """Lines that did not fit on the disk, written once the run is over and the reserve is released."""
 
     def append(self, event: object) -> None:
-        """Remember `event` and write it down."""
+        """Add `event` and write it to the disk."""
         self.events.append(event)
         self._unwritten.append(wire.encode(event))
         self._write_events()
@@ -66,13 +66,13 @@ class Record:
             self._unwritten.clear()
 
     def keep_task(self, task: wire.NodeTask) -> None:
-        """Write down what was asked for, and since when this node is up."""
+        """Write the task and the boot id of this node."""
         self._keep_reserve()
         self._write("boot", processes.boot_id().encode() + b"\n")
         self._write("task.json", wire.encode(wire.Prepare(task)))
 
     def close(self, outcome: NodeOutcome) -> None:
-        """Write down how it ended. From here on the run is over."""
+        """Write the outcome. From here on the run is over."""
         with contextlib.suppress(OSError):
             os.unlink(self.directory.file(RESERVE))
         if self._unwritten:
@@ -81,7 +81,7 @@ class Record:
         self._write("outcome.json", json.dumps(body).encode() + b"\n")
 
     def _keep_reserve(self) -> None:
-        """Room and an inode for the end of the record, whatever ranks fill."""
+        """Reserve space and an inode for the end of the record, in case ranks fill the disk."""
         try:
             descriptor = rank_files.open_regular(self.directory.file(RESERVE), os.O_WRONLY | os.O_CREAT)
             try:
@@ -104,15 +104,16 @@ class Record:
 
 
 def note(text: str) -> None:
-    """A line for the agent's own log, which may lie on the disk that is full."""
+    """Write a line to the agent's own log, which may be on a full disk."""
     with contextlib.suppress(OSError):
         os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def read_events(directory: RunDirectory) -> list[object]:
-    """The events of a run that is over, in order; lines cut short by a crash or a full disk are left out.
+    """Return the events of a finished run in order, without lines that a crash or a full disk cut short.
 
-    A rank can write this file, too: what no supervisor writes here is left out, and so is all beyond MAX_EVENTS.
+    A rank can write to this file. Messages that no supervisor writes are omitted, and so is everything after the first
+    MAX_EVENTS events.
     """
     events: list[object] = []
     try:
@@ -128,16 +129,16 @@ def read_events(directory: RunDirectory) -> list[object]:
 
 
 def read_task(directory: RunDirectory) -> wire.NodeTask | None:
-    """What the run was asked to do here; None when it never came so far, or when something else wrote the file."""
+    """Return the task of the run on this node; None if there is none or the file is not a task of this run."""
     try:
-        asked = wire.decode(rank_files.read_whole(directory.file("task.json"), wire.MAX_LINE))
+        message = wire.decode(rank_files.read_whole(directory.file("task.json"), wire.MAX_LINE))
     except (OSError, wire.WireError):
         return None
-    return asked.task if isinstance(asked, wire.Prepare) and asked.task.run == directory.run else None
+    return message.task if isinstance(message, wire.Prepare) and message.task.run == directory.run else None
 
 
 def read_outcome(directory: RunDirectory) -> NodeOutcome | None:
-    """How the run ended; None when its supervisor was killed before it could say, or the node lost its power then."""
+    """Return the outcome of the run; None if its supervisor was killed, or the node went down, before writing it."""
     try:
         content = rank_files.read_whole(directory.file("outcome.json"), wire.MAX_LINE)
         return wire.from_fields(NodeOutcome, untrusted_json.parse_object(content, wire.MAX_LINE))

@@ -1,8 +1,8 @@
-"""The processes of one run on this node that are not its ranks' own: its agent, and the helpers of its connections.
+"""Processes of one run on this node besides its ranks: its agent, and the helpers of its connections.
 
-The agent of a run is whoever has its lock file open. A helper passes words between an SSH connection and the agent; it
-carries no mark, and is known by the words that it was started with. Either can be stopped (SIGSTOP): then its ranks run
-on, nobody answers, and the lock still says that the run is live.
+The agent of a run is the process that has its lock file open. A helper relays messages between an SSH connection and
+the agent; it carries no mark and is recognized by its command line. Either can be stopped (SIGSTOP): then the ranks
+continue, nobody answers, and the lock still shows a live run.
 """
 
 from __future__ import annotations
@@ -13,28 +13,31 @@ from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 
 STOPPED = "T"
-"""The state of a process that got SIGSTOP; one that is traced has another."""
+"""State of a process after SIGSTOP; a traced process has another state."""
 
 
 def agents(directory: RunDirectory) -> list[processes.Process]:
-    """The live agent of the run, if there is one; for an instant also who looks whether there is."""
+    """Return the live agent of the run, if any; briefly also a process that tests the lock."""
     lock = directory.file("agent.lock")
     return [process for process in processes.mine() if lock in (processes.open_files(process.pid) or ())]
 
 
 def helpers(root: NodeRoot, agents: list[processes.Process]) -> list[tuple[processes.Process, str]]:
-    """Helpers of connections to runs under `root`, with the run of each; `agents` have the same words, and are none."""
-    words = re.compile(re.escape(root.agents) + r"/\S+\.pyz (?:open|attach|ship|hold) .*--run (\S+)$")
+    """Return the helpers of connections to runs under `root`, each with its run.
+
+    `agents` have the same command lines and are excluded.
+    """
+    command_line = re.compile(re.escape(root.agents) + r"/\S+\.pyz (?:open|attach|ship|hold) .*--run (\S+)$")
     found = []
     for process in processes.mine():
-        told = words.search(process.command)
-        if told is not None and process not in agents:
-            found.append((process, told[1]))
+        match = command_line.search(process.command)
+        if match is not None and process not in agents:
+            found.append((process, match[1]))
     return found
 
 
 def stopped_agent(directory: RunDirectory) -> str | None:
-    """The agent of the run in words, if it is stopped."""
+    """Return a phrase that names the agent of the run if it is stopped, else None."""
     for process in agents(directory):
         if process.state == STOPPED:
             return f"the agent of run {directory.run} (pid {process.pid}) is stopped (SIGSTOP)"
@@ -42,7 +45,7 @@ def stopped_agent(directory: RunDirectory) -> str | None:
 
 
 def of_run(root: NodeRoot, directory: RunDirectory) -> list[processes.Process]:
-    """Every process of the run: its agent, what carries its mark, what descends from these, and stopped helpers."""
+    """Return every process of the run: its agent, marked processes, descendants of both, and stopped helpers."""
     alive = [process for process in processes.mine() if process.state != "Z"]
     leading = {process.pid for process in agents(directory)}
     leading |= {each.pid for each in alive if processes.run_of(each.pid, root.path) == directory.run}

@@ -1,4 +1,4 @@
-"""The framework that fits a script, judged by the names in its source. Pure; also used by the controller."""
+"""Framework that fits a script, chosen by the names in its source. Pure; also used by the controller."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ ACCELERATE = (
     "accelerate.Accelerator", "accelerate.PartialState", "accelerate.state.AcceleratorState", "transformers.Trainer",
     "transformers.Seq2SeqTrainer", "transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments", "trl",
 )  # fmt: skip
-"""They use accelerate's state, which on CPUs makes a world of its own on every node unless it is told to use them."""
+"""Names that use accelerate's state. On CPUs that forms a separate world per node without accelerate's variables."""
 
 MPI = ("mpi4py", "horovod")
 
 
 @dataclass(frozen=True)
 class FrameworkChoice:
-    """A framework, as `--framework` calls it, and the name in the source that asks for it."""
+    """Framework, as an argument of `--framework`, and the name in the source that requires it."""
 
     framework: str
     because: str
     path: str
-    """The file that has this name."""
+    """File that contains the name."""
 
 
 def choose(sources: list[Names]) -> FrameworkChoice | None:
-    """The framework of a program whose files are `sources`, itself first; None where torchrun fits, or is all we know.
+    """Return the framework of a program with the files `sources`, main file first; None if torchrun fits or none does.
 
-    The first file that asks for a framework decides.
+    The first file that requires a framework decides.
     """
     packages = {package for source in sources for package in source.packages}
     for source in sources:
@@ -49,5 +49,5 @@ def choose(sources: list[Names]) -> FrameworkChoice | None:
 
 
 def needs_mpi(sources: list[Names]) -> str | None:
-    """The package through which the program itself expects to be started by an MPI launcher."""
+    """Return the package in the program that requires a start by an MPI launcher; None without one."""
     return next((name for name in MPI if sources and name in sources[0].packages), None)

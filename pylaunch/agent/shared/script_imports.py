@@ -1,4 +1,4 @@
-"""Names that a Python script uses, read from its source without running it. Bounded; also used by the controller."""
+"""Names that a Python script uses, parsed from its source without running it. Bounded; also used by the controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Iterator
 from pylaunch.agent.shared import rank_files
 
 LARGEST = 1 << 20
-"""Bytes of one source file that is read."""
+"""Bytes of the largest source file that is read."""
 
 MOST_FILES = 40
 LONGEST_WORD = 64
@@ -19,26 +19,26 @@ IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
 
 @dataclass
 class Names:
-    """What one source file mentions."""
+    """Names in one source file."""
 
     path: str
     imports: set[str] = field(default_factory=set)
-    """Dotted names that it imports in any case: `torch`, `accelerate.Accelerator`; relative ones begin with a dot."""
+    """Unconditionally imported dotted names: `torch`, `accelerate.Accelerator`; relative ones begin with a dot."""
 
     attributes: set[str] = field(default_factory=set)
-    """Dotted names that it uses: `jax.distributed.initialize`; also names imported under a condition."""
+    """Dotted names in use, such as `jax.distributed.initialize`; also names imported under a condition."""
 
     words: set[str] = field(default_factory=set)
-    """Its short string constants and identifiers."""
+    """Short string constants and identifiers."""
 
     @property
     def packages(self) -> set[str]:
-        """Top-level packages that it imports in any case."""
+        """Unconditionally imported top-level packages."""
         return {name.partition(".")[0] for name in self.imports if not name.startswith(".")}
 
 
 def names_of(path: str, source: str) -> Names | None:
-    """The names in `source`, the content of `path`; None for source that is not Python, or too deeply nested."""
+    """Return the names in `source`, the content of `path`; None for source that is not Python or too deeply nested."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -63,7 +63,7 @@ def names_of(path: str, source: str) -> Names | None:
 
 
 def _optional(tree: ast.AST) -> frozenset[int]:
-    """Imports that may fail or may not happen: inside `try … except ImportError`, and inside `if`."""
+    """Return the nodes of conditional imports: inside `try … except ImportError`, and inside `if`."""
     found: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(map(_catches_import, node.handlers)):
@@ -106,9 +106,9 @@ def _dotted(node: ast.AST) -> str:
 
 
 def read_program(directory: str, words: list[str]) -> list[Names]:
-    """Names of the program `words` (SCRIPT … or -m MODULE …) in `directory`, and of the local modules it imports.
+    """Return the names of the program `words` (SCRIPT … or -m MODULE …) in `directory` and of its local modules.
 
-    The program itself is first; [] for one that cannot be read.
+    The program itself is first; [] for a program that cannot be read.
     """
     is_module = words[0] == "-m"
     root = directory if is_module else os.path.dirname(os.path.join(directory, words[0]))
@@ -148,6 +148,6 @@ def _files(root: str, dotted: str) -> list[str]:
 
 
 def _module_files(root: str, module: str) -> list[str]:
-    """What `python -m module` runs, seen from `root`; [] for a module that is installed elsewhere."""
+    """Return the file that `python -m module` runs in `root`; [] for a module that is installed elsewhere."""
     place = os.path.join(root, *module.split("."))
     return [path for path in (place + ".py", os.path.join(place, "__main__.py")) if os.path.isfile(path)][:1]

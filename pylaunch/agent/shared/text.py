@@ -1,4 +1,4 @@
-"""Reading what others have written."""
+"""Read files that other programs wrote."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 
 
 def text_of(path: str) -> str:
-    """A file as text; bytes that are none do not stop us."""
+    """Return the content of a file as text, invalid UTF-8 replaced."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
 def next_data(descriptor: int, at: int, end: int) -> int:
-    """The first byte of a file from `at` on that is in no hole; `end`, which is its size, when there is none."""
+    """Return the offset of the first byte from `at` on that is not in a hole; `end`, the file size, without one."""
     try:
         return os.lseek(descriptor, at, os.SEEK_DATA)
-    except OSError:  # ENXIO: nothing but a hole from here on, or already at the end.
+    except OSError:  # ENXIO: only a hole from here on, or already at the end.
         return end

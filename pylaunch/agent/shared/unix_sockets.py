@@ -1,4 +1,4 @@
-"""Ask the kernel which user owns which Unix socket of this machine (sock_diag(7)): no process has to answer for it."""
+"""Owners of the Unix sockets of this machine, from the kernel (sock_diag(7)) and not from their processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ANSWER_S = 1.0
 
 
 def owners() -> dict[str, int] | None:
-    """Return the user id of each named Unix socket in this network namespace; None where the kernel does not tell."""
+    """Return the user id of each named Unix socket in this network namespace; None if the kernel does not report it."""
     question = _QUESTION.pack(socket.AF_UNIX, 0, 0, _ALL_STATES, 0, _SHOW_NAME_AND_UID, 0, 0)
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as kernel:
@@ -48,7 +48,7 @@ def owners() -> dict[str, int] | None:
 
 
 def _parts(answer: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each netlink message in `answer`."""
+    """Yield type and body of each netlink message in `answer`."""
     while len(answer) >= _HEADER.size:
         length, kind, _, _, _ = _HEADER.unpack_from(answer)
         if length < _HEADER.size:

@@ -1,7 +1,7 @@
 """Decode JSON that another party wrote: a node, a rank, another user. Standard library only.
 
 The input is bounded in size and depth, numbers are finite and fit 64 bits, and strings can be written as UTF-8 with
-`surrogateescape`. So nothing that is done with the values later (formatting, arithmetic, encoding) can fail on them.
+`surrogateescape`. So later formatting, arithmetic and encoding of the values cannot fail.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import re
 from typing import Any
 
 MAX_DEPTH = 32
-"""Nested arrays and objects. The deepest document of ours has 8."""
+"""Nested arrays and objects. Our deepest document has 8."""
 
 _INT_LIMIT = 1 << 63
 _NOT_ENCODABLE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class UntrustedJsonError(ValueError):
-    """The text is not JSON within the bounds of this module; the message says how."""
+    """The text is not JSON within the bounds of this module; the message is the reason."""
 
 
 def parse(text: str | bytes, max_size: int) -> Any:
-    """Return the value of `text`, which may have `max_size` bytes (characters, for a str).
+    """Return the value of `text`, which has at most `max_size` bytes (characters, for a str).
 
     Raises UntrustedJsonError.
     """
@@ -51,7 +51,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _bounded(value: Any, depth: int) -> Any:
-    """`value` with encodable strings. Raises UntrustedJsonError for one that is out of bounds."""
+    """Return `value` with encodable strings. Raises UntrustedJsonError for a value out of bounds."""
     if isinstance(value, str):
         return value if value.isascii() else _NOT_ENCODABLE.sub("\ufffd", value)
     if isinstance(value, float) and not math.isfinite(value):

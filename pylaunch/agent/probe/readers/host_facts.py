@@ -1,7 +1,7 @@
-"""Facts that hosts of one cluster are expected to have in common, whether or not a role manages them.
+"""Facts that should be equal on all hosts of a cluster, managed by a role or not.
 
-Each group of facts is a reader of its own: a GPU driver that hangs costs its group only. `python` is the interpreter
-that ranks use on this host.
+Each group of facts is a separate reader, so a hung GPU driver costs only its group. `python` is the interpreter of the
+ranks on this host.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ FILES_LISTED = 20
 
 SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
 PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap")
-"""Begins of names of interfaces that come and go with what runs on the host."""
+"""Prefixes of names of temporary interfaces, which containers and VPNs create."""
 
 
 @reader("host_facts.own", DEADLINE_S)
 def own(_question: None) -> Group:
-    """Facts that no two hosts share: name, boot id and time of the boot."""
+    """Return the facts that differ between hosts: name, boot id and boot time."""
     booted = next(line.split()[1] for line in text_of("/proc/stat").splitlines() if line.startswith("btime"))
     return {
         "hostname": os.uname().nodename,
@@ -48,7 +48,7 @@ def own(_question: None) -> Group:
 
 @reader("host_facts.system", DEADLINE_S)
 def system(_question: None) -> Group:
-    """Distribution, kernel, time zone and locale."""
+    """Return distribution, kernel, time zone and locale."""
     release = dict(line.split("=", 1) for line in text_of("/etc/os-release").splitlines() if "=" in line)
     return {
         "os": release.get("PRETTY_NAME", "unknown").strip('"'),
@@ -60,14 +60,14 @@ def system(_question: None) -> Group:
 
 
 def timezone() -> str:
-    """The name of the time zone; UTC where none was ever set."""
+    """Return the name of the time zone; UTC if none was ever set."""
     if not os.path.lexists("/etc/localtime"):
         return "UTC"
     return os.path.realpath("/etc/localtime").partition("/zoneinfo/")[2] or "a copy in /etc/localtime"
 
 
 def locale() -> str | None:
-    """LANG of a login, from where the distribution keeps it; None where nothing sets it."""
+    """Return LANG of a login from the file of the distribution; None if it is not set."""
     for path in ("/etc/locale.conf", "/etc/default/locale"):
         for line in text_of(path).splitlines() if os.path.exists(path) else ():
             if line.startswith("LANG="):
@@ -77,7 +77,7 @@ def locale() -> str | None:
 
 @reader("host_facts.hardware", DEADLINE_S)
 def hardware(_question: None) -> Group:
-    """Processors and memory, the latter in GiB: the last megabytes differ from boot to boot."""
+    """Return processors, and memory in GiB: the last megabytes differ between boots."""
     rows = [line.partition(":") for line in text_of("/proc/cpuinfo").splitlines()]
     models = sorted({value.strip() for name, _, value in rows if name.strip() in ("model name", "CPU part")})
     memory = dict(line.split(":", 1) for line in text_of("/proc/meminfo").splitlines())
@@ -90,7 +90,7 @@ def hardware(_question: None) -> Group:
 
 @reader("host_facts.network", DEADLINE_S)
 def network(_question: None) -> Group:
-    """MTU and speed of the interfaces that belong to the host."""
+    """Return MTU and speed of the permanent interfaces."""
     found: Group = {}
     for name in gpu.listed("/sys/class/net"):
         if not name.startswith(PASSING_INTERFACES):
@@ -100,7 +100,7 @@ def network(_question: None) -> Group:
 
 
 def link_speed(name: str) -> str | None:
-    """In Mb/s, as the driver says; None where it has nothing to say (the link is down, or is no wire)."""
+    """Return the link speed in Mb/s; None if the driver reports none (link down, or not a physical link)."""
     try:
         return text_of(f"/sys/class/net/{name}/speed").strip()
     except OSError:
@@ -109,7 +109,7 @@ def link_speed(name: str) -> str | None:
 
 @reader("host_facts.gpu", SLOW_DEADLINE_S)
 def gpus(_question: None) -> Group:
-    """The GPUs and the software around them; nothing where there are none."""
+    """Return the GPUs and the versions of their software; only a count of 0 without GPUs."""
     found = gpu.gpu_fact()
     if found is None:
         return {"gpu count": "0"}
@@ -133,18 +133,18 @@ def gpus(_question: None) -> Group:
 
 @reader("host_facts.environment", DEADLINE_S)
 def environment(python: str) -> Group:
-    """The environment of the ranks: its bytes, its interpreter, and the libraries that must agree."""
+    """Return digest, interpreter and altered files of the ranks' environment, and the libraries that must agree."""
     place = essentials.environment_of(python)
     return {
         "python": os.path.realpath(python) if os.path.exists(python) else None,
-        "environment digest": essentials.told(lambda: installed_digest(place)) or None,
+        "environment digest": essentials.value_or_reason(lambda: installed_digest(place)) or None,
         **{name: version or None for name, version in essentials.libraries(python).items()},
         **files_not_as_installed(place),
     }
 
 
 def files_not_as_installed(place: str) -> Group:
-    """A fact for each file of an environment of ours that was written after its installation; none is the usual."""
+    """Return a fact for each altered file of an environment that pylaunch installed."""
     if not os.path.exists(os.path.join(place, MARKER)):
         return {}
     return {path: f"{how} ({distribution})" for distribution, path, how in touched_files(place)[:FILES_LISTED]}
@@ -152,7 +152,7 @@ def files_not_as_installed(place: str) -> Group:
 
 @reader("host_facts.distributions", DEADLINE_S)
 def distributions(python: str) -> Group:
-    """Every Python distribution in the environment of the ranks."""
+    """Return every Python distribution in the environment of the ranks."""
     try:
         installed = essentials.distributions(python)
     except FileNotFoundError:
@@ -162,17 +162,17 @@ def distributions(python: str) -> Group:
 
 @reader("host_facts.packages", DEADLINE_S)
 def packages(_question: None) -> Group:
-    """Every package of the distribution that is installed."""
+    """Return every installed package of the distribution."""
     if has_rpm():
         return {f"package {name}": version for name, version in read_rpm(run([*RPM_VERSIONS, "-qa"])).items()}
-    said = run(["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${binary:Package} ${Version}\n"])
-    rows = [line.split() for line in said.splitlines()]
+    output = run(["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${binary:Package} ${Version}\n"])
+    rows = [line.split() for line in output.splitlines()]
     return {f"package {row[1]}": row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
 @reader("host_facts.login", DEADLINE_S)
 def login(_question: None) -> Group:
-    """User of a login, and the limits that it gets."""
+    """Return the user of a login and its resource limits."""
     limits = {f"limit {name}": settings.limit_of(name) for name in settings.LIMITS}
     user = f"{named(pwd.getpwuid, os.getuid())} ({os.getuid()})"
     return {"user": user, **{name: f"{limit['soft']}/{limit['hard']}" for name, limit in limits.items()}}
@@ -180,7 +180,7 @@ def login(_question: None) -> Group:
 
 @reader("host_facts.sshd", DEADLINE_S)
 def sshd(_question: None) -> Group:
-    """Effective limits of sshd on connections."""
+    """Return the effective limits of sshd on connections."""
     options = [name.lower() for name in SSHD_OPTIONS]
     answers = services.sshd({"options": options, "sudo_password": None})
     return {f"sshd {name}": answers[at] for at, name in enumerate(SSHD_OPTIONS)}
