@@ -1,1 +1,1 @@
-"""Why a rank ended, and how the others stood: read on the node before anything is removed."""
+"""Evidence of a rank's end and the state of the other ranks, read on the node before any cleanup."""

@@ -1,4 +1,4 @@
-"""File systems that have no room or no inode left, for the words beside a rank's failure."""
+"""File systems without free space or inodes, reported beside a rank's failure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Iterable
 
 LEAST_BYTES = 64 << 10
 LEAST_INODES = 4
-"""With less than these, what a rank wants to write has failed or soon will."""
+"""Below these limits, writes of a rank have failed or soon will."""
 
 
 def full(paths: Iterable[str]) -> list[str]:
-    """The file systems of `paths` that are full, a phrase each, named by the first path on each."""
+    """Return a phrase for each full file system among `paths`, named by the first path on it."""
     seen: dict[int, str] = {}
     for path in paths:
         try:

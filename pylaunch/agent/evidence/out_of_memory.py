@@ -1,7 +1,7 @@
-"""Whether the kernel ended a rank for lack of memory, and at which limit.
+"""Detect ranks that the OOM killer ended, and the memory limit that they reached.
 
-The kernel counts such ends: for the whole host (/proc/vmstat), and for a cgroup (memory.events; memory.oom_control in
-version 1). The counts are looked at once a second, so that a rise belongs to the last moments before a rank's end.
+The kernel counts OOM kills of the whole host (/proc/vmstat) and of a cgroup (memory.events; memory.oom_control in
+version 1). The counts are sampled once a second, so that an increase belongs to the last moments before a rank's end.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ LOOK_S = 1.0
 
 @dataclass(frozen=True)
 class Counts:
-    """Ends for lack of memory so far; None where the kernel does not say."""
+    """OOM kills so far; None if the kernel does not count them."""
 
     of_host: int | None
     of_cgroup: int | None
 
 
 class Memory:
-    """Watches the counts of this host and of the cgroup that the agent and its ranks are in."""
+    """Sampler of the OOM kill counts of this host and of the cgroup of the agent and its ranks."""
 
     def __init__(self, membership: str | None = None, root: str = cgroups.CGROUPS) -> None:
         self._cgroups = memory_cgroups(text_of("/proc/self/cgroup") if membership is None else membership, root)
@@ -34,15 +34,15 @@ class Memory:
         self._next = 0.0
 
     def look(self, now: float) -> None:
-        """To be called at least every second; `now` is monotonic."""
+        """Sample the counts, if it is time to. Must be called at least every second; `now` is monotonic."""
         if now >= self._next:
             self._next = now + LOOK_S
             self._earlier, self._latest = self._latest, self._counts()
 
     def killer(self, *, by_sigkill: bool) -> wire.OutOfMemory | None:
-        """What is known about the rank that has just ended badly; None where nothing points to a lack of memory.
+        """Return the limit that a rank that has just failed has reached; None without a sign of an OOM kill.
 
-        Certain only for a rank that SIGKILL ended when the count of a cgroup rose that not the whole host is in.
+        `certain` only if SIGKILL ended the rank and the count of a cgroup rose that does not contain the whole host.
         """
         rise_of_host, rise_of_cgroup = self._rises()
         if rise_of_cgroup:
@@ -64,13 +64,13 @@ class Memory:
         return Counts(of_host, kills_in(self._cgroups[0]) if self._cgroups else None)
 
     def _limit(self) -> tuple[int, str]:
-        """The tightest limit of the cgroup and those above it, else the memory of the host."""
+        """Return the tightest limit of the cgroup and its ancestors, else the memory of the host."""
         found = [(limit, directory) for directory in self._cgroups if (limit := limit_of(directory)) is not None]
         return (min(found)[0], "cgroup") if found else _of_host()
 
 
 def memory_cgroups(membership: str, root: str) -> list[str]:
-    """The directories of the cgroup that accounts for our memory, and of those above it."""
+    """Return the directories of the cgroup that accounts for our memory, and of its ancestors."""
     lines = [line.split(":", 2) for line in membership.splitlines() if line.count(":") >= 2]
     first = [line for line in lines if "memory" in line[1].split(",")]
     for _, controllers, path in first or [line for line in lines if not line[1]]:
@@ -82,7 +82,7 @@ def memory_cgroups(membership: str, root: str) -> list[str]:
 
 
 def kills_in(directory: str) -> int | None:
-    """Processes of a cgroup that the kernel ended for lack of memory; None where it does not count them."""
+    """Return the number of OOM kills in a cgroup; None if the kernel does not count them."""
     for name in ("memory.events", "memory.oom_control"):
         for line in cgroups.text(directory, name).splitlines():
             word, _, number = line.partition(" ")
@@ -92,7 +92,7 @@ def kills_in(directory: str) -> int | None:
 
 
 def limit_of(directory: str) -> int | None:
-    """Bytes that a cgroup may take; None for no limit."""
+    """Return the memory limit of a cgroup in bytes; None for no limit."""
     for name in ("memory.max", "memory.limit_in_bytes"):
         limit = cgroups.number(directory, name)
         if limit is not None and limit < cgroups.UNLIMITED_V1:

@@ -1,6 +1,6 @@
-"""What a rank leaves behind about itself: the exception that ended it, and how far it had come.
+"""Reports of a rank on itself: the exception that ended it, and its last step.
 
-The file of the exception is torch's contract: TORCHELASTIC_ERROR_FILE names it, `record` of torch.distributed.elastic
+The error file follows torch's contract: TORCHELASTIC_ERROR_FILE names it, `record` of torch.distributed.elastic
 writes it as {"message": {"message": "RuntimeError: …", "extraInfo": {"py_callstack": "Traceback …"}}}.
 """
 
@@ -24,12 +24,12 @@ _FOREIGN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
 
 def environment(directory: RunDirectory, rank: int) -> dict[str, str]:
-    """Where `rank` may leave word."""
+    """Return the variables with the paths of the error file and the step file of `rank`."""
     return {ERROR_FILE: directory.of_rank(rank, "error.json"), progress.VARIABLE: directory.of_rank(rank, "step")}
 
 
 def make_room(directory: RunDirectory) -> None:
-    """The directory that ranks write to, with nothing in it that earlier processes left."""
+    """Create the directory that ranks write to, and remove the files of earlier processes."""
     room = os.path.dirname(directory.of_rank(0, ""))
     os.makedirs(room, mode=0o700, exist_ok=True)
     for name in os.listdir(room):
@@ -37,7 +37,7 @@ def make_room(directory: RunDirectory) -> None:
 
 
 def error(directory: RunDirectory, rank: int) -> str:
-    """The exception that `rank` left behind, with the place where it was raised; "" when it left none."""
+    """Return the exception in the error file of `rank` with the place that raised it; "" without one."""
     try:
         content = rank_files.read(directory.of_rank(rank, "error.json"), MAX_BYTES).decode("utf-8", "replace")
         return described(untrusted_json.parse(content, MAX_BYTES))
@@ -46,9 +46,9 @@ def error(directory: RunDirectory, rank: int) -> str:
 
 
 def described(body: Any) -> str:
-    """An error file in a line: "RuntimeError: loss is NaN (train.py:12)". "" for what is none.
+    """Return an error file as one line, "RuntimeError: loss is NaN (train.py:12)"; "" for an invalid one.
 
-    The place is the innermost frame of the user's own code, else the innermost of all.
+    The place is the innermost frame of the user's own code, else the innermost frame.
     """
     message = body.get("message") if isinstance(body, dict) else None
     stack = ""
@@ -58,23 +58,23 @@ def described(body: Any) -> str:
         message = message.get("message")
     if not isinstance(message, str) or not message.strip():
         return ""
-    told = message.strip().splitlines()[0][:MAX_TEXT]
+    text = message.strip().splitlines()[0][:MAX_TEXT]
     frames = _FRAME.findall(stack)
     own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
     if not frames:
-        return told
+        return text
     path, line = (own or frames)[-1]
-    return f"{told} ({path[-MAX_TEXT:]}:{line[:MAX_DIGITS]})"
+    return f"{text} ({path[-MAX_TEXT:]}:{line[:MAX_DIGITS]})"
 
 
 def last_step(directory: RunDirectory, rank: int) -> int | None:
-    """The last step that `rank` has marked."""
+    """Return the last step that `rank` has marked; None without one."""
     mark = _mark(directory, rank)
     return None if mark is None else mark.step
 
 
 def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[wire.StepMark]:
-    """The last step that each of `ranks` has marked."""
+    """Return the last step that each of `ranks` has marked."""
     marks = ((rank, _mark(directory, rank)) for rank in ranks)
     return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
 

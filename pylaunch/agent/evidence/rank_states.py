@@ -1,4 +1,4 @@
-"""How ranks that have not ended are: the state of their processes, their last output, their last step."""
+"""States of running ranks: state of their processes, time of their last output, last step."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.text import text_of
 
 STOPPED = "Tt"
-"""States of a process that a signal or a debugger has stopped."""
+"""Letters of a process that a signal or a debugger has stopped."""
 
 MOST = 200
-"""Processes of one rank that are looked at."""
+"""Processes of one rank that are read."""
 
 
 def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[wire.RankState]:
-    """Of each rank in `pids` (rank → process id); `streams` are the log files by stream name."""
+    """Return the state of each rank in `pids` (rank → process id); `streams`: stream name → log file."""
     now = time.time()
     return [
         wire.RankState(rank, state(pid), _silent_s(rank, streams, now), rank_report.last_step(directory, rank))
@@ -28,7 +28,7 @@ def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDi
 
 
 def state(pid: int) -> str:
-    """The letter of `pid`, or of the first of its descendants that is stopped; "" when it is gone."""
+    """Return the state letter of `pid`, or of its first stopped descendant; "" if it is gone."""
     found = ""
     for number, each in enumerate(_family(pid)):
         letter = _letter(each)

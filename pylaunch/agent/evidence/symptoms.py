@@ -1,7 +1,7 @@
-"""Tell the end of a rank that is a consequence from one with a cause of its own. Pure; reads what the rank wrote.
+"""Distinguish failures of a rank that are consequences of another failure from root causes. Pure; parses rank output.
 
-A rank that lost the connection to another one, or waited for it in vain, is a victim: it is never named for a failure.
-The texts are those of torch 2.13 (gloo, NCCL, c10d), JAX 0.10 and their coordination services.
+A rank that lost the connection to another rank, or timed out waiting for it, is a victim and never the root cause.
+The patterns match the output of torch 2.13 (gloo, NCCL, c10d), JAX 0.10 and their coordination services.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ TABLE = (
     (r"The client socket has (?:timed out|failed)|TCPStore server has shut down too early", STORE),
     (r"RendezvousConnectionError|RendezvousTimeoutError|RendezvousClosedError", STORE),
 )  # fmt: skip
-_TABLE = [(re.compile(pattern), told) for pattern, told in TABLE]
+_TABLE = [(re.compile(pattern), phrase) for pattern, phrase in TABLE]
 _PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?::|$)")
 _LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
 MESSAGE_LINES = 4
-"""Lines of an exception's message that are looked at. What is logged after it belongs to the end of the process."""
+"""Lines of an exception's message that are searched. Later lines belong to the exit of the process."""
 
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 LONGEST = 2000
-"""Characters of a line that are looked at: a rank can write lines of any length."""
+"""Characters of a line that are searched: a rank can write lines of any length."""
 
 
 def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequence[str]) -> str:
-    """What happened to the rank, as a verb phrase ("lost the connection to another rank"); "" for a cause of its own.
+    """Return the symptom of a rank as a verb phrase ("lost the connection to another rank"); "" for a root cause.
 
-    `error` is the exception it left behind, `lines` are the last it wrote. A signal is a cause of its own, unless the
-    rank aborted itself.
+    `error` is the exception in its error file, `lines` are its last lines of output. A signal other than SIGABRT is a
+    root cause.
     """
     if exit_code == 0 or (signum is not None and signum != signal.SIGABRT):
         return ""
@@ -67,17 +67,17 @@ def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequen
 
 
 def last_exception(lines: Sequence[str]) -> str:
-    """The exception that the last of `lines` tell of, "RuntimeError: loss is NaN"; "" when they tell of none."""
+    """Return the last exception in `lines`, "RuntimeError: loss is NaN"; "" without one."""
     plain = [_PREFIX.sub("", line[:LONGEST]) for line in lines]
     return next((line for line in reversed(plain) if _EXCEPTION.match(line)), "")
 
 
 def _matched(lines: Sequence[str]) -> str:
-    return next((told for line in lines for pattern, told in _TABLE if pattern.search(line)), "")
+    return next((phrase for line in lines for pattern, phrase in _TABLE if pattern.search(line)), "")
 
 
 def _last_chain(lines: Sequence[str]) -> list[str]:
-    """The message of the last exception, and those of the exceptions that it was raised from or while handling."""
+    """Return the message of the last exception, and those of the exceptions in its chain."""
     found: list[str] = []
     is_chained = True
     for at in range(len(lines) - 1, -1, -1):

@@ -1,1 +1,1 @@
-"""Log files of ranks: follow, bound, date and mask them."""
+"""Log files of ranks: follow them, limit their size, index them by time, mask secrets."""

@@ -1,11 +1,11 @@
-"""When ranks wrote what: for each log file a small one of marks, "at this time it had so many bytes".
+"""Index of log files by time: for each log file, a file of marks (time, size of the log).
 
-Nothing stands between a rank and its log, so lines have no times of their own. The agent looks at the sizes once a
-second and writes down those that have grown. What lies behind the last mark before a moment was written after that
-mark: a reader who begins there misses nothing since that moment, and sees at most what was written between the two.
+Ranks write directly to their logs, so lines have no timestamps. Once a second the agent records the sizes that have
+grown. Bytes after the last mark before a moment were written after that mark: a reader that starts there misses no
+output since that moment, and gets at most the output between mark and moment in addition.
 
-A file of marks is bounded. When it is full, marks are thinned by their age: those of the last minutes stay as they are,
-of older ones one in every 1/SHARE of their age.
+A file of marks is bounded. When it is full, marks are thinned by age: marks of the last minutes stay, and of older ones
+one per 1/SHARE of their age.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.record import note
 
 PERIOD_S = 1.0
-"""Between two looks at the sizes."""
+"""Time between two samples of the sizes."""
 
 MOST = 8192
 """Marks in one file, 128 KiB."""
 
 SHARE = 512
-"""After thinning, the time between two marks is this part of their age. A year takes some 6000 marks."""
+"""After thinning, two marks are 1/SHARE of their age apart. A year needs about 6000 marks."""
 
 MTIME_SLACK_S = 1.0
-"""By how much the kernel may date a write too early, and far more."""
+"""Generous bound on how much too early the kernel may date a write."""
 
 _MARK = struct.Struct("<dq")
 
 Mark = Tuple[float, int]
-"""Seconds since the epoch, and the bytes that were there."""
+"""Seconds since the epoch, and the size of the log then."""
 
 
 class LogIndex:
-    """Writes the marks of the streams of one run: stream name → log file."""
+    """Writer of the marks of one run; `streams`: stream name → log file."""
 
     def __init__(self, directory: RunDirectory, streams: Mapping[str, str]) -> None:
         self._directory = directory
@@ -51,16 +51,16 @@ class LogIndex:
         self._next = 0.0
 
     def look(self, now: float) -> None:
-        """Write down what has grown, if it is time to look. `now` is monotonic."""
+        """Record the sizes that have grown, if it is time to. `now` is monotonic."""
         if now >= self._next:
             self._next = now + PERIOD_S
             self.note()
 
     def note(self) -> None:
-        """Write down what has grown."""
+        """Record the sizes that have grown."""
         for name, path in list(self._streams.items()):
             try:
-                # The time after the size: bytes that come in between are dated too late, never too early.
+                # Time is read after size: bytes written in between are dated too late, never too early.
                 size, moment = os.lstat(path).st_size, time.time()
                 if size != self._sizes.get(name, 0):
                     self._append(name, (moment, size))
@@ -84,7 +84,7 @@ class LogIndex:
 
 
 def read(path: str) -> list[Mark]:
-    """The marks in a file, the oldest first; none where there is no file. What is no mark is left out."""
+    """Return the marks in a file, oldest first, without invalid ones; [] without a file."""
     try:
         content = rank_files.read(path, MOST * _MARK.size)
     except OSError:
@@ -94,7 +94,7 @@ def read(path: str) -> list[Mark]:
 
 
 def thinned(marks: list[Mark], now: float) -> list[Mark]:
-    """At most three quarters of MOST of `marks`: the newest, and of older ones fewer, the older they are."""
+    """Return at most three quarters of MOST of `marks`, sparser with age."""
     share = SHARE
     while True:
         kept: list[Mark] = []
@@ -107,7 +107,7 @@ def thinned(marks: list[Mark], now: float) -> list[Mark]:
 
 
 def before(marks: Iterable[Mark], moment: float) -> int:
-    """How many bytes had surely been written at `moment`. A clock that was set back makes them fewer, never more."""
+    """Return the bytes that were certainly written by `moment`; fewer, never more, after a clock was set back."""
     size = 0
     for at, there in marks:
         if at > moment:
@@ -117,7 +117,7 @@ def before(marks: Iterable[Mark], moment: float) -> int:
 
 
 def begins(directory: RunDirectory, paths: Mapping[str, str], moment: float | None) -> dict[str, int]:
-    """Where to begin in each stream to have all that was written since `moment`; {} for None."""
+    """Return the offset per stream from which on it contains all output since `moment`; {} for None."""
     if moment is None:
         return {}
     return {name: _begin(path, read(directory.times(name)), moment) for name, path in paths.items()}
@@ -134,14 +134,14 @@ def _begin(path: str, marks: list[Mark], moment: float) -> int:
 
 
 class Dates:
-    """When what logs have now was written: stream name and offset → the mark that follows, if there is one."""
+    """Dates of the present content of logs: stream name and offset → the next mark, if any."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._directory = directory
         self._marks: dict[str, collections.deque[Mark]] = {}
 
     def __call__(self, name: str, offset: int) -> Mark | None:
-        """The first mark behind `offset`, which must not become less from one call to the next."""
+        """Return the first mark after `offset`, which must not decrease from call to call."""
         if name not in self._marks:
             self._marks[name] = collections.deque(read(self._directory.times(name)))
         marks = self._marks[name]
@@ -151,7 +151,7 @@ class Dates:
 
 
 def line_begin(path: str, offset: int) -> int:
-    """The beginning of the line that is unfinished at `offset`, if it is no further back than CHUNK. Raises OSError."""
+    """Return the start of the line at `offset`, or `offset` if that is more than CHUNK earlier. Raises OSError."""
     start = max(0, offset - CHUNK)
     with open(rank_files.open_regular(path), "rb", buffering=0) as source:
         block = os.pread(source.fileno(), offset - start, start)

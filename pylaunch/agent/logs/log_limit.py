@@ -1,8 +1,8 @@
-"""Log files that stay within a bound while ranks write to them: the beginning and the newest stay, the middle goes.
+"""Size limit of log files while ranks write to them: the first and the newest bytes stay, the middle is removed.
 
-The rank writes to its file directly, so nothing is lost when the agent dies, and it notices nothing: the file is not
-renamed or cut, a hole is punched into it (fallocate(2), FALLOC_FL_PUNCH_HOLE). Its size goes on growing and every
-offset keeps its meaning; only the blocks on the disk are given back.
+The rank writes directly to its file, so nothing is lost if the agent dies. The file is neither renamed nor truncated:
+the agent punches a hole into it (fallocate(2), FALLOC_FL_PUNCH_HOLE). Size and offsets are unaffected; only the blocks
+on the disk are released.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.record import note
 
 PERIOD_S = 1.0
-"""How often files are looked at; what a rank writes meanwhile comes on top of the bound."""
+"""Time between two checks. Output of a rank in between is in addition to the limit."""
 
 HEAD = 1 << 20
-"""Bytes of the beginning that stay."""
+"""Bytes at the beginning that are kept."""
 
 _BLOCK = 4096
 _KEEP_SIZE = 1
@@ -26,14 +26,14 @@ _PUNCH_HOLE = 2
 
 
 def middle(size: int, limit: int) -> tuple[int, int]:
-    """From where to where a file of `size` bytes loses its content to be within `limit`, with room to grow."""
+    """Return start and end of the hole that brings a file of `size` bytes within `limit`, with room to grow."""
     first = -(-min(HEAD, limit // 4) // _BLOCK) * _BLOCK
     last = (size - limit // 2) // _BLOCK * _BLOCK
     return first, max(first, last)
 
 
 class LogLimit:
-    """Keeps files, each for itself, within `limit` bytes on the disk; 0 is no limit."""
+    """Limit of `limit` bytes on the disk for each of several files; 0 is no limit."""
 
     def __init__(self, paths: Iterable[str], limit: int) -> None:
         self._paths = list(paths) if limit else []
@@ -41,11 +41,11 @@ class LogLimit:
         self._next = 0.0
 
     def next_look(self) -> float | None:
-        """When `keep` must be called again, on the monotonic clock; None for never."""
+        """Return the monotonic time of the next call of `keep`; None for never."""
         return self._next if self._paths else None
 
     def keep(self, now: float) -> None:
-        """Give back what is too much, if it is time to look."""
+        """Release the blocks beyond the limit, if it is time to check."""
         if now < self._next:
             return
         self._next = now + PERIOD_S

@@ -1,6 +1,6 @@
-"""Secrets of a run, kept out of everything that leaves its ranks: what is sent, and what stays on the disk.
+"""Mask the secrets of a run in the output of its ranks, both sent and stored.
 
-A secret is masked by as many asterisks as it has bytes, so that offsets into a log mean the same before and after.
+A secret is replaced by as many asterisks as it has bytes, so that offsets into a log stay valid.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.text import next_data
 
 SHORTEST = 8
-"""Bytes of the shortest secret that is looked for in what ranks write; a shorter one would hit innocent words."""
+"""Bytes of the shortest secret that is masked; shorter ones would match unrelated output."""
 
 BLOCK = 4 << 20
 
 
 class Mask:
-    """Hides the values of secrets: each line of a value that has SHORTEST bytes or more."""
+    """Mask for the values of secrets: each line of a value with at least SHORTEST bytes."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         lines = {line.strip().encode("utf-8", "surrogateescape") for value in secrets for line in value.splitlines()}
@@ -28,18 +28,18 @@ class Mask:
         return bool(self._needles)
 
     def hide(self, text: bytes) -> bytes:
-        """`text` without the secrets, just as long."""
+        """Return `text` with masked secrets, of the same length."""
         for needle in self._needles:
             if needle in text:
                 text = text.replace(needle, b"*" * len(needle))
         return text
 
     def hide_in(self, line: str) -> str:
-        """The same for text."""
+        """Return `line` with masked secrets."""
         return self.hide(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace") if self else line
 
     def scrub(self, path: str) -> None:
-        """Overwrite the secrets in a file that nobody writes to any more, in place. Holes stay holes."""
+        """Overwrite the secrets in a finished file, in place. Holes stay holes."""
         if not self:
             return
         overlap = len(self._needles[0]) - 1
@@ -52,7 +52,7 @@ class Mask:
                 at += BLOCK
 
     def _places(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """Where secrets are in `block`, and how long each is."""
+        """Yield offset and length of each secret in `block`."""
         for needle in self._needles:
             place = block.find(needle)
             while place >= 0:

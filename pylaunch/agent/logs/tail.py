@@ -1,4 +1,4 @@
-"""Follow the log files of a run: whole lines, from any offset, only as fast as the reader takes them."""
+"""Follow the log files of a run: whole lines, from any offset, at the pace of the reader."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ CHUNK = 64 * 1024
 """Longest text in one Output, and the longest line that is sent whole."""
 
 PATIENCE_S = 0.3
-"""How long an unfinished line waits for its end."""
+"""Time after which an unfinished line is sent."""
 
 NOTHING_SECRET = Mask(())
 NO_TIME: Mapping[str, int] = {}
 
 Dates = Callable[[str, int], Optional[Tuple[float, int]]]
-"""Stream name and offset → when what begins there was written, and up to which offset; None where that is not known."""
+"""Stream name and offset → time of the output at that offset and the end of that output; None if unknown."""
 
 NEWEST = 256 * 1024
-"""Bytes of a log that a reader who fell behind goes on with."""
+"""Bytes at the end of a log with which a lagging reader continues."""
 
 LAST_LINES = 20
 LONGEST_LAST_LINE = 2000
 
 
 def cut(chunk: bytes, flush: bool) -> int:
-    """How many bytes of `chunk` to send now: up to its last newline, all of it when flushing or when it is full.
+    """Return the number of bytes of `chunk` to send: up to its last newline, or all if `flush` or if it is full.
 
-    A character is never cut in two, unless it is broken or the file ends in it.
+    A character is split only if it is invalid or the file ends within it.
     """
     whole = chunk.rfind(b"\n") + 1
     if whole or not (flush or len(chunk) >= CHUNK):
@@ -44,7 +44,7 @@ def cut(chunk: bytes, flush: bool) -> int:
 
 
 def _unfinished(chunk: bytes) -> int:
-    """Bytes at the end that begin a UTF-8 character and do not finish it."""
+    """Return the length of an incomplete UTF-8 character at the end."""
     for back in range(1, min(4, len(chunk)) + 1):
         byte = chunk[-back]
         if byte >= 0xC0:
@@ -56,11 +56,11 @@ def _unfinished(chunk: bytes) -> int:
 
 
 def _undated(name: str, offset: int) -> None:
-    """Nothing is known of when logs were written."""
+    """Return no date for any output."""
 
 
 def _up_to(text: bytes, length: int) -> bytes:
-    """The whole lines in the first `length` bytes of `text`; the first line where that is longer."""
+    """Return the whole lines in the first `length` bytes of `text`, at least one line."""
     whole = text.rfind(b"\n", 0, length) + 1 or text.find(b"\n") + 1
     return text if length >= len(text) else text[: whole or len(text)]
 
@@ -74,9 +74,9 @@ class _Stream:
 
 
 class LogFollower:
-    """One reader's place in the log files it follows: stream name → path in `paths`.
+    """Position of one reader in the log files that it follows; `paths`: stream name → path.
 
-    `since` is where it begins in streams of which earlier bytes are not wanted.
+    `since`: stream name → offset before which output is omitted.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class LogFollower:
         self._clock = clock
         self._mask = mask
         self.dates: Dates = _undated
-        """When what was there already was written; without it, it is dated when it is read."""
+        """Dates of output written before following began; undated output gets the time of reading."""
 
         self._lag = follow.lag
 
     @property
     def has_caught_up(self) -> bool:
-        """All that was there when following began has been handed out."""
+        """True once all output from before following began has been returned."""
         return all(stream.offset >= self._past[stream.name] for stream in self._streams)
 
     def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:
-        """Some text that nobody has had yet; None when there is none now. `ended`: no file will grow any more."""
+        """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
         for _ in range(len(self._streams)):
             stream = self._streams.pop(0)
             self._streams.append(stream)
@@ -130,7 +130,7 @@ class LogFollower:
         return None
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:
-        """What comes next. Nothing but a larger offset where there is a hole, or where the reader is too far behind."""
+        """Return the next bytes of a stream; b"", with a larger offset, at a hole or if the reader lags too far."""
         size = rank_files.size(stream.path)
         if size <= stream.offset:
             return b""
@@ -151,7 +151,7 @@ class LogFollower:
         return text
 
     def _skip_to(self, source: int, offset: int, size: int) -> int:
-        """Where to go on: the beginning of a line, or `offset` itself where nothing is to be skipped."""
+        """Return the offset to continue at: the start of a line, or `offset` if nothing is skipped."""
         start = offset
         if self._lag is not None and size - offset > self._lag:
             start = size - min(NEWEST, self._lag)
@@ -162,7 +162,7 @@ class LogFollower:
 
 
 def first_of_last(path: str, lines: int) -> int:
-    """Where the last `lines` lines of the file begin; after a hole, at its end. Raises OSError."""
+    """Return the offset of the last `lines` lines of the file, no earlier than its last hole. Raises OSError."""
     size = at = rank_files.size(path)
     if lines <= 0 or not size:
         return size
@@ -183,7 +183,7 @@ def first_of_last(path: str, lines: int) -> int:
 
 
 def last_lines(*paths: str, count: int = LAST_LINES) -> list[str]:
-    """The last `count` lines of the first of these files that has any."""
+    """Return the last `count` lines of the first of these files that has any."""
     for path in paths:
         try:
             with open(rank_files.open_regular(path), "rb") as source:

@@ -1,1 +1,1 @@
-"""Programs that the controller pipes to a host that needs no agent for them; unlike the probe, they may act."""
+"""Programs that the controller pipes to a host, without an agent. Unlike the probe, they may change the host."""

@@ -1,17 +1,17 @@
-"""One node's part in the network test: it listens, reports its ports, and connects to its peers on order.
+"""Program of one node in the network test: it listens, reports its ports, and connects to its peers on request.
 
-No reader of the one probe: it runs over an SSH channel of its own, because all nodes must listen before any connects.
+It is not a reader of the probe but has its own SSH channel, because all nodes must listen before any connects.
 
     controller                       node
-                    ◄── listening    ports, the holder of the rendezvous port, the time that the login shell took
+                    ◄── listening    ports, holder of the rendezvous port, duration of the login shell
     ping            ──►
                     ◄── time         its clock
     connect (peers) ──►              to every port of every peer, all at once
-                    ◄── row          how each connection went
-    end of input    ──►              it ends
+                    ◄── row          result of each connection
+    end of input    ──►              exit
 
-A connection is one question and its answer ("who are you?", "node n2 of this conversation"), then BULK bytes in full
-packets: names and numbers fit through a path that loses large packets, training does not.
+A connection exchanges introductions (name of the node, id of the conversation), then sends BULK bytes in full packets:
+an introduction also passes a path that drops large packets, training does not.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from pylaunch.agent.shared.untrusted_json import parse_object
 LONGEST_INTRODUCTION = 4096
 
 CONNECT_S = 2.0
-"""Linux repeats a lost SYN after 1 s, so that one lost packet is no filter."""
+"""Linux repeats a lost SYN after 1 s, so one lost packet does not look like a firewall."""
 
 ANSWER_S = 2.0
 BULK_S = 2.0
 BULK = 32 << 10
-"""Bytes: several packets even of 9000 bytes, and less than what a socket takes at once."""
+"""Bytes: several packets even of 9000 bytes, and less than a socket buffer."""
 
 EPHEMERAL = 2
-"""Ports taken at random from the node's ephemeral range, as NCCL and gloo do."""
+"""Number of ports that the kernel picks from the node's ephemeral range, as for NCCL and gloo."""
 
 RENDEZVOUS = "rendezvous"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 
 
 class MeshNode:
-    """This node."""
+    """Node that runs this program."""
 
     def __init__(self, name: str, conversation: str) -> None:
         self._introduction = json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
         self._conversation = conversation
         self._kept: list[Any] = []
-        """Servers and the lease: closed when the process ends."""
+        """Servers and the lease, closed when the process exits."""
 
     async def listen(self, port: int | None) -> dict[str, Any]:
-        """Listen on `port`, unless somebody has it, and on ephemeral ones."""
+        """Listen on `port` unless it is in use, and on ephemeral ports; return the ports and the holder of `port`."""
         listening: dict[str, int] = {}
         for index in range(EPHEMERAL):
             listening[f"ephemeral {index}"] = await self._serve(0)
@@ -66,7 +66,7 @@ class MeshNode:
         return {"ports": listening, "taken": taken, "ephemeral_range": _port_range()}
 
     async def _rendezvous(self, port: int) -> dict[str, Any] | None:
-        """Return the holder of `port`, or None once it is ours. A run that has only bound it is found by its lease."""
+        """Return the holder of `port`, or None after taking it. The lease shows a run that only binds the port."""
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
             return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
@@ -140,9 +140,9 @@ class MeshNode:
         except ValueError:  # A line without an end.
             return {"end": "stranger"}
         try:
-            said = parse_object(line, LONGEST_INTRODUCTION)
-            if said["conversation"] != self._conversation or said["name"] != name:
-                return {"end": "other", "name": str(said["name"])[:100]}
+            introduction = parse_object(line, LONGEST_INTRODUCTION)
+            if introduction["conversation"] != self._conversation or introduction["name"] != name:
+                return {"end": "other", "name": str(introduction["name"])[:100]}
         except (ValueError, KeyError, TypeError):
             return {"end": "stranger" if line else "closed"}
         writer.write(b"." * BULK)
@@ -160,7 +160,7 @@ class MeshNode:
 
 
 def _listener(port: int) -> socket.socket:
-    """A socket bound on every address, both families where there are two. Raises OSError."""
+    """Return a listening socket on every address of both families, if both exist. Raises OSError."""
     for family, address in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
         try:
             listener = socket.socket(family, socket.SOCK_STREAM)
@@ -190,42 +190,42 @@ def _port_range() -> tuple[int, int] | None:
 
 
 def _shell_seconds(begun: float) -> float:
-    """Return the time of the login shell and of Python's start: the shell's process became this one by exec."""
+    """Return the duration of login shell and Python start: the shell replaced itself with this process by exec."""
     with open("/proc/self/stat", "rb") as file:
         ticks = int(file.read().rpartition(b")")[2].split()[19])
     return begun - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _say(what: dict[str, Any]) -> None:
+def _print(what: dict[str, Any]) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _read_input(loop: asyncio.AbstractEventLoop, heard: asyncio.Queue[bytes]) -> None:
+def _read_input(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:
     line = b"."
     while line:
         line = sys.stdin.buffer.readline()
-        loop.call_soon_threadsafe(heard.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, line)
 
 
 async def _converse(begun: float) -> None:
     loop = asyncio.get_running_loop()
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
-    threading.Thread(target=_read_input, args=(loop, heard), daemon=True).start()
-    question = json.loads(await heard.get())
+    lines: asyncio.Queue[bytes] = asyncio.Queue()
+    threading.Thread(target=_read_input, args=(loop, lines), daemon=True).start()
+    question = json.loads(await lines.get())
     node = MeshNode(question["name"], question["conversation"])
     listening = await node.listen(question["port"])
-    _say({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
+    _print({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
     while True:
-        line = await heard.get()
+        line = await lines.get()
         if not line:
             return
         order = json.loads(line)
-        _say({"time": time.time()} if "ping" in order else {"row": await node.row(order["connect"])})
+        _print({"time": time.time()} if "ping" in order else {"row": await node.row(order["connect"])})
 
 
 def main(begun: float) -> None:
-    """Converse until the controller has heard enough. `begun`: when this program began, in seconds since boot."""
+    """Answer requests until the controller closes stdin. `begun`: start of this program in seconds since boot."""
     asyncio.run(_converse(begun))
     sys.stdout.flush()
-    # The thread that reads the input never returns, and nothing here needs tidying.
+    # The thread that reads stdin never returns, and nothing needs cleanup.
     os._exit(0)

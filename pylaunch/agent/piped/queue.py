@@ -1,12 +1,12 @@
-"""A place in the queue for devices and a port of this node, held by the kernel for as long as this process lives.
+"""Place of a start in the queue for devices and a port of this node. The kernel holds it while this process lives.
 
-A place is a socket with an abstract name that says since when, for which run and for what: everybody on this machine
-can read the names in /proc/net/unix, and none of them outlives its holder. Nothing is taken by waiting.
+A place is a socket with an abstract name that contains the time, the run, the devices and the port. All users of the
+machine can read the names in /proc/net/unix, and none outlives its holder. Waiting takes no lease.
 
     controller                                this process (one per node and waiting start)
     order, one JSON line       ──►
-                               ◄──            {"blocked": [what blocks the start]} whenever that changes; [] is our turn
-    end of input               ──►            the place is given up
+                               ◄──            {"blocked": [what blocks the start]} after each change; [] is our turn
+    end of input               ──►            the place is released
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pylaunch.agent.shared import leases, unix_sockets
 from pylaunch.agent.shared.layout import RUN_ID, default_root, open_root
 
 POLL_S = 0.5
-"""Between two looks into one file of the kernel; holders are asked who they are only when they are new."""
+"""Time between two reads of /proc/net/unix. Only new holders are queried."""
 
 LISTENS = "00010000"
 PLACE = re.compile(
@@ -33,31 +33,31 @@ PLACE = re.compile(
 
 @dataclass(frozen=True)
 class QueuePlace:
-    """Somebody's place. Places are in the order of `since`, then `run`."""
+    """Place in the queue. Places are ordered by `since`, then `run`."""
 
     since: int
-    """Microseconds since the epoch on the clock of who waits: the same on all nodes, so that nobody waits in a ring."""
+    """Microseconds since the epoch on the controller's clock: equal on all nodes, which prevents deadlocks."""
 
     run: str
     scope: str
-    """Roots other than the default have devices of their own (see `leases.device_name`)."""
+    """Digest of the root that the devices belong to; "" for the default (see `leases.device_name`)."""
 
     devices: int
-    """One bit each."""
+    """Bit mask."""
 
     port: int
     """0 for none."""
 
     user: str = field(default="", compare=False)
-    """Of the process that keeps it; "" when it was not looked up."""
+    """User of the process that holds the place; "" before the lookup."""
 
     @property
     def name(self) -> str:
-        """As the kernel keeps it: at most 107 bytes after the first."""
+        """Abstract socket name: at most 107 bytes after the first."""
         return f"\0pylaunch/queue/{self.since:014x}/{self.run}/{self.scope}/{self.devices:x}/{self.port}"
 
     def is_before(self, other: QueuePlace) -> bool:
-        """It came earlier, and wants something that `other` wants too."""
+        """Return True if this place is earlier than `other` and shares a device or the port with it."""
         shares = self.scope == other.scope and self.devices & other.devices
         return (self.since, self.run) < (other.since, other.run) and bool(
             shares or (self.port and self.port == other.port)
@@ -65,7 +65,7 @@ class QueuePlace:
 
 
 def places(table: str) -> list[QueuePlace]:
-    """The places in /proc/net/unix."""
+    """Return the places in `table`, the content of /proc/net/unix."""
     found = []
     for line in table.splitlines():
         match = PLACE.search(line)
@@ -76,7 +76,7 @@ def places(table: str) -> list[QueuePlace]:
 
 
 def listeners(table: str) -> dict[str, str]:
-    """The abstract names in /proc/net/unix that somebody listens on: name → inode of the socket."""
+    """Return name → inode of the listening sockets in `table`, the content of /proc/net/unix."""
     rows = (line.split(None, 7) for line in table.splitlines()[1:])
     return {row[7].replace("@", "\0", 1): row[6] for row in rows if len(row) == 8 and row[3] == LISTENS}
 
@@ -93,13 +93,13 @@ def blocked(mine: QueuePlace, others: list[QueuePlace], holders: Mapping[str, st
 
 
 class Owners:
-    """The users behind places, by the kernel: a line that looks like a place and belongs to nobody is none."""
+    """Users of places, from the kernel. A line that looks like a place but has no socket is ignored."""
 
     def __init__(self) -> None:
         self._uids: dict[str, int] | None = {}
 
     def of(self, others: list[QueuePlace]) -> list[QueuePlace]:
-        """Return `others` with their users."""
+        """Return `others` with their users; without those that have no socket."""
         if self._uids is not None and any(other.name not in self._uids for other in others):
             self._uids = unix_sockets.owners()
         uids = self._uids
@@ -109,7 +109,7 @@ class Owners:
 
 
 def main() -> None:
-    """Keep the place that stdin orders until stdin ends, and say what is in its way."""
+    """Hold the place that stdin describes until stdin closes, and print what blocks it."""
     order = json.loads(sys.stdin.readline())
     root = open_root(order["root"], make=False).path
     names = {f"device {each}": leases.device_name(each, root, default_root()) for each in order["devices"]}
@@ -118,7 +118,7 @@ def main() -> None:
     scope = leases.device_name(0, root, default_root()).split("/", 2)[2][:-1].rstrip("/")
     mine = QueuePlace(order["since"], order["run"], scope, bits, (order["ports"] or [0])[0])
     owners = Owners()
-    said: Any = None
+    printed: Any = None
     known: dict[tuple[str, str], str] = {}
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as place:
         place.bind(mine.name)
@@ -135,8 +135,8 @@ def main() -> None:
                 owners.of([other for other in places(table) if other.is_before(mine)]),
                 {word: by for (word, _), by in known.items() if by},
             )
-            if now != said:
-                said = now
+            if now != printed:
+                printed = now
                 print(json.dumps({"blocked": now}), flush=True)
             ready, _, _ = select.select([sys.stdin], [], [], POLL_S)
             if ready and not sys.stdin.readline():

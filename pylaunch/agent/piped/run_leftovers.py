@@ -1,7 +1,7 @@
-"""Prove, on the node itself, that nothing of one run is left there; where that is wanted, end what is.
+"""Find the leftover processes of one run on a node and, on request, end them.
 
-For runs that no agent of theirs can prove to be over: it was killed or stopped, its archive is gone, or the node was
-restarted. This is sent to the node, so that neither an agent nor files of the run are needed there.
+For runs whose agent cannot prove their end: it was killed or stopped, its archive is gone, or the node was restarted.
+The controller sends this program, so that the node needs neither an agent nor files of the run.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pylaunch.agent.shared import processes, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
-"""Time that an agent has to end beyond the grace period of its ranks."""
+"""Time for an agent to exit after the grace period of its ranks."""
 
 POLL_S = 0.05
 MOST_LISTED = 20
 
 
 def was_restarted(directory: RunDirectory) -> bool:
-    """This node was started again after the run had begun."""
+    """Return True if this node was rebooted after the run had begun."""
     try:
         began = rank_files.read(directory.file("boot"), 100).decode("ascii", "replace").strip()
     except OSError:
@@ -31,24 +31,24 @@ def was_restarted(directory: RunDirectory) -> bool:
 
 
 def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
-    """End all of the run, and what could not be ended.
+    """End all processes of the run, and return those that could not be ended.
 
-    A live agent gets SIGTERM and SIGCONT and ends the run as on any stop: SIGTERM to the ranks,
-    SIGKILL after the grace. What it leaves, and what has no agent, is ended by identity.
+    A live agent gets SIGTERM and SIGCONT and stops the run as usual: SIGTERM to the ranks, SIGKILL after the grace
+    period. Remaining processes, and those without an agent, are ended here.
     """
-    told = run_processes.agents(directory)
-    for agent in told:
+    signalled = run_processes.agents(directory)
+    for agent in signalled:
         processes.send(agent, signal.SIGTERM)
         processes.send(agent, signal.SIGCONT)
     until = time.monotonic() + grace_s + AGENT_ENDS_S
-    while told and time.monotonic() < until and run_processes.agents(directory):
+    while signalled and time.monotonic() < until and run_processes.agents(directory):
         time.sleep(POLL_S)
-    left = processes.end_all(lambda: run_processes.of_run(root, directory), 0.0 if told else grace_s)
+    left = processes.end_all(lambda: run_processes.of_run(root, directory), 0.0 if signalled else grace_s)
     return [str(process) for process in left]
 
 
 def main(root: str, run: str, *, end: bool, grace_s: float) -> None:
-    """Print the processes of `run` that were found and, after `end` ended them, those that are left, a phrase each."""
+    """Print the processes of `run`, and those left after `end` ended them, one phrase per process."""
     print(json.dumps(_proof(root, run, end=end, grace_s=grace_s)))
 
 

@@ -1,4 +1,4 @@
-"""End leftover processes and take the readings again in one program, so that the host itself proves it is clean."""
+"""End leftover processes and take the readings again in one program, so that the readings prove the cleanup."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pylaunch.agent.shared import clean, processes
 from pylaunch.agent.shared.layout import AgentError, open_root
 
 GRACE_S = 5.0
-"""Between TERM and KILL for processes whose run is gone anyway: time to flush files, not to finish a checkpoint."""
+"""Time from SIGTERM to SIGKILL for processes of dead runs: enough to flush files, not to finish a checkpoint."""
 
 Identity = Tuple[int, int]
-"""Process id and start time in clock ticks since boot: together they name a process for ever."""
+"""Process id and start time in clock ticks since boot; together they identify a process."""
 
 
 def end(targets: Sequence[Identity]) -> tuple[list[str], list[str]]:
-    """End exactly the processes `targets`, and all that descend from them; what ended and what stays, a phrase each.
+    """End the processes `targets` and their descendants; return phrases for those that ended and those that are left.
 
-    A process id that somebody else has by now is not touched, nor is an ancestor of another user's process.
+    A reused process id is not signalled, nor is an ancestor of another user's process.
     """
     family: dict[Identity, processes.Process] = {}
 
@@ -45,7 +45,7 @@ def end(targets: Sequence[Identity]) -> tuple[list[str], list[str]]:
 
 
 def main(root: str, targets: Sequence[Identity], *, dry_run: bool, questions: Mapping[str, Any]) -> None:
-    """Clean up after runs that are over, end `targets`, and print both with the readings for `questions` after it."""
+    """Clean up after dead runs, end `targets`, and print both results with new readings for `questions`."""
     cleaned = clean.Cleaned()
     try:
         cleaned = clean.clean(open_root(root, make=False), dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""What this node is busy with, read from /proc and from nvidia-smi where that is; only while a controller watches."""
+"""Utilization of this node from /proc and nvidia-smi (if installed), only while a controller watches."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ LOOPBACK = "lo"
 SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
 
 SMI_PERIOD_S = 2.0
-"""Between two questions to nvidia-smi, however many watch."""
+"""Time between two calls of nvidia-smi, for any number of watching controllers."""
 
 SMI_STALE_S = 10.0
-"""An older answer is none: the driver may hang, and what it said then is no longer true."""
+"""Age at which an answer is dropped: the driver may hang."""
 
 NO_DEVICES: tuple[float | None, int, int] = (None, 0, 0)
 
 
 class Meter:
-    """Tells one who watches, every `every_s`, what happened since the last time. All share one `smi`."""
+    """Source of the utilization for one watching controller, every `every_s`. All meters share one `smi`."""
 
     def __init__(self, every_s: float, smi: Smi, steps: Callable[[], list[wire.StepMark]]) -> None:
         self._every_s = every_s
@@ -33,7 +33,7 @@ class Meter:
         self._steps = steps
 
     def read(self, now: float) -> wire.Usage | None:
-        """What there is to tell at `now` (monotonic); None while it is not time."""
+        """Return the utilization since the last call; None before the next is due. `now` is monotonic."""
         if now < self._next:
             return None
         self._next = now + self._every_s
@@ -50,7 +50,7 @@ class Meter:
 
 
 class Smi:
-    """The last answer of nvidia-smi. It is never waited for: a driver that hangs must not hang the agent."""
+    """Latest answer of nvidia-smi. The agent never waits for it: a hung driver must not hang the agent."""
 
     def __init__(self) -> None:
         self._program = shutil.which("nvidia-smi")
@@ -61,7 +61,7 @@ class Smi:
         self._next = 0.0
 
     def latest(self, now: float) -> tuple[float | None, int, int]:
-        """Mean utilization of all devices (None without), bytes used and there are; asks anew when it is time."""
+        """Return mean utilization of all devices (None without), used and total bytes. Calls nvidia-smi when due."""
         if self._child is not None and self._has_answered(self._child):
             self._answer, self._answered = devices(self._text.decode("ascii", "replace")), now
             self._child = None
@@ -92,33 +92,33 @@ class Smi:
 
 
 def cpu_ticks(stat: str) -> tuple[int, int]:
-    """Ticks spent with work, and all, from the first line of /proc/stat (proc(5)); waiting for a disk is no work."""
+    """Return busy and total ticks from the first line of /proc/stat (proc(5)). I/O wait is not busy."""
     user, nice, system, idle, wait, irq, soft, steal = (int(word) for word in stat.split("\n", 1)[0].split()[1:9])
     busy = user + nice + system + irq + soft + steal
     return busy, busy + idle + wait
 
 
 def memory(meminfo: str) -> tuple[int, int]:
-    """Bytes that programs cannot have, and all, from /proc/meminfo."""
+    """Return unavailable and total bytes from /proc/meminfo."""
     fields = dict(line.split(":", 1) for line in meminfo.splitlines())
     total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
     return total - available, total
 
 
 def network_bytes(dev: str) -> tuple[int, int]:
-    """Bytes received and sent over everything but loopback, from /proc/net/dev."""
+    """Return bytes received and sent over all interfaces but loopback, from /proc/net/dev."""
     counts = [line.split(":", 1) for line in dev.splitlines() if ":" in line]
     words = [rest.split() for name, rest in counts if name.strip() != LOOPBACK]
     return sum(int(each[0]) for each in words), sum(int(each[8]) for each in words)
 
 
 def devices(csv: str) -> tuple[float | None, int, int]:
-    """Mean utilization (0 … 1), bytes used and bytes there are of all devices that nvidia-smi tells of."""
+    """Return mean utilization (0 … 1), used and total bytes of all devices in the output of nvidia-smi."""
     rows = []
     for line in csv.splitlines():
         try:
             utilization, used, total = (float(word) for word in line.split(","))
-        except ValueError:  # "[N/A]", or words instead of numbers when the driver is in trouble.
+        except ValueError:  # "[N/A]", or an error message of the driver.
             continue
         rows.append((utilization, int(used) << 20, int(total) << 20))
     if not rows:
@@ -132,5 +132,5 @@ def _text(path: str) -> str:
 
 
 def due(meter: Meter | None) -> wire.Usage | None:
-    """What `meter` has to tell now."""
+    """Return the utilization that `meter` reports now; None without one."""
     return None if meter is None else meter.read(time.monotonic())
