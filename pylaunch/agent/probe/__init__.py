@@ -1,1 +1,1 @@
-"""The probe: reads what a host looks like. It is piped to a host and never installed there."""
+"""The probe: reads the state of a host. It is piped to the host and never installed there."""

@@ -1,10 +1,10 @@
-"""Files of a Python environment that are not as their distributions installed them.
+"""Files of a Python environment that differ from the installed distributions.
 
-Two looks: `altered_files` reads every file; `touched_files` reads only those whose size or time says that somebody
-wrote them after the installation: 0.2 s instead of 7 s for an environment with torch.
+`altered_files` reads every file; `touched_files` reads only files whose size or modification time shows a write after
+the installation: 0.2 s instead of 7 s for an environment with torch.
 
-The role python_env builds environments on others that are as installed, so this file is also a module utility of that
-role, which may import nothing of ours: the standard library alone, and any Python >= 3.8.
+The role python_env bases environments on unaltered ones, so this file is also a module utility of that role: it imports
+only the standard library, for Python >= 3.8.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MARKER = "pylaunch-environment.json"
 
 
 def altered_files(path: str) -> list[list[str]]:
-    """Files of the environment at `path` that are not as installed: distribution, file, how. Every file is read."""
+    """Return the altered files of the environment at `path` as [distribution, file, how]. Reads every file."""
     altered = []
     for distribution, file, expected, _, _ in _recorded(path):
         how = changed_since(file, expected)
@@ -30,10 +30,10 @@ def altered_files(path: str) -> list[list[str]]:
 
 
 def touched_files(path: str) -> list[list[str]]:
-    """The same, of files that differ in size from the record, or were written later than it.
+    """Return the same for files that differ in size from their RECORD, or were written later.
 
-    A file of the same size whose time was set back is found by `altered_files` alone. In an environment that is not
-    ours, scripts in bin/ are left out: whoever moves a virtual environment rewrites them.
+    Only `altered_files` finds a file of the same size with an earlier modification time. In an environment of others,
+    scripts in bin/ are ignored, because tools that move a virtual environment rewrite them.
     """
     altered = []
     is_ours = os.path.exists(os.path.join(path, MARKER))
@@ -62,7 +62,7 @@ def _packages(path: str) -> Iterator[str]:
 
 
 def _recorded(path: str) -> Iterator[tuple[str, str, str, str, float]]:
-    """Distribution, file, hash and size of every file that a RECORD has with its hash, and when it was installed."""
+    """Yield distribution, file, hash, size and installation time of every file with a hash in a RECORD."""
     marked_at = _written_at(os.path.join(path, MARKER))
     for packages in _packages(path):
         for name in sorted(os.listdir(packages)):
@@ -89,9 +89,9 @@ def _written_at(path: str) -> float:
 
 
 def _added(path: str) -> list[list[str]]:
-    """Files at the top of the packages that no distribution brought: they change what every import means.
+    """Return files at the top of site-packages that belong to no distribution, which affect every import.
 
-    Deeper down, packages keep caches of their own.
+    Files below are ignored, because packages keep caches there.
     """
     added = []
     for packages in _packages(path):

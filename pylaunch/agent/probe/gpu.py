@@ -1,6 +1,6 @@
-"""NVIDIA's devices and what must agree around them, read from the kernel first and from NVIDIA's tools where they are.
+"""NVIDIA's devices and the versions that must agree, from the kernel and from NVIDIA's tools if installed.
 
-Nothing here changes a setting. A reader of foreign output takes text and is tried on published output.
+Changes no setting. Parsers take text and are tested on published output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BRIDGE = "0x0680"
 """PCI class (its first four digits) of an NVSwitch."""
 
 SMI_DEADLINE_S = 15.0
-"""Without persistence mode every call initializes every device, which takes seconds."""
+"""Without persistence mode, each call initializes all devices, which takes seconds."""
 
 SMI_QUERY = "persistence_mode,driver_version"
 
@@ -54,7 +54,7 @@ def gpu_fact() -> GpuReading | None:
 
 
 def pci_devices(root: str) -> dict[str, list[str]]:
-    """NVIDIA's devices on the PCI buses: GPUs and NVSwitches."""
+    """Return the PCI addresses of NVIDIA's GPUs and NVSwitches."""
     found: dict[str, list[str]] = {"gpus": [], "switches": []}
     for address in listed(root):
         place = os.path.join(root, address)
@@ -70,17 +70,17 @@ def pci_devices(root: str) -> dict[str, list[str]]:
 
 
 def card_information(text: str) -> dict[str, str]:
-    """/proc/driver/nvidia/gpus/*/information as a mapping."""
+    """Return the fields of /proc/driver/nvidia/gpus/*/information."""
     rows = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in rows if colon}
 
 
-def smi_column(said: str, column: int) -> str | None:
+def smi_column(output: str, column: int) -> str | None:
     """Return the value of all devices in the output of `nvidia-smi --query-gpu`; several values if they differ.
 
-    A complaint of nvidia-smi is the value: it is what to act on. None where it could not be called.
+    "unreadable: …" with an error message of nvidia-smi; None without output.
     """
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
         return None
     if "," not in lines[0]:
@@ -88,9 +88,9 @@ def smi_column(said: str, column: int) -> str | None:
     return ", ".join(sorted({line.split(",")[column].strip() for line in lines}))
 
 
-def fabric_manager_version(said: str) -> str | None:
+def fabric_manager_version(output: str) -> str | None:
     """Return the version in the output of `nv-fabricmanager --version`; None without one."""
-    found = re.search(r"\d+\.\d+(?:\.\d+)*", said)
+    found = re.search(r"\d+\.\d+(?:\.\d+)*", output)
     return found.group(0) if found else None
 
 
@@ -109,5 +109,5 @@ def management(words: list[str]) -> str:
 
 
 def listed(directory: str) -> list[str]:
-    """The names in a directory; none where there is no such directory."""
+    """Return the names in a directory, sorted; [] without the directory."""
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []

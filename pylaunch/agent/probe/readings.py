@@ -10,7 +10,7 @@ from typing import TypedDict
 
 
 class ProcessReading(TypedDict):
-    """A process that uses the host for training, or one of its family."""
+    """A process that uses the host for training, or an ancestor or descendant of one."""
 
     pid: int
     parent: int

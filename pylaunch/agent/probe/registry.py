@@ -1,8 +1,8 @@
-"""The readers of the probe by name. A reader reports one thing about this host and changes nothing.
+"""Readers of the probe by name. A reader reports one fact of this host and changes nothing.
 
-A reader that finds nothing to look at returns None. One that cannot look raises OSError, ValueError, LookupError or
-subprocess.SubprocessError with the reason. Modules with readers are sent to a host when it is asked and never
-installed there; loading a module registers its readers.
+A reader without a subject on this host returns None. A reader that fails raises OSError, ValueError, LookupError or
+subprocess.SubprocessError with the reason. The controller sends modules with readers to a host with its questions;
+they are never installed. Loading a module registers its readers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ R = TypeVar("R", bound="Reader[Any, Any]")
 E = TypeVar("E", bound="EachReader[Any, Any]")
 
 DEADLINE_S = 5.0
-"""For a reader that sets none: far above the time that any takes on a healthy host."""
+"""Default deadline: far longer than any reader takes on a healthy host."""
 
 
 class ReadingKey(str, Generic[Value]):
@@ -39,7 +39,7 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
         return self.look(question)
 
     def ask(self, question: Question, label: str = "") -> dict[str, Any]:
-        """Return a question for `runtime.readings`. With labels, one host is asked several of one reader."""
+        """Return a question for `runtime.readings`. Labels permit several questions for one reader."""
         return {self + "#" + label if label else str(self): question}
 
 

@@ -22,7 +22,7 @@ from pylaunch.agent.probe.registry import READERS, Reader, reader_of
 
 
 class _Child:
-    """One reader in its process."""
+    """Process of one reader."""
 
     def __init__(self, reader: Reader[Any, Any], question: Any) -> None:
         self.begun = time.monotonic()
@@ -32,7 +32,7 @@ class _Child:
         if self.pid:
             os.close(writing)
             return
-        # A child that stays behind, stuck in the kernel, must not keep the SSH channel open.
+        # A child stuck in the kernel must not keep the SSH channel open.
         null = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(null, stream)
@@ -51,7 +51,7 @@ class _Child:
         return {**json.loads(self.output), "seconds": seconds}
 
     def abandoned(self, deadline_s: float) -> dict[str, Any]:
-        """Kill it with all that it started. A process that cannot be killed is not waited for."""
+        """Kill the reader and its children without waiting, and return the reading of a timeout."""
         os.killpg(self.pid, signal.SIGKILL)
         os.close(self.pipe)
         return {"unmeasured": f"no answer within {deadline_s:g} s", "silent": True, "seconds": deadline_s}
@@ -94,7 +94,7 @@ def readings(
 
 
 def main(questions: Mapping[str, Any]) -> None:
-    """Print the readings that `questions` (reader → question) ask for."""
+    """Print the readings for `questions` (reader → question)."""
     begun = time.monotonic()
     taken = readings(questions)
     json.dump({"time": time.time(), "seconds": time.monotonic() - begun, "readings": taken}, sys.stdout)

@@ -1,1 +1,1 @@
-"""Readers of one subject each, for the probe alone; a reader's name begins with that of its module."""
+"""Readers of the probe, one subject per module; a reader's name begins with that of its module."""

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 ASK_S = 3.0
 CAP_SYS_TIME = 25
 DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
-"""Names of processes as the kernel keeps them: fifteen bytes."""
+"""Names of processes, which the kernel truncates to fifteen bytes."""
 
 
 @reader("clock.keeping")
 def keeping(question: None) -> ClockReading:
-    """The daemons that run, chrony's own words (`chronyc -c tracking`), and whether this machine may set its clock."""
+    """Return the running time daemons, the output of `chronyc -c tracking`, and the permission to set the clock."""
     chrony: str | None = None
     running = _running()
     try:

@@ -1,4 +1,4 @@
-"""The code and the files that every node must have alike, hashed where they are. Bounded in files, bytes and depth."""
+"""Hashes of the code and files that must be equal on all nodes. Bounded in number and bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",
 )  # fmt: skip
-"""Ends of names of files that are code. Others may be results, which differ between nodes."""
+"""Suffixes of code files. Other files may be results, which differ between nodes."""
 
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
 ALWAYS_IGNORED = (".*/", "__pycache__/", "node_modules/", "*.egg-info/")
-"""And every directory that is a Python environment."""
+"""Python environments are ignored, too."""
 MOST_FILES = 2000
 MOST_BYTES = 32 << 20
 LARGEST = 1 << 20
-"""Bytes of a file that is read; of a larger one, only its size is compared."""
+"""Bytes of the largest file that is hashed; of a larger one, only the size is compared."""
 
 MOST_SHOWN = 64 << 10
 DIGITS = 16
@@ -31,9 +31,9 @@ DIGITS = 16
 
 @reader("code.tree", 4.0)
 def tree(directory: str) -> TreeReading | None:
-    """File below `directory` → hash, of all code that is not ignored; `complete` is false beyond the bounds.
+    """Return file → hash of all code below `directory` that is not ignored; `complete` is False beyond the bounds.
 
-    Null for a directory that holds more than one project: the root and a home.
+    None for / and the home directory, which contain more than one project.
     """
     if os.path.realpath(directory) in ("/", os.path.realpath(os.path.expanduser("~"))) or not os.path.isdir(directory):
         return None
@@ -50,7 +50,7 @@ def tree(directory: str) -> TreeReading | None:
 
 
 def sources(directory: str, rules: list[tuple[str, bool]]) -> Iterator[str]:
-    """Paths of code below `directory`, relative to it, in a fixed order. Links to directories are not followed."""
+    """Yield the relative paths of code below `directory` in a fixed order. Follows no links to directories."""
     for here, directories, files in os.walk(directory):
         relative = os.path.relpath(here, directory)
         prefix = "" if relative == "." else relative + "/"
@@ -68,7 +68,7 @@ def sources(directory: str, rules: list[tuple[str, bool]]) -> Iterator[str]:
 
 
 def ignore_rules(directory: str) -> list[tuple[str, bool]]:
-    """Patterns and whether they take back: those that always hold, then those of the files at the top."""
+    """Return (pattern, is negated): ALWAYS_IGNORED, then the patterns of IGNORE_FILES in `directory`."""
     rules = [(pattern, False) for pattern in ALWAYS_IGNORED]
     for name in IGNORE_FILES:
         path = os.path.join(directory, name)
@@ -83,7 +83,7 @@ def ignored(path: str, rules: list[tuple[str, bool]]) -> bool:
     """Return True if the last rule that matches `path` (directories end in "/") ignores it.
 
     As in git, for the common forms: a pattern with a slash before its end starts at the top, any other matches at every
-    depth, one that ends in a slash matches directories only, a star stops at a slash and two do not, "!" takes back.
+    depth, one that ends in a slash matches only directories, * does not match a slash, ** does, and ! negates.
     """
     answer = False
     for pattern, back in rules:
@@ -103,7 +103,7 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def hashed(path: str) -> str:
-    """A short hash of a file's content; of a large file, its size."""
+    """Return a short hash of a file's content; for a large file, its size."""
     size = os.stat(path).st_size
     if size > LARGEST:
         return f"{size} bytes"
@@ -113,9 +113,9 @@ def hashed(path: str) -> str:
 
 @reader("code.files")
 def files(question: dict[str, Any]) -> dict[str, str]:
-    """Path → hash of the files of `paths`, relative ones from `workdir`; "" where there is none.
+    """Return path → hash of `paths`, relative to `workdir`; "" for a missing file.
 
-    `candidates` are words of a command line: those that are no files are left out.
+    `candidates` are words of a command line; those that are not files are omitted.
     """
     found = {}
     for path in question["paths"]:
@@ -130,7 +130,7 @@ def files(question: dict[str, Any]) -> dict[str, str]:
 
 @reader("code.texts")
 def texts(question: dict[str, Any]) -> dict[str, list[str]]:
-    """Path → lines of the files of `paths` that are text and not too long to show."""
+    """Return path → lines of those `paths` that are text files of at most MOST_SHOWN bytes."""
     found = {}
     for path in question["paths"]:
         whole = os.path.join(question["workdir"], path)

@@ -1,4 +1,4 @@
-"""Every file of the Python environments that the role python_env has installed: takes as long as reading them."""
+"""Altered files of the Python environments that the role python_env has installed. Reads every file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of this host against which roles are compared."""
+"""Files of this host that roles manage."""
 
 from __future__ import annotations
 

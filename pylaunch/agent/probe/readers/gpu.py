@@ -50,7 +50,7 @@ def host(_question: None) -> GpuHostReading | None:
 
 
 def is_here() -> bool:
-    """There is something of NVIDIA's: a device, a driver or its tool."""
+    """Return True with an NVIDIA device, driver or nvidia-smi on this host."""
     if shutil.which("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
         return True
     return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
@@ -77,15 +77,15 @@ def management(_question: None) -> SmiReading | None:
     return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
 
 
-def cards(said: str) -> SmiReading:
-    """The devices in the XML that nvidia-smi printed, or its complaint: {"complaint", "driver", "cuda", "cards"}."""
-    begin = said.find("<nvidia_smi_log>")
+def cards(output: str) -> SmiReading:
+    """Parse the XML of nvidia-smi: {"complaint", "driver", "cuda", "cards"}; `complaint` is its error message."""
+    begin = output.find("<nvidia_smi_log>")
     try:
-        log = ElementTree.fromstring(said[begin:]) if begin >= 0 else None
+        log = ElementTree.fromstring(output[begin:]) if begin >= 0 else None
     except ElementTree.ParseError:
         log = None
     if log is None:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        lines = [line.strip() for line in output.splitlines() if line.strip()]
         return {"complaint": " ".join(lines[:2]) or "it printed nothing", "driver": None, "cuda": None, "cards": []}
     return {
         "complaint": None,
@@ -96,7 +96,7 @@ def cards(said: str) -> SmiReading:
 
 
 _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
-"""The name before driver 535 is the second."""
+"""Element names since driver 535, and before it."""
 
 
 def _card(index: int, card: ElementTree.Element) -> Card:
@@ -144,7 +144,7 @@ def _card(index: int, card: ElementTree.Element) -> Card:
 
 
 def _active_reasons(card: ElementTree.Element) -> list[str]:
-    """Why the clocks are lower than they could be, without the prefix: "hw_thermal_slowdown"."""
+    """Return the active reasons for reduced clocks without their prefix: "hw_thermal_slowdown"."""
     found = []
     for group in _REASONS:
         for reason in card.findall(group + "/*"):
@@ -154,7 +154,7 @@ def _active_reasons(card: ElementTree.Element) -> list[str]:
 
 
 def _uncorrectable(volatile: ElementTree.Element) -> int | None:
-    """Uncorrectable errors since the driver was loaded: all memories together; None where ECC is off or unknown."""
+    """Return the uncorrectable errors of all memories since the driver was loaded; None if ECC is off or unknown."""
     double_bit = volatile.find("double_bit/total")  # Before Turing.
     fields = [double_bit] if double_bit is not None else [each for each in volatile if "uncorrectable" in each.tag]
     counts = [int(text) for text in ((each.text or "").strip() for each in fields) if text.isdigit()]
@@ -162,13 +162,13 @@ def _uncorrectable(volatile: ElementTree.Element) -> int | None:
 
 
 def _text(parent: ElementTree.Element, path: str) -> str | None:
-    """The words of an element; None for what this device or driver does not have."""
+    """Return the text of an element; None if the device or driver does not have it."""
     found = (parent.findtext(path) or "").strip()
     return None if found in ("", "N/A", "[N/A]") or found.startswith("Requested functionality") else found
 
 
 def _number(parent: ElementTree.Element, path: str) -> int | None:
-    """The number an element begins with, without its unit: "23034 MiB", "16x", "-2 C"."""
+    """Return the leading number of an element without its unit: "23034 MiB", "16x", "-2 C"."""
     found = re.match(r"-?\d+", _text(parent, path) or "")
     return int(found.group(0)) if found else None
 
@@ -182,15 +182,15 @@ KERNEL_LOGS = (
     ("dmesg",),
     ("journalctl", "--dmesg", "--boot", "--output", "short-monotonic", "--no-pager", "--quiet"),
 )
-"""Tried in this order: the second where kernel.dmesg_restrict closes the first to us and not the journal."""
+"""Tried in this order: with kernel.dmesg_restrict, the journal may still be readable."""
 
 
 @reader("gpu.xid")
 def kernel_errors(_question: None) -> XidReading | None:
-    """Xids since boot; None where there is nothing of NVIDIA's. Raises PermissionError when no log may be read."""
+    """Return the Xids since boot; None without NVIDIA's devices. Raises PermissionError if no log can be read."""
     if not is_here():
         return None
-    said = ""
+    complaint = ""
     for words in KERNEL_LOGS:
         if shutil.which(words[0]) is None:
             continue
@@ -201,12 +201,12 @@ def kernel_errors(_question: None) -> XidReading | None:
             with open("/proc/uptime", encoding="ascii") as source:
                 up = float(source.read().split()[0])
             return {"uptime_s": up, "xids": xids(ended.stdout.decode("utf-8", "replace"))}
-        said = said or ended.stderr.decode("utf-8", "replace").strip()
-    raise PermissionError(f"the kernel log cannot be read: {said or 'neither dmesg nor journalctl says anything'}")
+        complaint = complaint or ended.stderr.decode("utf-8", "replace").strip()
+    raise PermissionError(f"the kernel log cannot be read: {complaint or 'neither dmesg nor journalctl says anything'}")
 
 
 def xids(log: str) -> list[XidEvent]:
-    """The last Xids in a kernel log: {"at" (seconds after boot), "bus", "code", "text"}, oldest first."""
+    """Return the last Xids in a kernel log, oldest first."""
     found = [match for match in map(XID.search, log.splitlines()) if match]
     return [
         {"at": float(each["at"]), "bus": each["bus"], "code": int(each["code"]), "text": each["text"].strip()[:300]}
@@ -231,7 +231,7 @@ _ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
 
 
 def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
-    """Device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest of a link, …}}."""
+    """Return device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest count of a link, …}}."""
     found: dict[str, Any] = {}
     device = None
     for line in status.splitlines():
@@ -254,7 +254,7 @@ def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
 
 @reader("gpu.cuda")
 def cuda(question: Mapping[str, Any]) -> CudaReading | None:
-    """Question: {"python"}. The CUDA that PyTorch beside that interpreter was made for; None without PyTorch."""
+    """Return PyTorch beside the interpreter `python` of the question, and its CUDA version; None without PyTorch."""
     try:
         version = distributions(question["python"]).get("torch")
     except (FileNotFoundError, NotADirectoryError):
@@ -263,6 +263,6 @@ def cuda(question: Mapping[str, Any]) -> CudaReading | None:
 
 
 def built_for(version: str) -> str | None:
-    """The CUDA in a local version label of PyTorch: "2.9.1+cu128" is 12.8; None where the label names none."""
+    """Return the CUDA version in a version of PyTorch, 12.8 for "2.9.1+cu128"; None without one."""
     found = re.search(r"\+cu(\d+)(\d)$", version)
     return ".".join(found.groups()) if found else None

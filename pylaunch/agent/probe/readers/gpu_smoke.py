@@ -1,4 +1,4 @@
-"""Every GPU computes a moment, in the interpreter of the ranks: does it work, is it right, how fast is it."""
+"""Short computation on every GPU in the interpreter of the ranks: success, correctness, speed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pylaunch.agent.probe.device_readings import SmokeReading
 
 DEADLINE_S = 50.0
-"""Importing PyTorch from a slow disk and starting CUDA on eight devices; the computing itself takes a second."""
+"""Time to import PyTorch from a slow disk and to start CUDA on eight devices; the computation takes a second."""
 
 SIZE = 4096
-"""Rows and columns. The product of two matrices of ones has SIZE everywhere, which bfloat16 holds exactly."""
+"""Rows and columns. Every element of the product of two matrices of ones is SIZE, which is exact in bfloat16."""
 
 PROGRAM = """\
 import json, sys, time
@@ -45,12 +45,12 @@ print(json.dumps(found))
 
 @reader("gpu_smoke.compute", 55.0)
 def smoke(question: Mapping[str, Any]) -> SmokeReading | None:
-    """Question: {"python", "devices"}. None where there is nothing of NVIDIA's."""
+    """Compute on `devices` with the interpreter `python` of the question; None without NVIDIA's devices."""
     return compute(question) if is_here() else None
 
 
 def compute(question: Mapping[str, Any]) -> SmokeReading:
-    """{"devices": [{"index", "right", "tflops"} or {"index", "error"}]}, or {"error": why there is no answer}."""
+    """Return a result or an error per device, or the reason why the program failed."""
     words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
     try:
         ended = subprocess.run(
@@ -62,6 +62,6 @@ def compute(question: Mapping[str, Any]) -> SmokeReading:
     except subprocess.TimeoutExpired:
         return {"error": f"no answer from CUDA within {DEADLINE_S:.0f} s"}
     if ended.returncode != 0:
-        said = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no word"]
-        return {"error": f"exit status {ended.returncode}: {said[-1][:300]}"}
+        errors = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"]
+        return {"error": f"exit status {ended.returncode}: {errors[-1][:300]}"}
     return {"devices": json.loads(ended.stdout.decode().splitlines()[-1])}

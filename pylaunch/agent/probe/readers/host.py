@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
 
 WRITTEN = 4096
-"""Bytes of the file that is written to see whether a directory can be written to."""
+"""Bytes of the file that tests whether a directory is writable."""
 
 LIMITS = {
     "open files": resource.RLIMIT_NOFILE,
@@ -33,10 +33,9 @@ LIMITS = {
 
 @reader("host.filesystem", 3.0)
 def filesystem(question: dict[str, Any]) -> FilesystemReading:
-    """Space, inodes and kind of the file system that `path` is on; `path` "" is where temporary files go.
+    """Return space (bytes), inodes and type of the file system of `path`; "" is the directory of temporary files.
 
-    With `write`, and where the directory exists, a small file is written there, brought to the disk and removed:
-    `refused` is what came of it. Bytes and counts.
+    With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error.
     """
     asked = (question["path"] or tempfile.gettempdir()).replace("{user}", str(os.getuid()))
     path = asked
@@ -61,12 +60,12 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
 
 @reader("host.shm")
 def shm(question: None) -> FilesystemReading:
-    """The same of /dev/shm."""
+    """Return the file system of /dev/shm."""
     return filesystem({"path": "/dev/shm"})
 
 
 def mount_of(path: str) -> dict[str, str]:
-    """The mount that `path` is on: where it is, its kind and its source."""
+    """Return mount point, type and source of the file system of `path`."""
     real = os.path.realpath(path)
     best = {"at": "/", "type": "", "source": ""}
     with open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
@@ -84,9 +83,9 @@ def unescaped(word: str) -> str:
 
 
 def refusal(directory: str) -> str:
-    """Why a small file cannot be written in `directory`; "" when it can, and is removed again."""
+    """Return the error of writing a small file in `directory`; "" if it succeeds. The file is removed."""
     try:
-        # Its own name, so that two checks at one shared directory do not meet.
+        # A unique name, because several hosts may check one shared directory.
         with tempfile.NamedTemporaryFile(prefix=".pylaunch-check-", dir=directory) as probe:
             probe.write(b"0" * WRITTEN)
             probe.flush()
@@ -98,7 +97,7 @@ def refusal(directory: str) -> str:
 
 @reader("host.limits")
 def limits(question: None) -> dict[str, ResourceLimit]:
-    """Limits of a process that a login starts, as a rank is; null is unlimited. Bytes and counts."""
+    """Return the resource limits of a login, which ranks inherit, in bytes and counts; None is unlimited."""
     found: dict[str, ResourceLimit] = {}
     for name, number in LIMITS.items():
         soft, hard = resource.getrlimit(number)
@@ -112,7 +111,7 @@ def finite(limit: int) -> int | None:
 
 @reader("host.memory")
 def memory(question: None) -> MemoryReading:
-    """Physical memory and swap, in bytes."""
+    """Return physical memory and swap in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
     kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
     return {
@@ -125,7 +124,7 @@ def memory(question: None) -> MemoryReading:
 
 @reader("host.processors")
 def processors(question: None) -> ProcessorsReading:
-    """Processors, those that we may use, how their frequency is governed, and the memory nodes behind them."""
+    """Return the processors, the usable ones, their frequency governors, and the NUMA nodes."""
     base = "/sys/devices/system/cpu"
     names = [name for name in listed(base) if name[:3] == "cpu" and name[3:].isdigit()]
     governors = {text_or_none(f"{base}/{name}/cpufreq/scaling_governor") for name in names}
@@ -142,18 +141,18 @@ def processors(question: None) -> ProcessorsReading:
 
 
 def listed(directory: str) -> list[str]:
-    """Names in a directory; none where there is no such directory."""
+    """Return the names in a directory, sorted; [] without the directory."""
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
 
 def text_of(path: str) -> str:
-    """A file as text; bytes that are none do not stop us."""
+    """Return the content of a file as text, invalid UTF-8 replaced."""
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
 
 
 def text_or_none(path: str) -> str | None:
-    """A small file without its newline; None where there is none or it says nothing."""
+    """Return the content of a small file, stripped; None if it cannot be read."""
     try:
         return text_of(path).strip()
     except OSError:
@@ -162,7 +161,7 @@ def text_or_none(path: str) -> str | None:
 
 @reader("host.kernel")
 def kernel(question: None) -> KernelReading:
-    """The kernel, what it measures time with, and how long it has been up (seconds)."""
+    """Return the kernel release, its clock source, and the seconds since boot."""
     return {
         "release": os.uname().release,
         "machine": os.uname().machine,

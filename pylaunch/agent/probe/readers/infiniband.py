@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE adapters from the kernel, without any tool."""
+"""InfiniBand and RoCE adapters, from the kernel."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LSPCI_DEADLINE_S = 10.0
 
 @reader("infiniband.ports")
 def adapters(_question: None) -> list[PortReading] | None:
-    """Every port of every adapter; None where there is no adapter."""
+    """Return every port of every adapter; None without an adapter."""
     return ports(ADAPTERS) or None
 
 
 def ports(root: str) -> list[PortReading]:
-    """The ports under `root`, which is or looks like /sys/class/infiniband."""
+    """Return the ports under `root`, which is /sys/class/infiniband except in tests."""
     found: list[PortReading] = []
     for adapter in listed(root):
         for port in listed(os.path.join(root, adapter, "ports")):
@@ -52,21 +52,21 @@ def ports(root: str) -> list[PortReading]:
 
 
 def _line(path: str) -> str | None:
-    """A file of one line; None where there is none, or the adapter has no such thing."""
+    """Return the content of a file of one line; None without the file or without a value."""
     try:
         return text_of(path).strip()
     except OSError:
         return None
 
 
-def _word(said: str | None) -> str | None:
-    """ "4: ACTIVE" is ACTIVE."""
-    return None if said is None else said.rpartition(": ")[2]
+def _word(state: str | None) -> str | None:
+    """Return ACTIVE for "4: ACTIVE"."""
+    return None if state is None else state.rpartition(": ")[2]
 
 
-def _rate(said: str | None) -> float | None:
-    """ "400 Gb/sec (4X NDR)" is 400, in 10^9 bits per second."""
-    found = re.match(r"[\d.]+", said or "")
+def _rate(rate: str | None) -> float | None:
+    """Return 400 for "400 Gb/sec (4X NDR)"."""
+    found = re.match(r"[\d.]+", rate or "")
     return float(found.group(0)) if found else None
 
 
@@ -76,7 +76,7 @@ def _counters(directory: str) -> dict[str, int]:
 
 
 def _gids(place: str) -> list[GidEntry]:
-    """The first entries of the port's table that are set; `type` is "IB/RoCE v1" or "RoCE v2"."""
+    """Return the first nonzero entries of the GID table; `type` is "IB/RoCE v1" or "RoCE v2"."""
     found: list[GidEntry] = []
     for index in sorted(listed(os.path.join(place, "gids")), key=int):
         gid = _line(os.path.join(place, "gids", index))
@@ -95,16 +95,16 @@ def _gids(place: str) -> list[GidEntry]:
 
 @reader("infiniband.memlock")
 def memory_lock(_question: None) -> int | None:
-    """Bytes that a process started over SSH may lock; None for any number."""
+    """Return the bytes that a process started over SSH may lock; None for no limit."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 @reader("infiniband.acs")
 def redirections(_question: None) -> AcsReading | None:
-    """PCI bridges that send traffic between devices through the CPU (ACS); None where no GPU meets an adapter.
+    """Return the PCI bridges that redirect peer-to-peer traffic to the CPU (ACS); None without both GPU and adapter.
 
-    Raises PermissionError without root, who alone may read these registers.
+    Raises PermissionError for users other than root, who cannot read these registers.
     """
     if not listed(ADAPTERS) or not pci_devices("/sys/bus/pci/devices")["gpus"]:
         return None
@@ -122,11 +122,11 @@ def redirections(_question: None) -> AcsReading | None:
     }
 
 
-def redirecting(said: str) -> list[str]:
+def redirecting(output: str) -> list[str]:
     """Return the addresses in the output of `lspci -vvv` of devices whose ACS control validates request sources."""
     found = []
     address = ""
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line and not line[0].isspace():
             address = line.split()[0]
         elif line.strip().startswith("ACSCtl:") and "SrcValid+" in line:

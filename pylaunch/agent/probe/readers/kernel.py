@@ -1,4 +1,4 @@
-"""Processes that the kernel killed for memory or cannot wake, and limits of our cgroups."""
+"""OOM kills, hung processes, and limits of our cgroups, from the kernel."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _last(lines: list[LogLine]) -> LogLines:
 
 
 def log_lines() -> list[tuple[float, str]] | None:
-    """The kernel log as (time, text); None where we may not read it."""
+    """Return the kernel log as (time, text); None without permission."""
     for words in (
         ["journalctl", "--dmesg", "--boot", "--no-pager", "--quiet", "--output=short-unix", f"--lines={LOG_LINES}"],
         ["dmesg", "--raw"],
@@ -81,7 +81,7 @@ def log_lines() -> list[tuple[float, str]] | None:
 
 
 def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
-    """Lines of journalctl's short-unix ("1763672000.123456 host kernel: text") or of dmesg ("<6>[  12.345] text")."""
+    """Parse journalctl's short-unix ("1763672000.123456 host kernel: text") or dmesg ("<6>[  12.345] text")."""
     found = []
     for line in text.splitlines():
         journal = re.match(r"(\d+\.\d+) \S+ kernel: (.*)", line)
@@ -95,7 +95,7 @@ def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
 
 @reader("kernel.stuck")
 def stuck(question: None) -> list[StuckProcess]:
-    """Processes in uninterruptible sleep that were not woken once in the meantime: pid, command, where they wait."""
+    """Return the processes that stay in uninterruptible sleep for STUCK_FOR_S without one wake-up."""
     before = asleep()
     if not before:
         return []
@@ -109,7 +109,7 @@ def stuck(question: None) -> list[StuckProcess]:
 
 
 def asleep() -> dict[tuple[int, str], str]:
-    """(process, its context switches so far) → command, of all processes in uninterruptible sleep."""
+    """Return (process id, context switches so far) → command of all processes in uninterruptible sleep."""
     found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -128,26 +128,26 @@ def asleep() -> dict[tuple[int, str], str]:
 
 
 def waits_in(pid: int) -> str:
-    """The kernel function a process waits in, as far as we may know."""
+    """Return the kernel function that a process waits in; "" if unknown."""
     try:
         with open(f"/proc/{pid}/wchan", encoding="ascii", errors="replace") as file:
-            said = file.read().strip()
+            function = file.read().strip()
     except OSError:
         return ""
-    return "" if said == "0" else said
+    return "" if function == "0" else function
 
 
 @reader("kernel.cgroups")
 def cgroups(question: None) -> CgroupsReading:
-    """The tightest limits of our cgroup and all above it, versions 1 and 2; a limit that is not set is null."""
+    """Return the tightest limits of our cgroup and its ancestors, versions 1 and 2; null for no limit."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:
         return tightest(file.read(), CGROUPS)
 
 
 def tightest(membership: str, root: str) -> CgroupsReading:
-    """The limits along the cgroups in `membership` (the text of /proc/self/cgroup), mounted under `root`.
+    """Return the tightest limits of the cgroups in `membership` (content of /proc/self/cgroup) and their ancestors.
 
-    memory: bytes allowed and used; processors: how many at most; processes: how many allowed and there.
+    The hierarchies are mounted under `root`. Memory is in bytes.
     """
     found: CgroupsReading = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
     for line in membership.splitlines():
@@ -161,7 +161,7 @@ def tightest(membership: str, root: str) -> CgroupsReading:
 
 
 def limits_at(directory: str, controller: str, found: CgroupsReading) -> None:
-    """Take over what is tighter in one cgroup."""
+    """Replace limits in `found` by tighter ones of one cgroup."""
     if controller in ("", "memory"):
         names = ("memory.max", "memory.current") if not controller else MEMORY_V1
         limit, used = number(directory, names[0]), number(directory, names[1])

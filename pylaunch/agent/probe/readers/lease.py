@@ -1,4 +1,4 @@
-"""Runs that hold devices and ports of this host, from the leases in the kernel."""
+"""Holders of the leases of devices and ports on this host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @reader("lease.holders")
 def held(question: Mapping[str, Any]) -> LeasesReading:
-    """Question: {"root", "devices": [indexes], "ports": […]}. Holders by index or port (as text); free ones absent."""
+    """Return the holders of `devices` (indexes) under `root` and of `ports`, by index and port as text."""
     root = open_root(question["root"], make=False).path
     names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
     ports = {port: leases.port_name(port) for port in question["ports"]}

@@ -1,4 +1,4 @@
-"""Processes and files that earlier runs, ours and others', have left on this host."""
+"""Leftover processes and files of earlier runs, of pylaunch and other launchers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")
-"""Files of multiprocessing, PyTorch, NCCL and joblib; some carry the id of the process that made them."""
+"""Files of multiprocessing, PyTorch, NCCL and joblib; some names contain the id of their process."""
 
 LAUNCHER_NAMES = re.compile(r"torchelastic_\w+|torchelastic_error_\w+")
 LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed")
 
 YOUNG_S = 30.0
-"""A file younger than this may belong to a process that has not opened it yet."""
+"""Age below which a file may belong to a process that has not opened it yet."""
 
 MOST_COUNTED = 20000
 
 
 @reader("leftovers.stale")
 def stale(template: str) -> list[StaleProcess]:
-    """Processes of runs of ours whose supervisor is dead: pid, command, run, since when."""
+    """Return the processes of runs whose supervisor is dead."""
     found: list[StaleProcess] = []
     for process, run in clean.orphans(node_root(template)):
         if process.state != "Z":
@@ -49,13 +49,13 @@ def stale(template: str) -> list[StaleProcess]:
 
 @reader("leftovers.stopped")
 def stopped(template: str) -> list[StoppedAgent]:
-    """Live runs of ours whose agent got SIGSTOP: run, and that in words."""
-    told = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
-    return [{"run": run, "words": words} for run, words in told if words is not None]
+    """Return the live runs whose agent is stopped by SIGSTOP."""
+    agents = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
+    return [{"run": run, "words": words} for run, words in agents if words is not None]
 
 
 def node_root(template: str) -> NodeRoot:
-    """Our directory on this host, which may not exist; nothing is made."""
+    """Return the node root on this host, which may not exist, without creating it."""
     path = os.path.abspath(template.replace("{user}", str(os.getuid())))
     return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
@@ -76,7 +76,7 @@ def device_leases(question: dict[str, Any]) -> list[DeviceLease]:
 
 @reader("leftovers.shared_memory")
 def shared_memory(question: None) -> SharedMemoryReading:
-    """Files in /dev/shm that nobody has open or mapped any more, and their bytes together."""
+    """Return the files in /dev/shm that no process has open or mapped, and their total bytes."""
     mine = os.getuid()
     candidates = {}
     for path, status in statuses(SHARED_MEMORY, os.listdir(SHARED_MEMORY)):
@@ -92,7 +92,7 @@ def shared_memory(question: None) -> SharedMemoryReading:
 
 
 def statuses(directory: str, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Path and status of those of `names` that are still in `directory`: on a host at work files come and go."""
+    """Yield path and status of those `names` that still exist in `directory`: files may vanish at any time."""
     for name in names:
         path = os.path.join(directory, name)
         try:
@@ -103,7 +103,7 @@ def statuses(directory: str, names: Iterable[str]) -> Iterator[tuple[str, os.sta
 
 
 def in_use(prefix: str) -> set[str]:
-    """Files below `prefix` that a process we may look at has mapped or open."""
+    """Return the files below `prefix` that a readable process has mapped or open."""
     found: set[str] = set()
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -119,7 +119,7 @@ def in_use(prefix: str) -> set[str]:
 
 @reader("leftovers.launchers")
 def launchers(question: None) -> list[LauncherDirectory]:
-    """Path and age of each directory that torchrun made for its own files and left. Empty while a torchrun runs."""
+    """Return path and age of each leftover directory of torchrun; [] while a launcher runs."""
     directory, mine = tempfile.gettempdir(), os.getuid()
     if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
         return []
@@ -133,7 +133,7 @@ def launchers(question: None) -> list[LauncherDirectory]:
 
 @reader("leftovers.kept")
 def kept(template: str) -> KeptReading | None:
-    """Files of runs and agents that are kept here, and their bytes; null where there is nothing of ours."""
+    """Return number and total bytes of the kept runs and agents; None without a node root."""
     root = node_root(template)
     if not os.path.isdir(root.path):
         return None

@@ -1,4 +1,4 @@
-"""Variables, user and locale of a login, which are those of a rank."""
+"""Variables, user and locale of a login, which ranks inherit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMUNICATION = (
 
 @reader("login.variables")
 def variables(question: None) -> dict[str, str]:
-    """The variables of a login that matter to a rank, and the locale that they amount to."""
+    """Return the variables of a login that affect ranks."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}
 
 
@@ -52,7 +52,7 @@ def identity(question: None) -> LoginReading:
 
 
 def supported_locale() -> bool:
-    """The locale that the variables name exists here."""
+    """Return True if the locale in the variables exists on this host."""
     try:
         locale.setlocale(locale.LC_ALL, "")
     except locale.Error:

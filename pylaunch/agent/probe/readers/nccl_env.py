@@ -1,4 +1,4 @@
-"""Communication of this host with its peers, against which the role nccl_env is compared."""
+"""Network configuration of this host that the role nccl_env manages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host's network interfaces, and which of them the kernel takes to each peer."""
+"""Network interfaces of a host, and its routes to peers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _number(path: str) -> int | None:
 
 
 def _text(path: str) -> str | None:
-    # A driver that has no answer, or an interface that is down, is EINVAL.
+    # EINVAL: the driver has no value, or the interface is down.
     try:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.read().strip()
@@ -58,7 +58,7 @@ def _text(path: str) -> str | None:
 
 @reader("network.routes")
 def routes(question: list[str]) -> dict[str, RouteReading]:
-    """For each address: the interface that leads to it and the source address, or why none does."""
+    """Return for each address the interface and source address of its route, or the reason for none."""
     owners = interfaces.address_owners()
     found: dict[str, RouteReading] = {}
     for address in question:
@@ -76,7 +76,7 @@ def routes(question: list[str]) -> dict[str, RouteReading]:
 
 @reader("network.configured")
 def configured(question: None) -> dict[str, str] | None:
-    """The variables that provisioning left for every run; null where it left none."""
+    """Return the variables that provisioning sets for every run; None without them."""
     try:
         with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
             return dict(json.load(file)["variables"])

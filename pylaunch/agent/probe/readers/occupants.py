@@ -29,7 +29,7 @@ SYSTEMCTL_DEADLINE_S = 5.0
 
 @reader("occupants.processes", 20.0)
 def occupants(question: Mapping[str, Any]) -> OccupantsReading:
-    """Question: {"ports": [TCP ports]}. The processes of interest with their families, in order of their ids."""
+    """Return the processes that hold a GPU, `ports` of the question or a rank's variables, with their families."""
     table = {process.pid: process for process in _all()}
     owners = {pid: owner for pid, owner in ((pid, _owner(pid)) for pid in table) if owner is not None}
     listeners = {link: (port, uid) for port, uid, link in ports.listening() if port in question["ports"]}
@@ -115,14 +115,14 @@ def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked:
 
 
 def _run_of(pid: int) -> tuple[str | None, bool]:
-    """The run of pylaunch whose mark `pid` carries, and whether that has a supervisor."""
+    """Return the run whose mark `pid` carries, and True if the run has a live supervisor."""
     env = processes.environment(pid)
     run, root = env.get(processes.RUN_MARK), env.get(processes.ROOT_MARK)
     if not run or not root or not RUN_ID.match(run):
         return None, False
     try:
         return run, clean.is_live(NodeRoot(root).run(run))
-    except OSError:  # Its root is closed to us: then it is somebody else's, who may be at work.
+    except OSError:  # The root belongs to another user, whose run may be live.
         return run, True
 
 
@@ -134,7 +134,7 @@ def _cwd(pid: int) -> str:
 
 
 def _session(pid: int) -> tuple[int, int]:
-    """Session id and controlling terminal (0: none)."""
+    """Return session id and controlling terminal (0: none)."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as source:
             fields = source.read().rpartition(b")")[2].split()
@@ -144,10 +144,10 @@ def _session(pid: int) -> tuple[int, int]:
 
 
 def _service(process: Process) -> tuple[str, bool]:
-    """The systemd unit of a process, and whether systemd takes it for the unit's main one.
+    """Return the systemd unit of a process, and True if it is the main process of the unit.
 
-    What a login left behind is in the cgroup of a session, or of the SSH service, and is not the main process of
-    anything. Where that cannot be asked, as of a user's own systemd, what is in a service belongs to it.
+    A leftover of a login is in the cgroup of a session or of the SSH service, and never a main process. Also True for a
+    process in a service if systemd cannot be queried, for example the systemd of a user.
     """
     try:
         with open(f"/proc/{process.pid}/cgroup", encoding="utf-8", errors="replace") as source:
@@ -167,5 +167,5 @@ def _service(process: Process) -> tuple[str, bool]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return unit, True
-    said = ended.stdout.decode("ascii", "replace").strip()
-    return unit, ended.returncode != 0 or said == f"MainPID={process.pid}"
+    output = ended.stdout.decode("ascii", "replace").strip()
+    return unit, ended.returncode != 0 or output == f"MainPID={process.pid}"

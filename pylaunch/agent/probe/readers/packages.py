@@ -1,4 +1,4 @@
-"""Packages of the distribution: versions, holds, and who holds the lock of the package manager."""
+"""Packages of the distribution: versions, holds, and the holder of the package manager's lock."""
 
 from __future__ import annotations
 

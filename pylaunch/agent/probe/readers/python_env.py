@@ -1,4 +1,4 @@
-"""The interpreter of the ranks and the libraries beside it."""
+"""Interpreter of the ranks and its libraries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = "import platform; print(platform.python_implementation(), platform.pyt
 
 @reader("python_env.python")
 def python(path: str) -> PythonReading | None:
-    """The interpreter at `path`: where it really is and what it says it is; null where there is none."""
+    """Return real path and version of the interpreter at `path`; None without one."""
     if not os.path.lexists(path):
         return None
     ended = subprocess.run(
@@ -29,15 +29,15 @@ def python(path: str) -> PythonReading | None:
         stderr=subprocess.STDOUT,
         check=False,
     )
-    said = ended.stdout.decode("utf-8", "replace").strip()
+    output = ended.stdout.decode("utf-8", "replace").strip()
     if ended.returncode != 0:
-        raise ValueError(f"{path} does not run: {said.splitlines()[-1] if said else ended.returncode}")
-    return {"real": os.path.realpath(path), "version": said}
+        raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.returncode}")
+    return {"real": os.path.realpath(path), "version": output}
 
 
 @reader("python_env.libraries")
 def libraries(path: str) -> LibrariesReading | None:
-    """The distributions beside the interpreter at `path`, and one digest of their records; nothing is imported."""
+    """Return the distributions beside the interpreter at `path`, and one digest of their records. Imports nothing."""
     try:
         digest = installed_digest(essentials.environment_of(path))
         return {"digest": digest, "distributions": essentials.distributions(path)}
@@ -47,13 +47,13 @@ def libraries(path: str) -> LibrariesReading | None:
 
 @reader("python_env.files", 10.0)
 def files(path: str) -> list[list[str]] | None:
-    """Files beside the interpreter at `path` that were written after their installation: distribution, file, how."""
+    """Return the altered files of the environment of `path` as [distribution, file, how], found by size and time."""
     return _altered(path, altered.touched_files)
 
 
 @reader("python_env.contents", 55.0)
 def contents(path: str) -> list[list[str]] | None:
-    """The same, of every file, read to its end."""
+    """Return the altered files of the environment of `path`; reads every file."""
     return _altered(path, altered.altered_files)
 
 

@@ -38,9 +38,9 @@ def identity(question: None) -> HostIdentity:
 def names(question: list[str]) -> NamesReading:
     """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved."""
     own = socket.gethostname()
-    asked = list(dict.fromkeys([own, *question]))
+    wanted = list(dict.fromkeys([own, *question]))
     with ThreadPoolExecutor(LOOKUPS) as pool:
-        found = {name: pool.submit(_addresses, name) for name in asked}
+        found = {name: pool.submit(_addresses, name) for name in wanted}
         return {"own": own, "addresses": {name: future.result() for name, future in found.items()}}
 
 
@@ -54,7 +54,7 @@ def _addresses(name: str) -> list[str] | None:
 
 @reader("reach.sudo")
 def sudo(question: None) -> str | None:
-    """Why this user may not become root without a password; null when he may, or is."""
+    """Return the reason why this user cannot become root without a password; None if they can."""
     if os.getuid() == 0:
         return None
     try:
@@ -64,5 +64,5 @@ def sudo(question: None) -> str | None:
         )  # fmt: skip
     except FileNotFoundError:
         return "there is no sudo"
-    said = ended.stdout.decode("utf-8", "replace").strip().splitlines()
-    return None if ended.returncode == 0 else (said[-1] if said else f"exit code {ended.returncode}")
+    output = ended.stdout.decode("utf-8", "replace").strip().splitlines()
+    return None if ended.returncode == 0 else (output[-1] if output else f"exit code {ended.returncode}")
