@@ -1,4 +1,4 @@
-"""What the probe finds in an environment when it looks at every file."""
+"""Altered files of an environment, as the probe finds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pylaunch.agent.shared.installed import MARKER
 
 @pytest.fixture
 def packages(tmp_path: Path) -> Path:
-    """The site-packages of an environment with one distribution, as it was installed."""
+    """Return the site-packages of an environment with one unaltered distribution."""
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     rows = []
     for name, text in {"six.py": "six = 6\n", "deep/er.py": "x = 1\n", "../../../bin/six": "#!python\n"}.items():
@@ -38,11 +38,11 @@ def packages(tmp_path: Path) -> Path:
 
 def found(packages: Path) -> list[list[str]]:
     every, touched = altered_files(str(packages.parents[2])), touched_files(str(packages.parents[2]))
-    assert every == touched, "the quick look finds what the thorough one does"
+    assert every == touched, "both searches find the same files"
     return every
 
 
-def test_an_environment_as_it_was_installed_has_none(packages: Path) -> None:
+def test_an_unaltered_environment_has_none(packages: Path) -> None:
     assert found(packages) == []
 
 
@@ -51,19 +51,19 @@ def test_an_edited_file_is_named_with_its_distribution(packages: Path) -> None:
     assert found(packages) == [["six-1.17.0", str(packages / "deep" / "er.py"), "edited"]]
 
 
-def test_a_removed_script_is_named_where_it_was(packages: Path) -> None:
+def test_a_removed_script_is_named_with_its_path(packages: Path) -> None:
     script = packages.parents[2] / "bin" / "six"
     script.unlink()
     assert found(packages) == [["six-1.17.0", str(script), "missing"]]
 
 
 @pytest.mark.parametrize("name", ["sitecustomize.py", "evil.pth", "json.so"])
-def test_a_file_that_no_package_brought_and_every_import_sees_is_named(packages: Path, name: str) -> None:
+def test_a_file_of_no_package_that_affects_imports_is_named(packages: Path, name: str) -> None:
     (packages / name).write_text("")
     assert found(packages) == [["no package", str(packages / name), "added"]]
 
 
-def test_an_edit_of_the_same_size_is_seen_by_its_time_and_one_whose_time_was_set_back_by_its_bytes_alone(
+def test_an_edit_of_the_same_size_is_found_by_time_and_with_an_earlier_time_only_by_content(
     packages: Path,
 ) -> None:
     edited = packages / "deep" / "er.py"
@@ -76,19 +76,19 @@ def test_an_edit_of_the_same_size_is_seen_by_its_time_and_one_whose_time_was_set
     assert altered_files(str(packages.parents[2])) == [["six-1.17.0", str(edited), "edited"]]
 
 
-def test_a_file_that_was_only_touched_is_as_it_was_installed(packages: Path) -> None:
+def test_a_file_with_only_a_new_time_is_unaltered(packages: Path) -> None:
     touched = packages / "six.py"
     later = touched.stat().st_mtime + 3600
     os.utime(touched, (later, later))
     assert found(packages) == []
 
 
-def test_scripts_of_an_environment_that_is_not_ours_are_left_out_and_its_libraries_are_not(packages: Path) -> None:
+def test_libraries_of_a_foreign_environment_are_read_and_scripts_are_not(packages: Path) -> None:
     (packages.parents[2] / MARKER).unlink()
     (packages.parents[2] / "bin" / "six").write_text("#!elsewhere\n")
     (packages / "six.py").write_text("six = 7777\n")
     assert touched_files(str(packages.parents[2])) == [["six-1.17.0", str(packages / "six.py"), "edited"]]
 
 
-def test_the_marker_that_the_role_writes_is_the_one_that_is_looked_for() -> None:
+def test_role_and_probe_use_the_same_marker() -> None:
     assert altered.MARKER == MARKER

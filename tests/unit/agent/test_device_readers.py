@@ -1,6 +1,6 @@
-"""What NVIDIA's tools, the kernel and its files tell of devices, as other people published it.
+"""Parsers of device output of NVIDIA's tools and the kernel, on published output.
 
-Each case names where, and says what in it is ours: edited_… are pieces of several, put together.
+Each case names its source and our changes to it: edited_… combine pieces of several sources.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def cases(directory: str) -> pytest.MarkDecorator:
 
 
 @cases("nvidia_smi_xml")
-def test_a_device_is_read_from_what_nvidia_smi_prints(case: dict[str, Any]) -> None:
+def test_a_device_is_parsed_from_the_output_of_nvidia_smi(case: dict[str, Any]) -> None:
     found = gpu.cards(case["text"])
     assert (found["driver"], found["cuda"], found["complaint"]) == (case["driver"], case["cuda"], None)
     assert found["cards"] == [case["card"]]
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("output", "complaint"),
     [
         (
             "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.178\n",
@@ -40,17 +40,17 @@ def test_a_device_is_read_from_what_nvidia_smi_prints(case: dict[str, Any]) -> N
         ("<nvidia_smi_log>\n<gpu", "<nvidia_smi_log> <gpu"),
     ],
 )
-def test_a_complaint_of_nvidia_smi_is_kept(said: str, complaint: str) -> None:
-    assert gpu.cards(said) == {"complaint": complaint, "driver": None, "cuda": None, "cards": []}
+def test_an_error_message_of_nvidia_smi_is_kept(output: str, complaint: str) -> None:
+    assert gpu.cards(output) == {"complaint": complaint, "driver": None, "cuda": None, "cards": []}
 
 
 @cases("nvidia_nvlink")
-def test_links_and_their_errors_are_read(case: dict[str, Any]) -> None:
+def test_links_and_their_errors_are_parsed(case: dict[str, Any]) -> None:
     assert gpu.nvlink(case["status"], case["errors"]) == case["answer"]
 
 
 @cases("nvidia_xids")
-def test_xids_are_read_from_a_kernel_log_with_their_times(case: dict[str, Any]) -> None:
+def test_xids_are_parsed_from_a_kernel_log_with_their_times(case: dict[str, Any]) -> None:
     assert gpu.xids(case["text"]) == case["answer"]
 
 
@@ -63,7 +63,7 @@ def test_ports_are_read_from_the_kernels_files(case: dict[str, Any], tmp_path: P
 
 
 @cases("lspci_acs")
-def test_bridges_that_redirect_are_told_by_their_address(case: dict[str, Any]) -> None:
+def test_redirecting_bridges_are_reported_by_address(case: dict[str, Any]) -> None:
     assert infiniband.redirecting(case["text"]) == case["answer"]
 
 

@@ -1,4 +1,4 @@
-"""gloo listens where the host's own name leads: a node where that is loopback is refused, if the ranks use it."""
+"""gloo listens on the address of the host name: a node where that is loopback is refused if the ranks use gloo."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.agent.run import node_checks
 
-TOLD = {"GLOO_SOCKET_IFNAME": "eth0"}
+INTERFACE_SET = {"GLOO_SOCKET_IFNAME": "eth0"}
 
 
 @pytest.mark.parametrize(
     ("gloo", "env", "world_size", "refused"),
     [
         ("torch", {}, 2, True),
-        ("torch", TOLD, 2, False),
+        ("torch", INTERFACE_SET, 2, False),
         ("jax", {}, 2, True),
-        ("jax", TOLD, 2, True),
+        ("jax", INTERFACE_SET, 2, True),
         ("", {}, 2, False),
         ("torch", {}, 1, False),
     ],

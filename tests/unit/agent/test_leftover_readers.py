@@ -1,4 +1,4 @@
-"""What the readers of leftovers tell of a host on which files and descriptors come and go while they look."""
+"""Readers of leftovers on a host where files and descriptors appear and vanish during a reading."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pylaunch.agent.shared import ports, processes
 
 @pytest.fixture
 def vanishing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every listing of a directory names one more that is gone by the time one looks."""
+    """Add an entry to every directory listing that no longer exists."""
     listed = os.listdir
     monkeypatch.setattr(os, "listdir", lambda path: ["7777777", *listed(path)])
 
 
-def test_a_file_that_vanishes_while_the_host_is_looked_at_hides_nothing(
+def test_a_file_that_vanishes_during_a_reading_does_not_hide_others(
     vanishing: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = tmp_path / "torchelastic_x"
@@ -41,13 +41,13 @@ def test_a_file_of_a_run_that_vanishes_is_not_counted(tmp_path: Path, monkeypatc
     assert found["bytes"] == (tmp_path / "here").stat().st_blocks * 512
 
 
-def test_a_file_stays_in_use_when_its_process_closes_another_one(vanishing: None, tmp_path: Path) -> None:
+def test_a_file_is_in_use_although_another_descriptor_vanishes(vanishing: None, tmp_path: Path) -> None:
     held = tmp_path / "psm_1"
     with held.open("w"):
         assert leftovers.in_use(f"{tmp_path}/") == {str(held)}
 
 
-def test_a_listener_is_told_with_its_descriptor_and_a_port_that_is_only_bound_is_not() -> None:
+def test_a_listener_is_reported_with_its_descriptor_and_a_bound_port_is_not() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         found: dict[int, Any] = {port: (uid, link) for port, uid, link in ports.listening()}

@@ -3,5 +3,5 @@ from __future__ import annotations
 from pylaunch.agent.probe.readers import host
 
 
-def test_a_mount_is_read_with_the_blanks_and_the_letters_of_its_path() -> None:
+def test_octal_escapes_in_a_mount_path_are_decoded() -> None:
     assert host.unescaped("/data\\040größe\\134x") == "/data größe\\x"

@@ -1,4 +1,4 @@
-"""What NVIDIA's driver and tools print, as other people published it; each case names where."""
+"""Parsers of the output of NVIDIA's driver and tools, on published output; each case names its source."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from pylaunch.agent.shared import essentials
 CASES = Path(__file__).parents[2] / "cases"
 VERSIONS = sorted((CASES / "nvidia_versions").glob("*.yaml"))
 TOOLS = sorted((CASES / "nvidia_tools").glob("*.yaml"))
-READERS = {"smi": lambda said: gpu.smi_column(said, 1), "fabric manager": gpu.fabric_manager_version}
+READERS = {"smi": lambda output: gpu.smi_column(output, 1), "fabric manager": gpu.fabric_manager_version}
 
 
 @pytest.mark.parametrize("file", VERSIONS, ids=[file.stem for file in VERSIONS])
-def test_the_driver_is_read_whichever_module_wrote_its_version(file: Path) -> None:
+def test_the_driver_version_is_parsed_for_both_kernel_modules(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
     assert essentials.driver_version(case["text"]) == case["driver"]
 
 
 @pytest.mark.parametrize("file", TOOLS, ids=[file.stem for file in TOOLS])
-def test_a_tool_is_understood_or_its_complaint_is_the_answer(file: Path) -> None:
+def test_the_output_of_a_tool_is_parsed_or_its_error_message_is_returned(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
     assert READERS[case["reader"]](case["text"]) == case["answer"]
 
 
-def test_devices_that_agree_give_one_value_and_others_all_of_them() -> None:
+def test_equal_values_of_devices_are_one_and_different_ones_are_listed() -> None:
     assert gpu.smi_column("Enabled, 565.57.01\nEnabled, 565.57.01\n", 0) == "Enabled"
     assert gpu.smi_column("Enabled, 565.57.01\nDisabled, 565.57.01\n", 0) == "Disabled, Enabled"
 
 
-def test_gpus_and_switches_are_told_apart_by_their_pci_class_and_others_left_out(tmp_path: Path) -> None:
+def test_gpus_and_switches_are_distinguished_by_pci_class_and_other_devices_are_ignored(tmp_path: Path) -> None:
     devices = {
         "0000:01:00.0": ("0x10de", "0x030200"),
         "0000:02:00.0": ("0x10de", "0x068000"),

@@ -1,4 +1,4 @@
-"""What package managers and os-release say; each case names where it was recorded."""
+"""Parsers of package managers' output and of os-release; each case names its source."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ nvidia-driver-3:570.86.15-1.el9.*
 
 
 @pytest.mark.parametrize("file", PACKAGES, ids=[file.stem for file in PACKAGES])
-def test_installed_packages_are_read_and_those_that_are_not_are_missing(file: Path) -> None:
+def test_only_installed_packages_are_returned(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
     assert READERS[case["reader"]](case["text"]) == case["answer"]
 
 
-def test_a_complaint_of_rpm_is_not_taken_for_a_package_that_is_missing() -> None:
+def test_an_error_message_of_rpm_is_not_a_missing_package() -> None:
     with pytest.raises(ValueError, match="cannot open Packages database"):
         packages.read_rpm("error: cannot open Packages database in /nonexistent/x\n")
 
 
 @pytest.mark.parametrize("file", RELEASES, ids=[file.stem for file in RELEASES])
-def test_a_distribution_is_known_by_its_family_or_called_by_its_name(file: Path) -> None:
+def test_a_distribution_has_its_name_and_its_family_if_known(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
     distribution = Distribution(**read_os_release(case["text"]))
     assert (distribution.name, distribution.family) == (case["name"], case["family"])
 
 
-def test_a_version_lock_is_about_the_package_of_that_name_alone() -> None:
+def test_a_version_lock_is_only_for_the_package_of_that_name() -> None:
     assert packages.is_locked("nvidia-driver", LOCKS)
     assert not packages.is_locked("nvidia", LOCKS)
     assert not packages.is_locked("nvidia-fabric-manager", LOCKS)
 
 
 @pytest.mark.parametrize("names", [["chrony.service"], ["chrony.service", "ssh.service"]])
-def test_a_host_whose_first_process_is_not_systemd_tells_that_of_its_services(
+def test_the_error_message_of_systemctl_is_kept_on_a_host_without_systemd(
     names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus\n"
-    monkeypatch.setattr(services, "run", lambda words: said)
+    output = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus"
+    monkeypatch.setattr(services, "run", lambda words: output)
     with pytest.raises(ValueError, match="has not been booted with systemd"):
         services.units(names)

@@ -1,4 +1,4 @@
-"""Counts and limits of memory as cgroups of version 1 and 2 say them, in directories made for the purpose."""
+"""OOM kill counts and memory limits of cgroups, versions 1 and 2, in temporary directories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def version_2(root: Path, *, kills: int, limit: str = "max", above: str = str(51
     return Memory("0::/user.slice/session-1.scope\n", str(root))
 
 
-def test_a_kill_in_our_cgroup_is_out_of_memory_at_its_tightest_limit(tmp_path: Path) -> None:
+def test_an_oom_kill_in_our_cgroup_names_the_tightest_limit(tmp_path: Path) -> None:
     memory = version_2(tmp_path, kills=1)
     assert memory.killer(by_sigkill=True) is None
     version_2(tmp_path, kills=2)
@@ -27,7 +27,7 @@ def test_a_kill_in_our_cgroup_is_out_of_memory_at_its_tightest_limit(tmp_path: P
     assert memory.killer(by_sigkill=False) == OutOfMemory(False, 512 * MIB, "cgroup")
 
 
-def test_a_kill_of_long_ago_is_not_the_end_of_this_rank(tmp_path: Path) -> None:
+def test_an_earlier_oom_kill_is_not_the_cause_of_a_later_failure(tmp_path: Path) -> None:
     memory = version_2(tmp_path, kills=0)
     version_2(tmp_path, kills=1)
     memory.look(10.0)
@@ -38,7 +38,7 @@ def test_a_kill_of_long_ago_is_not_the_end_of_this_rank(tmp_path: Path) -> None:
     assert memory.killer(by_sigkill=True) is None
 
 
-def test_version_1_counts_in_another_file_and_says_no_limit_with_a_huge_number(tmp_path: Path) -> None:
+def test_version_1_has_another_counter_file_and_a_huge_number_for_no_limit(tmp_path: Path) -> None:
     session = tmp_path / "memory" / "jobs" / "one"
     session.mkdir(parents=True)
     (session / "memory.limit_in_bytes").write_text("9223372036854771712\n")
@@ -49,7 +49,7 @@ def test_version_1_counts_in_another_file_and_says_no_limit_with_a_huge_number(t
     assert memory.killer(by_sigkill=True) == OutOfMemory(True, 300 * MIB, "cgroup")
 
 
-def test_in_the_cgroup_of_the_whole_host_a_kill_is_only_likely_ours(tmp_path: Path) -> None:
+def test_an_oom_kill_in_the_root_cgroup_is_not_certainly_ours(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     control = tmp_path / "memory" / "memory.oom_control"
     control.write_text("oom_kill 0\n")
@@ -60,5 +60,5 @@ def test_in_the_cgroup_of_the_whole_host_a_kill_is_only_likely_ours(tmp_path: Pa
     assert (found.certain, found.of) == (False, "host")
 
 
-def test_without_cgroups_nothing_is_said_unless_the_host_ended_something(tmp_path: Path) -> None:
+def test_nothing_is_reported_without_cgroups_and_without_oom_kills_of_the_host(tmp_path: Path) -> None:
     assert Memory("", str(tmp_path)).killer(by_sigkill=True) is None

@@ -26,7 +26,7 @@ def written(message: object, stack: str = STACK) -> object:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (written("IndexError: Target 12"), "IndexError: Target 12 (/home/ml/model/loss.py:12)"),
         (written("IndexError: Target\nsecond line"), "IndexError: Target (/home/ml/model/loss.py:12)"),
@@ -42,11 +42,13 @@ def written(message: object, stack: str = STACK) -> object:
         ({}, ""),
     ],
 )
-def test_an_error_file_in_a_line_with_the_innermost_place_of_the_user(body: object, told: str) -> None:
-    assert rank_report.described(body) == told
+def test_an_error_file_is_one_line_with_the_innermost_frame_of_the_user(body: object, expected: str) -> None:
+    assert rank_report.described(body) == expected
 
 
-def test_what_the_runtime_keeps_the_agent_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agent_reports_the_exception_that_the_runtime_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     directory = RunDirectory("r1", str(tmp_path))
     rank_report.make_room(directory)
     for name, value in rank_report.environment(directory, 3).items():
@@ -61,7 +63,7 @@ def test_what_the_runtime_keeps_the_agent_tells(tmp_path: Path, monkeypatch: pyt
     assert rank_report.error(directory, 3) == f"FloatingPointError: the first ({__file__}:{line})"
 
 
-def test_what_an_earlier_process_left_is_not_told_of_a_later_one(tmp_path: Path) -> None:
+def test_an_error_file_of_an_earlier_process_is_not_reported(tmp_path: Path) -> None:
     directory = RunDirectory("r1", str(tmp_path))
     rank_report.make_room(directory)
     Path(directory.of_rank(0, "error.json")).write_text(json.dumps(written("X: y")))
@@ -73,7 +75,7 @@ def test_what_an_earlier_process_left_is_not_told_of_a_later_one(tmp_path: Path)
 STACK_LINE = 1 + Path(__file__).read_text().splitlines().index("            raise FloatingPointError(text)")
 
 
-def test_a_file_that_is_none_of_ours_says_nothing(tmp_path: Path) -> None:
+def test_an_invalid_error_file_is_ignored(tmp_path: Path) -> None:
     directory = RunDirectory("r1", str(tmp_path))
     rank_report.make_room(directory)
     for content in ("{", json.dumps("text"), "\0"):

@@ -1,4 +1,4 @@
-"""Which ends are consequences: recorded output of torch 2.13 and JAX 0.10, of victims and of ranks with a cause."""
+"""Symptoms and root causes in recorded output of torch 2.13 and JAX 0.10."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recorded(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "aborted", "told"),
+    ("name", "aborted", "expected"),
     [
         ("gloo-peer-exited", False, LOST),
         ("gloo-peer-killed", False, LOST),
@@ -39,30 +39,30 @@ def recorded(name: str) -> list[str]:
         ("jax-own-exception", False, ""),
     ],
 )
-def test_a_recorded_end_is_a_symptom_or_a_cause(name: str, aborted: bool, told: str) -> None:
+def test_recorded_output_is_a_symptom_or_a_root_cause(name: str, aborted: bool, expected: str) -> None:
     code, signum = (None, signal.SIGABRT) if aborted else (1, None)
-    assert symptom(code, signum, "", recorded(name)) == told
+    assert symptom(code, signum, "", recorded(name)) == expected
 
 
-def test_a_signal_that_the_rank_did_not_send_itself_is_a_cause_whatever_it_wrote() -> None:
+def test_a_signal_other_than_sigabrt_is_a_root_cause_with_any_output() -> None:
     lines = recorded("gloo-peer-exited")
     assert symptom(None, signal.SIGKILL, "", lines) == symptom(None, signal.SIGSEGV, "", lines) == ""
     assert symptom(0, None, "", lines) == ""
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "expected"),
     [
         (NCCL, WAITED),
         (JAX, OTHER_TASK),
     ],
 )  # fmt: skip
-def test_an_abort_without_an_exception_is_read_from_what_was_logged(lines: tuple[str, ...], told: str) -> None:
-    assert symptom(None, signal.SIGABRT, "", lines) == told
+def test_the_symptom_of_an_abort_without_an_exception_is_in_its_log(lines: tuple[str, ...], expected: str) -> None:
+    assert symptom(None, signal.SIGABRT, "", lines) == expected
     assert symptom(1, None, "", lines) == ""
 
 
-def test_what_jax_logs_after_a_rank_s_own_exception_does_not_make_it_a_victim() -> None:
+def test_log_lines_of_jax_after_an_own_exception_are_no_symptom() -> None:
     lines = ["RuntimeError: loss is NaN", *recorded("jax-peer-killed")[-16:]]
     own = [line for line in lines if "Gloo" not in line]
     assert symptom(None, signal.SIGABRT, "", own) == ""
@@ -81,14 +81,14 @@ def test_an_exception_raised_from_a_lost_connection_is_a_symptom() -> None:
     assert symptom(1, None, "", lines) == LOST
 
 
-def test_an_exception_after_a_lost_connection_that_was_handled_is_a_cause() -> None:
-    lines = [*recorded("gloo-peer-exited"), "going on alone", "ValueError: no data left"]
+def test_an_exception_after_a_handled_lost_connection_is_a_root_cause() -> None:
+    lines = [*recorded("gloo-peer-exited"), "continuing alone", "ValueError: no data left"]
     assert symptom(1, None, "", lines) == ""
     assert symptom(1, None, "ValueError: no data left (train.py:3)", lines) == ""
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         ("ConnectionResetError: [Errno 104] Connection reset by peer (train.py:3)", LOST),
         ("BrokenPipeError: [Errno 32] Broken pipe", LOST),
@@ -99,10 +99,10 @@ def test_an_exception_after_a_lost_connection_that_was_handled_is_a_cause() -> N
         ("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): Max retries exceeded", ""),
     ],
 )  # fmt: skip
-def test_the_exception_that_a_rank_left_behind_decides(error: str, told: str) -> None:
-    assert symptom(1, None, error, []) == told
+def test_the_exception_in_the_error_file_decides(error: str, expected: str) -> None:
+    assert symptom(1, None, error, []) == expected
 
 
-def test_the_last_exception_is_found_behind_the_prefix_of_torch() -> None:
+def test_the_last_exception_is_found_after_the_prefix_of_torch() -> None:
     assert last_exception(recorded("gloo-own-exception-then-abort")) == "RuntimeError: loss is NaN at step 3"
     assert last_exception(["an Error: of prose", "Error in line 7"]) == ""

@@ -1,4 +1,4 @@
-"""When a log had how many bytes, and where a reader begins who wants what came since."""
+"""Index of a log by time, and the offsets at which readers with a start time begin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Clock:
 
 
 def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
-    """A log in which each of `lines` is written at the time that it says, and looked at just then."""
+    """Return a log in which each of `lines` is written and indexed at the time that it begins with."""
     log = Path(directory.stream("0.out"))
     marks = LogIndex(directory, {"0.out": str(log), "0.err": directory.stream("0.err")})
     with log.open("w") as rank:
@@ -55,31 +55,31 @@ def shown(directory: RunDirectory, since: float, **follow: int) -> str:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The time that marks bear; far in the past, so that the log's own date never decides."""
+    """Return the clock of the marks: far in the past, so that the modification time of the log never decides."""
     made = Clock(0.0)
     monkeypatch.setattr(log_index, "time", made)
     return made
 
 
-def test_what_was_there_already_is_dated_by_its_marks(directory: RunDirectory, clock: Clock) -> None:
+def test_earlier_output_is_dated_by_its_marks(directory: RunDirectory, clock: Clock) -> None:
     log = written(directory, clock, "100 a\n", "160 b\n161 c", "220 d\ntwo lines\n")
     with log.open("a") as rank:
-        rank.write("not looked at\n")
+        rank.write("not indexed\n")
     follower = LogFollower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
     follower.dates = log_index.Dates(directory)
-    told = []
+    outputs = []
     while isinstance(output := follower.next(ended=True), wire.Output):
-        told.append((output.time, output.text))
-    assert told == [
+        outputs.append((output.time, output.text))
+    assert outputs == [
         (100.0, "100 a\n"),
         (160.0, "160 b\n"),
         (160.0, "161 c220 d\n"),
         (220.0, "two lines\n"),
-        (999.0, "not looked at\n"),
+        (999.0, "not indexed\n"),
     ]
 
 
-def test_what_was_written_before_is_left_away(directory: RunDirectory, clock: Clock) -> None:
+def test_earlier_output_is_omitted(directory: RunDirectory, clock: Clock) -> None:
     written(directory, clock, "100 a\n", "160 b\n", "220 c\n")
     assert shown(directory, 90.0) == "100 a\n160 b\n220 c\n"
     assert shown(directory, 100.0) == "160 b\n220 c\n"
@@ -90,12 +90,12 @@ def test_what_was_written_before_is_left_away(directory: RunDirectory, clock: Cl
     assert shown(directory, 161.0, tail=3) == "220 c\n"
 
 
-def test_a_line_that_was_finished_since_is_shown_from_its_beginning(directory: RunDirectory, clock: Clock) -> None:
+def test_a_line_that_was_finished_later_is_shown_from_its_start(directory: RunDirectory, clock: Clock) -> None:
     written(directory, clock, "100 a\n", "160 b", "220 c\n")
     assert shown(directory, 170.0) == "160 b220 c\n"
 
 
-def test_sizes_are_written_down_once_a_second_and_only_when_they_grow(directory: RunDirectory, clock: Clock) -> None:
+def test_sizes_are_recorded_once_a_second_and_only_when_they_grow(directory: RunDirectory, clock: Clock) -> None:
     log = Path(directory.stream("0.out"))
     marks = LogIndex(directory, {"0.out": str(log)})
     marks.look(10.0)
@@ -109,7 +109,7 @@ def test_sizes_are_written_down_once_a_second_and_only_when_they_grow(directory:
     assert read(directory.times("0.out")) == [(1000.0, 4)]
 
 
-def test_a_log_without_marks_is_shown_whole_unless_it_is_older_than_the_moment(directory: RunDirectory) -> None:
+def test_a_log_without_marks_is_shown_whole_unless_it_is_older_than_the_start_time(directory: RunDirectory) -> None:
     log = Path(directory.stream("0.out"))
     log.write_text("old\n")
     os.utime(log, (5000.0, 5000.0))
@@ -123,14 +123,14 @@ def test_a_clock_that_was_set_back_hides_nothing() -> None:
     assert before([(100.0, 10), (50.0, 20), (160.0, 30)], 150.0) == 20
 
 
-def test_a_mark_cut_short_is_no_mark(directory: RunDirectory, clock: Clock) -> None:
+def test_a_truncated_mark_is_ignored(directory: RunDirectory, clock: Clock) -> None:
     written(directory, clock, "100 a\n")
     with Path(directory.times("0.out")).open("ab") as marks:
         marks.write(b"\0" * 7)
     assert read(directory.times("0.out")) == [(100.0, 6)]
 
 
-def test_marks_are_bounded_and_get_sparser_with_their_age() -> None:
+def test_marks_are_bounded_and_sparser_with_age() -> None:
     year = [(float(second), second) for second in range(0, 365 * DAY, 600)] + [
         (365.0 * DAY + second, second) for second in range(MOST)
     ]
@@ -142,7 +142,7 @@ def test_marks_are_bounded_and_get_sparser_with_their_age() -> None:
         assert newer[0] - older[0] <= max(1.0, (now - older[0]) / SHARE + 600)
 
 
-def test_a_file_of_marks_that_is_full_is_thinned(
+def test_a_full_file_of_marks_is_thinned(
     directory: RunDirectory, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_index, "MOST", 40)
@@ -158,18 +158,18 @@ def test_a_file_of_marks_that_is_full_is_thinned(
     assert read(directory.times("0.out"))[-1] == (1499.0, 1000)
 
 
-def test_a_log_that_cannot_be_dated_is_told_once_and_costs_nothing_else(
+def test_a_log_that_cannot_be_indexed_is_reported_once(
     directory: RunDirectory, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Path(directory.stream("0.out")).write_text("a\n")
-    Path(directory.file("times")).write_text("in the way")
+    Path(directory.file("times")).write_text("not a directory")
     marks = LogIndex(directory, {"0.out": directory.stream("0.out")})
     marks.note()
     marks.note()
     assert capfd.readouterr().err.count("is not known from here on") == 1
 
 
-def test_a_line_without_end_is_looked_for_no_further_than_a_chunk(tmp_path: Path) -> None:
+def test_the_start_of_a_line_is_searched_no_further_than_a_chunk(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     log.write_bytes(b"first\n" + b"x" * 200_000)
     assert line_begin(str(log), 100) == 6

@@ -1,4 +1,4 @@
-"""A log within its bound, and readers that come upon what is gone."""
+"""Size limit of a log, and readers that reach the removed part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def numbered(first: int, last: int) -> bytes:
 
 
 def read(path: Path, follow: wire.Follow | None = None) -> tuple[list[wire.Skipped], list[int]]:
-    """What a follower skips, and the numbers of the lines that it hands out."""
+    """Return the gaps that a follower skips, and the numbers of the lines that it returns."""
     follower = LogFollower({"0.out": str(path)}, follow or wire.Follow({}, None))
     skipped, text = [], ""
     while (message := follower.next(ended=True)) is not None:
@@ -36,11 +36,11 @@ def read(path: Path, follow: wire.Follow | None = None) -> tuple[list[wire.Skipp
     [(100 * MEBIBYTE, 40 * MEBIBYTE, (MEBIBYTE, 80 * MEBIBYTE)), (9 * MEBIBYTE, 4 * MEBIBYTE, (MEBIBYTE, 7 * MEBIBYTE)),
      (1000, 4 * MEBIBYTE, (MEBIBYTE, MEBIBYTE))],
 )  # fmt: skip
-def test_the_beginning_and_half_of_the_bound_stay(size: int, limit: int, expected: tuple[int, int]) -> None:
+def test_the_beginning_and_half_of_the_limit_are_kept(size: int, limit: int, expected: tuple[int, int]) -> None:
     assert middle(size, limit) == expected
 
 
-def test_a_log_that_grows_stays_bounded_and_every_byte_that_is_left_is_where_it_was(tmp_path: Path) -> None:
+def test_a_growing_log_stays_within_its_limit_and_kept_bytes_keep_their_offsets(tmp_path: Path) -> None:
     log, limit = tmp_path / "0.out", 4 * MEBIBYTE
     bound = LogLimit([str(log)], limit)
     lines = 3 * MEBIBYTE // LINE
@@ -58,7 +58,7 @@ def test_a_log_that_grows_stays_bounded_and_every_byte_that_is_left_is_where_it_
     assert gone * LINE >= 10 * MEBIBYTE
 
 
-def test_it_looks_at_its_own_pace_and_without_a_limit_never(tmp_path: Path) -> None:
+def test_sizes_are_checked_once_a_period_and_never_without_a_limit(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     bound = LogLimit([str(log), str(tmp_path / "not there")], 4 * MEBIBYTE)
     bound.keep(10.0)
@@ -71,7 +71,7 @@ def test_it_looks_at_its_own_pace_and_without_a_limit_never(tmp_path: Path) -> N
     assert LogLimit([str(log)], 0).next_look() is None
 
 
-def test_a_reader_who_fell_behind_goes_on_with_the_newest(tmp_path: Path) -> None:
+def test_a_lagging_reader_continues_with_the_newest_output(tmp_path: Path) -> None:
     log, lines = tmp_path / "0.out", 2 * MEBIBYTE // LINE
     log.write_bytes(numbered(0, lines))
     skipped, numbers = read(log, wire.Follow({}, None, lag=MEBIBYTE))
@@ -83,7 +83,7 @@ def test_a_reader_who_fell_behind_goes_on_with_the_newest(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("wanted", [0, 1, 3, 5000, 10**6])
 @pytest.mark.parametrize("end", [b"", b"unfinished"])
-def test_the_last_lines_begin_where_they_should(tmp_path: Path, wanted: int, end: bytes) -> None:
+def test_the_offset_of_the_last_lines_is_found(tmp_path: Path, wanted: int, end: bytes) -> None:
     log = tmp_path / "0.out"
     log.write_bytes(numbered(0, 4000) + end)
     content = log.read_bytes()
@@ -92,7 +92,7 @@ def test_the_last_lines_begin_where_they_should(tmp_path: Path, wanted: int, end
     assert first_of_last(str(tmp_path / "not there"), wanted) == 0
 
 
-def test_the_last_lines_are_looked_for_no_further_than_the_hole(tmp_path: Path) -> None:
+def test_the_last_lines_are_searched_no_further_than_the_hole(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
     LogLimit([str(log)], 4 * MEBIBYTE).keep(0.0)

@@ -1,4 +1,4 @@
-"""Where a piece of a log file may be cut."""
+"""Chunks of a followed log file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_text_is_cut_after_a_line_or_between_characters(chunk: bytes, flush: boo
     assert chunk[: cut(chunk, flush)] == sent
 
 
-def test_an_unfinished_line_is_sent_when_it_has_waited_long_enough(tmp_path: Path) -> None:
+def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     log.write_bytes(b"whole\npart")
     now = [100.0]
@@ -55,7 +55,7 @@ def test_streams_take_turns(tmp_path: Path) -> None:
     assert order == ["a", "b"]
 
 
-def test_last_lines_are_those_of_the_first_file_that_has_any(tmp_path: Path) -> None:
+def test_last_lines_are_from_the_first_file_that_has_any(tmp_path: Path) -> None:
     (tmp_path / "err").write_text("\n \n")
     (tmp_path / "out").write_text("first\n\nlast   \n")
     assert last_lines(str(tmp_path / "err"), str(tmp_path / "out")) == ["first", "last"]

@@ -1,4 +1,4 @@
-"""Places in the queue of a node: one order for all, and only who wants the same waits."""
+"""Places in the queue of a node: one total order, and only conflicting starts wait."""
 
 from __future__ import annotations
 
@@ -20,43 +20,43 @@ Num       RefCount Protocol Flags    Type St Inode Path
 """.format(FIRST.name.replace("\0", "@"))
 
 
-def test_places_and_leases_are_read_from_what_the_kernel_shows() -> None:
+def test_places_and_leases_are_parsed_from_proc_net_unix() -> None:
     assert places(TABLE) == [FIRST]
     assert listeners(TABLE) == {"\0pylaunch/device/0": "4242", "/run/a path/with spaces": "4245"}
 
 
-def test_a_name_fits_into_a_socket_address_also_for_many_devices() -> None:
+def test_a_name_with_many_devices_fits_into_a_socket_address() -> None:
     assert len(QueuePlace(1 << 55, "f" * 8, "f" * 16, (1 << 64) - 1, 65535).name) <= 108
 
 
-def test_who_came_first_goes_first_where_both_want_the_same() -> None:
+def test_the_earlier_of_two_conflicting_starts_is_first() -> None:
     assert blocked(SECOND, [FIRST], {}) == [("", "run aaaa, which came first and waits too")]
     assert blocked(FIRST, [SECOND], {}) == []
 
 
-def test_who_wants_something_else_does_not_wait() -> None:
+def test_a_start_without_a_conflict_does_not_wait() -> None:
     assert blocked(QueuePlace(3_000_000, "cccc", "", 0b10000, 29600), [FIRST, SECOND], {}) == []
     assert blocked(QueuePlace(3_000_000, "cccc", "scope", 0b1111, 29600), [FIRST, SECOND], {}) == []
     assert blocked(QueuePlace(3_000_000, "cccc", "scope", 0, 29500), [FIRST, SECOND], {}) != []
 
 
-def test_at_the_same_moment_the_run_decides_and_never_both_wait() -> None:
+def test_the_run_id_orders_starts_of_the_same_time_and_never_both_wait() -> None:
     twin = QueuePlace(FIRST.since, "aaab", "", 0b1111, 0)
     assert blocked(twin, [FIRST], {}) != []
     assert blocked(FIRST, [twin], {}) == []
 
 
-def test_what_is_held_is_told_in_order_of_the_device() -> None:
+def test_held_devices_are_listed_in_order() -> None:
     holders = {"port 29500": "run 7f3a", "device 10": "run 7f3a", "device 2": "run 7f3a"}
     assert [what for what, _ in blocked(FIRST, [], holders)] == ["device 2", "device 10", "port 29500"]
 
 
-def test_a_name_with_a_run_id_that_none_has_is_no_place() -> None:
+def test_a_name_with_an_invalid_run_id_is_no_place() -> None:
     name = QueuePlace(1, "x\x1b[2J", "", 1, 0).name.replace("\0", "@")
     assert places(f"0000000000000000: 00000002 00000000 00000000 0002 01 4244 {name}\n") == []
 
 
-def test_a_place_is_shown_with_its_user_and_a_line_that_only_looks_like_one_is_none() -> None:
+def test_a_place_is_shown_with_its_user_and_a_forged_line_is_ignored() -> None:
     mine = QueuePlace(4_000_000, "dddd", "a scope of its own", 1, 0)
     real = QueuePlace(1_000_000, f"r{os.getpid()}", mine.scope, 1, 0)
     forged = QueuePlace(0, "ffff", mine.scope, 1, 0)

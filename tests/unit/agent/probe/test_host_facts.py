@@ -7,7 +7,7 @@ from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER
 
 
-def test_distributions_are_read_from_their_directories_whatever_the_spelling(tmp_path: Path) -> None:
+def test_distributions_are_read_from_their_directories_and_normalized(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
     for name in ("torch-2.8.0+cu128", "nvidia_nccl_cu12-2.27.3", "Jinja2-3.1.6"):
         (packages / f"{name}.dist-info").mkdir(parents=True)
@@ -16,7 +16,7 @@ def test_distributions_are_read_from_their_directories_whatever_the_spelling(tmp
     assert essentials.libraries(python) == {"torch": "2.8.0+cu128", "nccl": "2.27.3"}
 
 
-def test_an_interpreter_that_does_not_exist_has_nothing_installed(tmp_path: Path) -> None:
+def test_a_missing_interpreter_has_nothing_installed(tmp_path: Path) -> None:
     found = essentials.essentials(str(tmp_path / "nowhere" / "bin" / "python"))
     assert (found["environment digest"], found["torch"], found["nccl"]) == ("", "", "")
 
@@ -26,7 +26,7 @@ def test_a_kernel_series_is_its_first_two_numbers() -> None:
     assert essentials.kernel_series("5.14.0-427.13.1.el9_4.x86_64") == "5.14"
 
 
-def test_a_file_of_our_environment_that_was_edited_is_a_fact_of_its_own(tmp_path: Path) -> None:
+def test_an_edited_file_of_our_environment_is_a_separate_fact(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.12" / "site-packages"
     info = packages / "six-1.17.0.dist-info"
     info.mkdir(parents=True)
@@ -37,5 +37,5 @@ def test_a_file_of_our_environment_that_was_edited_is_a_fact_of_its_own(tmp_path
     )
     (tmp_path / MARKER).write_text("{}")
     (packages / "six.py").write_text("six = 7777\n")
-    told = {str(packages / "six.py"): "edited (six-1.17.0)"}
-    assert host_facts.files_not_as_installed(str(tmp_path)) == told
+    expected = {str(packages / "six.py"): "edited (six-1.17.0)"}
+    assert host_facts.files_not_as_installed(str(tmp_path)) == expected

@@ -75,7 +75,7 @@ def test_the_launcher_is_terminated_when_its_last_rank_is_gone() -> None:
     assert (actions, life.is_over) == ([], True)
 
 
-def test_a_launcher_whose_ranks_ended_well_is_left_to_end_by_itself() -> None:
+def test_a_launcher_whose_ranks_succeeded_is_left_to_exit_on_its_own() -> None:
     life, actions = lifecycle.rank_ended(launched(0), 0, None, 1.0, GRACE_S)
     assert (actions, life.is_over) == ([], False)
     assert lifecycle.launcher_ended(life, None, 300.0, GRACE_S)[0].is_over
@@ -116,7 +116,7 @@ def test_a_cause_or_an_order_ends_that_time() -> None:
     assert actions == [Announce("by ada", by_hand=True), TerminateRanks(frozenset({1, 2}))]
 
 
-def test_a_node_whose_only_rank_lost_another_still_says_that_it_stops() -> None:
+def test_a_node_whose_only_rank_lost_another_still_reports_that_it_stops() -> None:
     life, _ = lifecycle.rank_lost_another(running(0), 0, "rank 0 lost a peer", 10.0)
     assert not life.is_over
     life, actions = lifecycle.end_hold(life, 12.1, GRACE_S)

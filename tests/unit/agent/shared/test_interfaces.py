@@ -1,4 +1,4 @@
-"""What a host works out about its network, on small trees like /sys/class/infiniband."""
+"""Network detection of a host, on small trees like /sys/class/infiniband."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACTIVE, DOWN = "4: ACTIVE", "1: DOWN"
 
 
 def tree(root: Path, *ports: tuple[str, str, str, str]) -> str:
-    """Adapter and port, state, link layer, rate, as the kernel shows them."""
+    """Write a tree of ports, each with adapter and port, state, link layer and rate, as the kernel does."""
     for port, state, layer, rate in ports:
         hca, number = port.split(":")
         directory = root / hca / "ports" / number
@@ -34,7 +34,7 @@ DGX = (
 )
 
 
-def test_active_infiniband_is_preferred_and_its_fastest_ports_are_taken(tmp_path: Path) -> None:
+def test_active_infiniband_is_preferred_with_its_fastest_ports(tmp_path: Path) -> None:
     adapters = _adapters(tree(tmp_path, *DGX))
     assert _profile("auto", "ib0", adapters) == "infiniband"
     assert _fastest("infiniband", adapters) == ["mlx5_0:1", "mlx5_1:1"]
@@ -46,33 +46,33 @@ def test_ethernet_ports_of_rdma_adapters_are_roce(tmp_path: Path) -> None:
     assert _fastest("roce", adapters) == ["mlx5_0:1"]
 
 
-def test_ports_that_are_down_are_no_fabric(tmp_path: Path) -> None:
+def test_ports_that_are_down_are_ignored(tmp_path: Path) -> None:
     adapters = _adapters(tree(tmp_path, ("mlx5_0:1", DOWN, "InfiniBand", "10 Gb/sec (4X SDR)")))
     assert _profile("auto", "eth0", adapters) == "ethernet"
 
 
-def test_without_adapters_there_is_no_tree_and_it_is_ethernet(tmp_path: Path) -> None:
+def test_the_profile_without_adapters_is_ethernet(tmp_path: Path) -> None:
     assert _profile("auto", "eth0", _adapters(str(tmp_path / "none"))) == "ethernet"
 
 
-def test_a_profile_that_the_host_cannot_have_is_refused() -> None:
+def test_a_profile_without_an_active_port_is_refused() -> None:
     with pytest.raises(UndecidedError, match="no InfiniBand port is active"):
         _profile("infiniband", "eth0", [])
 
 
 def question(**changes: object) -> dict[str, object]:
-    asked = {"peers": ["127.0.0.1"], "interface": "", "profile": "auto", "hcas": [], "variables": {}}
-    return {**asked, **changes}
+    defaults = {"peers": ["127.0.0.1"], "interface": "", "profile": "auto", "hcas": [], "variables": {}}
+    return {**defaults, **changes}
 
 
-def test_members_that_are_all_this_machine_talk_over_loopback() -> None:
+def test_members_on_one_machine_use_loopback() -> None:
     answer = wanted(question())
     assert (answer["profile"], answer["interface"]) == ("loopback", "lo")
     assert answer["variables"]["NCCL_SOCKET_IFNAME"] == "=lo"
     assert answer["variables"]["GLOO_SOCKET_IFNAME"] == "lo"
 
 
-def test_own_variables_win_and_only_nccls_go_to_nccls_file() -> None:
+def test_configured_variables_override_and_only_those_of_nccl_are_in_its_file() -> None:
     answer = wanted(question(variables={"NCCL_DEBUG": "VERSION", "JAX_ENABLE_X64": "1"}))
     assert answer["files"][interfaces.NCCL_CONF].splitlines()[1:] == ["NCCL_DEBUG=VERSION", "NCCL_SOCKET_IFNAME==lo"]
     environment = json.loads(answer["files"][interfaces.NODE_ENVIRONMENT])["variables"]
@@ -80,12 +80,12 @@ def test_own_variables_win_and_only_nccls_go_to_nccls_file() -> None:
     assert environment["NCCL_DEBUG"] == "VERSION"
 
 
-def test_an_interface_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_a_missing_interface_is_refused_and_the_existing_ones_are_listed() -> None:
     with pytest.raises(UndecidedError, match=r"interface=ib7, and there are .*lo"):
         wanted(question(interface="ib7"))
 
 
-def test_a_file_without_our_mark_is_somebody_elses(tmp_path: Path) -> None:
+def test_a_file_without_our_mark_is_foreign(tmp_path: Path) -> None:
     ours, foreign = tmp_path / "ours", tmp_path / "foreign"
     ours.write_text(f"# {interfaces.MARK}.\n")
     foreign.write_text("NCCL_DEBUG=INFO\n")
@@ -93,10 +93,10 @@ def test_a_file_without_our_mark_is_somebody_elses(tmp_path: Path) -> None:
     assert found == [False, True, False]
 
 
-def test_controller_and_host_mean_the_same_file() -> None:
+def test_controller_and_host_use_the_same_path() -> None:
     assert interfaces.NODE_ENVIRONMENT == NODE_ENVIRONMENT
 
 
-def test_the_role_runs_the_very_code_that_the_probe_runs() -> None:
+def test_the_role_and_the_probe_share_their_code() -> None:
     role = Path(__file__).parents[4] / "roles/nccl_env/module_utils/pylaunch_interfaces_library.py"
     assert role.read_text() == Path(interfaces.__file__).read_text()

@@ -1,4 +1,4 @@
-"""The layers of a rank's environment: one order, stated once."""
+"""Layers of a rank's environment and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a rank can write: whatever it puts in their place, reading them ends, at once and in bounded memory."""
+"""Reads of files that a rank can replace or write return at once and use bounded memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def dangling_link(path: Path) -> None:
 
 
 def listening_socket(path: Path) -> None:
-    # By a short name: a socket's path holds 108 bytes.
+    # A short path, because sun_path holds 108 bytes.
     directory = os.open(path.parent, os.O_PATH)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"/proc/self/fd/{directory}/{path.name}")
@@ -64,7 +64,7 @@ def directory(tmp_path: Path) -> RunDirectory:
 
 
 @everything_else
-def test_what_is_no_regular_file_is_an_error_at_once_for_reading_and_for_writing(
+def test_reading_or_writing_anything_but_a_regular_file_fails_at_once(
     put: Callable[[Path], None], tmp_path: Path
 ) -> None:
     path = tmp_path / "file"
@@ -107,7 +107,7 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     assert not list(Path(directory.file("ranks")).iterdir())
 
 
-def test_a_log_that_is_swapped_while_it_is_followed_ends_its_stream_alone(directory: RunDirectory) -> None:
+def test_a_log_that_is_replaced_while_it_is_followed_ends_only_its_stream(directory: RunDirectory) -> None:
     paths = {name: directory.stream(name) for name in ("0.out", "1.out")}
     for path in paths.values():
         Path(path).write_text("line\n")
@@ -115,17 +115,17 @@ def test_a_log_that_is_swapped_while_it_is_followed_ends_its_stream_alone(direct
     Path(paths["0.out"]).chmod(0)
     Path(paths["0.out"]).unlink()
     Path(paths["0.out"]).symlink_to(paths["1.out"])
-    told = [follower.next(ended=True) for _ in range(3)]
-    assert [each.stream for each in told if isinstance(each, wire.Output)] == ["1.out"]
+    output = [follower.next(ended=True) for _ in range(3)]
+    assert [each.stream for each in output if isinstance(each, wire.Output)] == ["1.out"]
 
 
 @pytest.mark.parametrize("offset", [-(1 << 62), -1, 1 << 62])
-def test_a_follower_that_begins_outside_of_the_file_is_no_error(offset: int, directory: RunDirectory) -> None:
+def test_an_offset_outside_of_the_file_is_no_error(offset: int, directory: RunDirectory) -> None:
     path = directory.stream("0.out")
     Path(path).write_text("line\n")
     follow = wire.Follow({"0.out": offset}, None, tail=offset, lag=offset)
-    told = tail.LogFollower({"0.out": path}, follow).next(ended=True)
-    assert told is None or isinstance(told, (wire.Output, wire.Skipped))
+    output = tail.LogFollower({"0.out": path}, follow).next(ended=True)
+    assert output is None or isinstance(output, (wire.Output, wire.Skipped))
 
 
 def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
@@ -135,13 +135,13 @@ def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
         rank_files.read_whole(str(tmp_path / "file"), 10)
 
 
-def test_a_file_is_replaced_even_where_something_lies_in_the_way_of_its_draft(tmp_path: Path) -> None:
+def test_a_file_is_replaced_even_if_its_temporary_path_exists(tmp_path: Path) -> None:
     (tmp_path / "file.new").symlink_to(tmp_path / "other")
     rank_files.replace(str(tmp_path / "file"), b"content")
     assert ((tmp_path / "file").read_bytes(), (tmp_path / "other").exists()) == (b"content", False)
 
 
-def test_an_error_file_nested_deeper_than_any_parser_goes_says_nothing(directory: RunDirectory) -> None:
+def test_a_deeply_nested_error_file_is_ignored(directory: RunDirectory) -> None:
     for content in (DEEP, b"[" * 50_000, b'{"message": 1e999}'):
         Path(directory.of_rank(0, "error.json")).write_bytes(content)
         assert rank_report.error(directory, 0) == ""
@@ -166,7 +166,7 @@ def test_a_step_marked_at_no_finite_time_is_none() -> None:
 
 
 @given(content=st.lists(st.tuples(st.floats(), st.integers(-(1 << 63), (1 << 63) - 1))))
-def test_any_index_of_a_log_leads_to_a_place_in_it(
+def test_any_index_of_a_log_returns_a_valid_offset(
     content: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = RunDirectory("r1", str(tmp_path_factory.getbasetemp() / "index-files"))
@@ -179,12 +179,12 @@ def test_any_index_of_a_log_leads_to_a_place_in_it(
     begin = log_index.begins(directory, {"0.out": str(path)}, 1e9)
     follower = tail.LogFollower({"0.out": str(path)}, wire.Follow({}, None), since=begin)
     assert begin["0.out"] >= 0
-    told = follower.next(ended=True)
-    assert told is None or isinstance(told, wire.Output)
+    output = follower.next(ended=True)
+    assert output is None or isinstance(output, wire.Output)
 
 
 @given(lines=st.lists(st.binary() | st.sampled_from([DEEP, b"[" * 5000, wire.encode(wire.Stopping("x", 1.0))])))
-def test_any_record_is_read_as_the_events_that_a_supervisor_writes(
+def test_any_record_is_read_as_events_of_a_supervisor(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     directory = RunDirectory("r1", str(tmp_path_factory.getbasetemp() / "records"))
@@ -196,7 +196,7 @@ def test_any_record_is_read_as_the_events_that_a_supervisor_writes(
     record.read_outcome(directory)
 
 
-def test_events_that_no_supervisor_writes_and_tasks_of_other_runs_are_not_told(directory: RunDirectory) -> None:
+def test_forged_events_and_tasks_of_other_runs_are_ignored(directory: RunDirectory) -> None:
     forged = wire.Output("/etc/passwd", 4, "text", 1.0)
     Path(directory.file("events.jsonl")).write_bytes(wire.encode(forged) + wire.encode(wire.Finished([], [], 1.0)))
     Path(directory.file("task.json")).write_bytes(wire.encode(wire.Prepare(task(Path("/"), run="r2"))))
@@ -205,7 +205,7 @@ def test_events_that_no_supervisor_writes_and_tasks_of_other_runs_are_not_told(d
 
 
 @pytest.mark.parametrize("content", [DEEP, b"[]", b'{"variables": {"A": 1}}', b"x" * (2 << 20)])
-def test_an_environment_file_that_is_none_is_a_reason_and_no_end(content: bytes, tmp_path: Path) -> None:
+def test_an_invalid_environment_file_is_an_error_with_its_path(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "env.json").write_bytes(content)
     with pytest.raises(node_environment.NodeEnvironmentError, match=r"env\.json"):
         node_environment.completed(task(Path("/"), env_file=str(tmp_path / "env.json")))

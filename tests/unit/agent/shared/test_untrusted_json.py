@@ -28,7 +28,7 @@ LIMIT = 1 << 20
         (b'"' + b"x" * LIMIT + b'"', "longer than"),
     ],
 )
-def test_what_is_out_of_bounds_is_refused_with_the_reason(text: bytes, complaint: str) -> None:
+def test_values_out_of_bounds_are_refused_with_the_reason(text: bytes, complaint: str) -> None:
     with pytest.raises(UntrustedJsonError, match=complaint):
         parse(text, LIMIT)
 
@@ -37,13 +37,13 @@ def test_depth_up_to_the_bound_is_accepted() -> None:
     assert parse("[" * MAX_DEPTH + "]" * MAX_DEPTH, LIMIT) is not None
 
 
-def test_an_object_is_an_object() -> None:
+def test_only_an_object_is_parsed_as_an_object() -> None:
     assert parse_object(b'{"a": 1}', LIMIT) == {"a": 1}
     with pytest.raises(UntrustedJsonError, match="expected an object, got list"):
         parse_object(b"[]", LIMIT)
 
 
-def test_bytes_that_a_rank_wrote_survive_and_other_surrogates_do_not() -> None:
+def test_escaped_bytes_are_kept_and_other_surrogates_are_replaced() -> None:
     assert parse(rb'"\udcff"', LIMIT) == "\udcff"
     assert parse(rb'{"\ud800": ["\udfff"]}', LIMIT) == {"\ufffd": ["\ufffd"]}
 

@@ -10,19 +10,19 @@ ib0:60000 1 0 0 0 0 0 0 8000 1 0 0 0 0 0 0
 """
 
 
-def test_waiting_for_a_disk_is_no_work_and_guests_are_not_counted_twice() -> None:
+def test_io_wait_is_not_busy_and_guests_are_not_counted_twice() -> None:
     assert cpu_ticks(STAT) == (550, 1600)
 
 
-def test_memory_that_could_be_had_is_not_used() -> None:
+def test_available_memory_is_not_used() -> None:
     assert memory(MEMINFO) == (4_096_000 * 1024, 16_384_000 * 1024)
 
 
-def test_loopback_is_no_network() -> None:
+def test_loopback_is_not_counted() -> None:
     assert network_bytes(NET) == (65_000, 8_700)
 
 
-def test_devices_are_told_together_and_what_is_no_number_is_left_out() -> None:
+def test_devices_are_summed_and_lines_without_numbers_are_ignored() -> None:
     assert devices("90, 70000, 81559\n50, 10000, 81559\n") == (0.7, 80_000 << 20, 163_118 << 20)
     assert devices("[N/A], 70000, 81559\n") == (None, 0, 0)
     assert devices("Unable to determine the device handle: GPU is lost\n") == (None, 0, 0)
