@@ -12,7 +12,7 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 def holder(path: str) -> str | None:
-    """Return the process that holds a POSIX lock on the file at `path`, in words; None where nobody does.
+    """Return the process that holds a POSIX lock on the file at `path` as a phrase; None if it is free.
 
     Raises OSError where the file is not there or cannot be opened.
     """

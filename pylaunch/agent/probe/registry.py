@@ -87,7 +87,7 @@ def reader_of_each(
 
 
 def tried(look: Callable[[Any], Any], question: Any) -> dict[str, Any]:
-    """Return {"value": look(question)}, or {"unmeasured": why}; the value is None where there is no such file."""
+    """Return {"value": look(question)}, or {"unmeasured": why}; the value is None for a missing file."""
     try:
         return {"value": look(question)}
     except (FileNotFoundError, NotADirectoryError):

@@ -68,5 +68,5 @@ def is_locked(name: str, locks: str) -> bool:
 
 @reader_of_each("packages.lock_holder")
 def lock_holder(path: str) -> str | None:
-    """Return the process that holds the lock at `path`; None if nobody does."""
+    """Return the process that holds the lock at `path` as a phrase; None if it is free."""
     return holder(path)

@@ -33,7 +33,7 @@ def identity(_question: None) -> IdentityReading:
 
 @reader_of_each("settings.sysctl")
 def sysctl(key: str) -> SysctlReading:
-    """Return the live value of a kernel setting; `read_only` where nobody can change it here."""
+    """Return the live value of a kernel setting; `read_only` if even root cannot change it."""
     path = "/proc/sys/" + key.replace(".", "/")
     # Root may write anywhere but on a read-only mount, as /proc/sys is in containers.
     read_only = bool(os.statvfs(path).f_flag & os.ST_RDONLY)
