@@ -1,7 +1,7 @@
-"""The conversation with all nodes at once in which they try the network between them, and show their clocks.
+"""Measure the network between all nodes, and their clock offsets, in one session with all of them.
 
-Every node listens, receives the ports of the others, and connects to all of them at the same moment: one round for
-the whole matrix, however many nodes. The node's side and the messages are in `agent/piped/mesh.py`.
+Every node listens, receives the ports of the others, and connects to all of them at the same time: one round for the
+whole matrix. The node's side and the messages are in `agent/piped/mesh.py`.
 """
 
 from __future__ import annotations
@@ -32,79 +32,80 @@ SHELL: ReadingKey[Any] = ReadingKey("mesh.shell")
 READINGS: frozenset[str] = frozenset((MATRIX, OFFSET, SHELL))
 """Results for each host, in the form of readings of the probe."""
 
-OPENING = 64
-"""Channels that are opened at the same time."""
+MOST_OPENING = 64
+"""Connections that are opened at the same time."""
 
 BLOCK = 64
-"""Hosts in one conversation. Of more, each block of so many talks in turn, the first host with all of them."""
+"""Hosts in one session. More hosts are divided into blocks, one after the other; the first host is in every block."""
 
-PARTS_S = 2.0
+CLOSE_TIMEOUT_S = 2.0
 LISTEN_TIMEOUT_S = 20.0
-"""From calling ssh to "listening": slow login shells take this long, and are a finding of their own."""
+"""From calling ssh to "listening". A slow login shell may take this long; it has its own finding."""
 
 ROW_TIMEOUT_S = 12.0
-"""Above all that a node waits for while it connects."""
+"""Longer than all timeouts of a node that connects, together."""
 
 PINGS = 5
-NOISE_KEPT = 5
-"""Lines of what a login shell prints."""
+MOST_NOISE = 5
+"""Lines that are kept of the output of a login shell."""
 
 
-class _SilentError(Exception):
-    """The node says no more, and why."""
+class _NoAnswerError(Exception):
+    """A node sends no more messages; the reason is the text."""
 
 
 @dataclass
-class _Partner:
-    """One node and its answers."""
+class _NodeSession:
+    """The session with one node, and its results."""
 
     host: Host
     child: Child
     listening: Mapping[str, Any] = field(default_factory=dict)
     readings: dict[str, Any] = field(default_factory=dict)
 
-    async def say(self, what: Mapping[str, Any]) -> None:
+    async def send(self, message: Mapping[str, Any]) -> None:
         try:
-            await self.child.send(json.dumps(what).encode() + b"\n")
+            await self.child.send(json.dumps(message).encode() + b"\n")
         except ConnectionError:
-            raise _SilentError(await self._last_words()) from None
+            raise _NoAnswerError(await self._end_reason()) from None
 
-    async def hear(self, expected: str, timeout_s: float) -> tuple[Any, list[str]]:
+    async def receive(self, expected: str, timeout_s: float) -> tuple[Any, list[str]]:
         """Return the message with the key `expected`, and earlier lines that are no messages."""
         noise: list[str] = []
         try:
             async with asyncio.timeout(timeout_s):
                 while line := await self.child.readline():
-                    said = _decoded(line)
-                    if said is not None and expected in said:
-                        return said, noise
-                    if len(noise) < NOISE_KEPT:
+                    message = _decoded(line)
+                    if message is not None and expected in message:
+                        return message, noise
+                    if len(noise) < MOST_NOISE:
                         noise.append(line.decode("utf-8", "replace").rstrip())
         except TimeoutError:
-            raise _SilentError(f"no answer within {timeout_s:g} s") from None
-        raise _SilentError(await self._last_words())
+            raise _NoAnswerError(f"no answer within {timeout_s:g} s") from None
+        raise _NoAnswerError(await self._end_reason())
 
-    async def _last_words(self) -> str:
+    async def _end_reason(self) -> str:
         ended = await self.child.end()
-        said = [line for line in ended.stderr.splitlines() if line.strip()]
-        return f"the conversation ended ({describe_exit(ended.returncode)}): {said[-1] if said else 'no reason given'}"
+        errors = [line for line in ended.stderr.splitlines() if line.strip()]
+        reason = errors[-1] if errors else "no reason given"
+        return f"the connection ended ({describe_exit(ended.returncode)}): {reason}"
 
 
-def converse(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
-    """READINGS of every host of `cluster`: host → reading → what was found, or Unmeasured.
+def measure_mesh(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
+    """Return the READINGS of every host of `cluster`: host → reading → value, or Unmeasured.
 
-    `port`: the rendezvous port, which every node listens on for the moment, or None. Of hosts with the same address
-    the first does.
+    `port` is the rendezvous port, on which every node listens during the session; None skips it. Of hosts with the
+    same address, only the first listens on it.
     """
     found: dict[str, dict[str, Any]] = {}
     for block in _blocks(cluster):
-        for name, readings in asyncio.run(_conversation(block, port)).items():
+        for name, readings in asyncio.run(_measure_block(block, port)).items():
             found[name] = _joined(found[name], readings) if name in found else readings
     return found
 
 
 def _joined(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Merge the results of the first host from several conversations."""
+    """Merge the results of the first host from several sessions."""
     both = before[MATRIX], after[MATRIX]
     if any(isinstance(each, Unmeasured) for each in both):
         return before
@@ -117,39 +118,39 @@ def _blocks(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster.only((*first, *others[begin : begin + BLOCK - 1]))
 
 
-async def _conversation(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
+async def _measure_block(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
     script = streamed(program(node_side.main, BEGUN))
-    partners: list[_Partner] = []
+    nodes: list[_NodeSession] = []
     questions = _questions(cluster, port)
-    opening = asyncio.Semaphore(OPENING)
+    opening = asyncio.Semaphore(MOST_OPENING)
 
     async def listen(host: Host) -> None:
         async with opening:
             words = (host.agent_python, *STREAMED)
-            partner = _Partner(host, await spawn(connector_of(host, cluster.known_hosts).argv(words)))
-            partners.append(partner)
-            await _listen(partner, script, questions[host.name])
+            node = _NodeSession(host, await spawn(connector_of(host, cluster.known_hosts).argv(words)))
+            nodes.append(node)
+            await _listen(node, script, questions[host.name])
 
     reasons = await _each({host.name: listen(host) for host in cluster.hosts})
     try:
-        talking = [partner for partner in partners if partner.host.name not in reasons]
-        reasons |= await _each({partner.host.name: _ping(partner) for partner in talking})
-        talking = [partner for partner in talking if partner.host.name not in reasons]
-        table = {partner.host.name: _entry(partner) for partner in talking}
-        reasons |= await _each({partner.host.name: _connect(partner, table) for partner in talking})
+        answering = [node for node in nodes if node.host.name not in reasons]
+        reasons |= await _each({node.host.name: _ping(node) for node in answering})
+        answering = [node for node in answering if node.host.name not in reasons]
+        table = {node.host.name: _entry(node) for node in answering}
+        reasons |= await _each({node.host.name: _connect(node, table) for node in answering})
     finally:
-        await asyncio.gather(*(_part_with(partner) for partner in partners))
+        await asyncio.gather(*(_close(node) for node in nodes))
     missing: dict[str, Any] = {name: dict.fromkeys(READINGS, Unmeasured(reason)) for name, reason in reasons.items()}
-    heard = {partner.host.name: partner.readings for partner in partners}
-    return {name: {**missing.get(name, {}), **heard.get(name, {})} for name in cluster.names}
+    results = {node.host.name: node.readings for node in nodes}
+    return {name: {**missing.get(name, {}), **results.get(name, {})} for name in cluster.names}
 
 
 async def _each(work: Mapping[str, Any]) -> dict[str, str]:
-    """Do all of it at once; whose part failed, and why."""
+    """Run all of `work` (host → awaitable) concurrently; return the reasons of the hosts that failed."""
     ends = await asyncio.gather(*work.values(), return_exceptions=True)
     reasons = {}
     for name, end in zip(work, ends, strict=True):
-        if isinstance(end, _SilentError):
+        if isinstance(end, _NoAnswerError):
             reasons[name] = str(end)
         elif isinstance(end, MALFORMED):
             reasons[name] = f"its answer is not understood ({what_is_wrong(end)})"
@@ -159,56 +160,56 @@ async def _each(work: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _questions(cluster: Cluster, port: int | None) -> dict[str, dict[str, Any]]:
-    conversation, addresses = secrets.token_hex(8), set[str]()
+    session, addresses = secrets.token_hex(8), set[str]()
     questions = {}
     for host in cluster.hosts:
         own = port if host.rank_address not in addresses else None
         addresses.add(host.rank_address)
-        questions[host.name] = {"name": host.name, "conversation": conversation, "port": own}
+        questions[host.name] = {"name": host.name, "conversation": session, "port": own}
     return questions
 
 
-async def _listen(partner: _Partner, script: bytes, question: Mapping[str, Any]) -> None:
-    with contextlib.suppress(ConnectionError):  # Why it ended is asked by what follows.
-        await partner.child.send(script)
-    await partner.say(question)
-    said, noise = await partner.hear("listening", LISTEN_TIMEOUT_S)
-    partner.listening = said["listening"]
-    _check_ports(partner.listening["ports"])
-    partner.readings[SHELL] = {"noise": noise[:NOISE_KEPT], "seconds": said["shell_seconds"]}
+async def _listen(node: _NodeSession, script: bytes, question: Mapping[str, Any]) -> None:
+    with contextlib.suppress(ConnectionError):  # The next call reports the reason.
+        await node.child.send(script)
+    await node.send(question)
+    message, noise = await node.receive("listening", LISTEN_TIMEOUT_S)
+    node.listening = message["listening"]
+    _check_ports(node.listening["ports"])
+    node.readings[SHELL] = {"noise": noise[:MOST_NOISE], "seconds": message["shell_seconds"]}
 
 
-async def _ping(partner: _Partner) -> None:
+async def _ping(node: _NodeSession) -> None:
     exchanges = []
     for _ in range(PINGS):
         sent = time.time()
-        await partner.say({"ping": True})
-        said, _ = await partner.hear("time", ROW_TIMEOUT_S)
-        exchanges.append(Exchange(sent, said["time"], time.time()))
+        await node.send({"ping": True})
+        message, _ = await node.receive("time", ROW_TIMEOUT_S)
+        exchanges.append(Exchange(sent, message["time"], time.time()))
     offset = measure(exchanges)
-    partner.readings[OFFSET] = {"seconds": offset.seconds, "uncertainty": offset.uncertainty}
+    node.readings[OFFSET] = {"seconds": offset.seconds, "uncertainty": offset.uncertainty}
 
 
 def _check_ports(ports: Mapping[str, Any]) -> None:
-    """Raise ValueError for a port that is none: the other nodes connect to it."""
+    """Raise ValueError for an invalid port number: the other nodes would connect to it."""
     for kind, port in ports.items():
         if type(port) is not int or not 1 <= port <= 65535:
             raise ValueError(f"{kind}: {port!r} is no port")
 
 
-def _entry(partner: _Partner) -> dict[str, Any]:
-    host = partner.host
-    return {"name": host.name, "address": host.rank_address, "ports": partner.listening["ports"]}
+def _entry(node: _NodeSession) -> dict[str, Any]:
+    host = node.host
+    return {"name": host.name, "address": host.rank_address, "ports": node.listening["ports"]}
 
 
-async def _connect(partner: _Partner, table: Mapping[str, Mapping[str, Any]]) -> None:
-    await partner.say({"connect": [entry for name, entry in table.items() if name != partner.host.name]})
-    said, _ = await partner.hear("row", ROW_TIMEOUT_S)
-    partner.readings[MATRIX] = {**partner.listening, "row": said["row"]}
+async def _connect(node: _NodeSession, table: Mapping[str, Mapping[str, Any]]) -> None:
+    await node.send({"connect": [entry for name, entry in table.items() if name != node.host.name]})
+    message, _ = await node.receive("row", ROW_TIMEOUT_S)
+    node.readings[MATRIX] = {**node.listening, "row": message["row"]}
 
 
-async def _part_with(partner: _Partner) -> None:
-    await partner.child.leave(PARTS_S)
+async def _close(node: _NodeSession) -> None:
+    await node.child.leave(CLOSE_TIMEOUT_S)
 
 
 def _decoded(line: bytes) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""All checks; taking the survey that some of them need; and what they find in it."""
+"""All checks: take the survey that they need, and judge it."""
 
 from __future__ import annotations
 
@@ -66,22 +66,22 @@ def take(
     timeout_s: float = TIMEOUT_S,
     together: Together | None = None,
 ) -> Survey:
-    """Ask every host of `cluster` what `checks` need, all at once; where files differ, once more for what to show.
+    """Ask all hosts of `cluster` the questions of `checks` at once; if files differ, ask again for their content.
 
-    The end of `together` ends the asking.
+    Ending `together` cancels the survey.
     """
     wanted = replace(wanted, peers={each.name: each.rank_address for each in cluster.hosts})
     questions = {each.name: questions_for(each, wanted, checks) for each in cluster.hosts}
     ask_all = partial(ask, timeout_s=timeout_s, together=together)
     found = _survey(cluster, wanted, questions, ask_all)
     if any(mesh.READINGS & asked.keys() for asked in questions.values()):
-        found = replace(found, looks=_with_conversation(found))
+        found = replace(found, looks=_with_mesh(found))
     if any(check.id == REACH for check in checks):
         found = replace(found, unreachable=_diagnosed(found))
     try:
         to_show = code.texts_to_ask(found)
     except MALFORMED:
-        return found  # `judge` says whose answer it is.
+        return found  # `judge` names the host.
     if not to_show:
         return found
     shown = _survey(cluster.only(to_show), wanted, to_show, ask_all)
@@ -115,9 +115,9 @@ def _survey(
     return Survey(cluster, wanted, looks, unreachable)
 
 
-def _with_conversation(survey: Survey) -> dict[str, Look]:
-    """The looks of hosts that answered, with what they find between each other."""
-    found = mesh.converse(survey.cluster.only(survey.looks), survey.wanted.port)
+def _with_mesh(survey: Survey) -> dict[str, Look]:
+    """Return the looks of the hosts that answered, with the results of the network between them."""
+    found = mesh.measure_mesh(survey.cluster.only(survey.looks), survey.wanted.port)
     return {name: replace(look, readings={**look.readings, **found[name]}) for name, look in survey.looks.items()}
 
 
@@ -129,7 +129,7 @@ def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
 
 
 def _look(answered: Answered) -> Look:
-    """Raises one of MALFORMED for an answer of another shape than `probe.runtime` gives."""
+    """Decode an answer of `probe.runtime`. Raises one of MALFORMED for any other shape."""
     taken = answers.readings(answered, answered["readings"])
     return Look(
         {name: _decoded(name, reading) for name, reading in taken.items()},
@@ -145,14 +145,14 @@ def _decoded(name: str, reading: answers.Reading) -> Any:
 
 
 def judge(survey: Survey, checks: Iterable[Check]) -> tuple[Finding, ...]:
-    """Return the findings of `checks`, also for hosts where a check could not look. Pure.
+    """Return the findings of `checks`, and one for each question that a host could not answer. Pure.
 
-    {hosts} in a fix becomes the hosts of the finding, once those that say the same are one.
+    Equal findings are merged; then {hosts} in a fix becomes the hosts of the finding.
     """
     found: list[Finding] = []
-    said: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for check in checks:
-        found += _unmeasured(check, survey, said)
+        found += _unmeasured(check, survey, reported)
         found += _judged(check, survey)
     return tuple(replace(each, fix=each.fix.replace("{hosts}", fold(each.hosts))) for each in folded(found))
 
@@ -171,7 +171,7 @@ def _judged(check: Check, survey: Survey) -> list[Finding]:
 
 
 def _malformed(check: Check, survey: Survey) -> list[str]:
-    """The hosts whose answers cannot be judged: alone, or beside those of others. None when no host is the reason."""
+    """Return the hosts whose answers `check` cannot judge, alone or with others; empty if no host is the cause."""
 
     def is_judged(looks: Mapping[str, Look]) -> bool:
         try:
@@ -189,14 +189,14 @@ def _malformed(check: Check, survey: Survey) -> list[str]:
     return [name for name in looks if is_judged({each: look for each, look in looks.items() if each != name})][:1]
 
 
-def _unmeasured(check: Check, survey: Survey, said: set[tuple[str, str]]) -> Iterable[Finding]:
-    """Findings for readers that could not look, each from the first check that asks the reader."""
+def _unmeasured(check: Check, survey: Survey, reported: set[tuple[str, str]]) -> Iterable[Finding]:
+    """Yield a finding for each reader without a value, from the first check that asks the reader."""
     for each in survey.cluster.hosts:
         look = survey.looks.get(each.name)
         for reader in check.asks(each, survey.wanted) if look is not None else ():
             reading = look.readings.get(reader) if look is not None else None
-            if isinstance(reading, Unmeasured) and (each.name, reader) not in said:
-                said.add((each.name, reader))
+            if isinstance(reading, Unmeasured) and (each.name, reader) not in reported:
+                reported.add((each.name, reader))
                 severity = check.silence if reading.silent else Severity.UNKNOWN
                 what = reader.partition("#")[2] or check.title
                 yield Finding(check.id, severity, (each.name,), f"{what}: {reading.reason}")

@@ -41,7 +41,7 @@ def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
 
 
 def expectations(found: ProvisionSurvey) -> dict[str, dict[str, str]]:
-    """Return host → subject → how it differs from the desired state."""
+    """Return the differences from the desired state: host → subject → difference."""
     return {host: {change.subject: change.difference for change in changes} for host, changes in found.changes.items()}
 
 

@@ -1,4 +1,4 @@
-"""Diffs of files. The contents are requested only for files that differ."""
+"""Diffs of files. Hosts send contents only of files that differ."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def notes(states: Sequence[RoleState], facts: Facts) -> tuple[Note, ...]:
 
 
 Difference = tuple[str, str]
-"""Subject, and how it differs."""
+"""Subject and difference."""
 
 
 def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:

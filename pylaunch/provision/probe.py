@@ -1,4 +1,4 @@
-"""The questions of provisioning, put to every host by the probe, and the facts in their answers."""
+"""Facts of every host for provisioning: the questions to the probe, and the answers, decoded."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ _READERS: Mapping[str, Reader[list[Any], Any]] = {
     "communications": nccl_env.communication,
 }
 """Subject → the reader of its list of questions."""
-
 
 _HOST_FACTS = (
     host_facts.own, host_facts.system, host_facts.hardware, host_facts.network, host_facts.gpus,

@@ -1,7 +1,7 @@
-"""Provisioning: render what every host should be, ask every host what it is, change what differs, ask again.
+"""Provisioning: render the desired state of every host, read its actual state, change the differences, read again.
 
-survey ──► Survey        what differs on which host; printed by --plan; empty means that Ansible does not run at all
-converge ─► Convergence  the playbook, on the hosts and with the roles that differ, and what was found afterwards
+survey ───► ProvisionSurvey  the differences by host; printed by --plan; without any, Ansible does not run
+converge ─► Convergence      the playbook, for the hosts and roles that differ, and the state of these hosts afterwards
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run
 
 @dataclass(frozen=True)
 class ProvisionRequest:
-    """What to bring into its desired state."""
+    """Hosts and roles to bring into the desired state."""
 
     cluster: Cluster
     content: Content
     roles: tuple[str, ...] = ()
-    """Only these; empty is all of the playbook."""
+    """Run only these roles; empty runs all roles of the playbook."""
 
     extra_vars: Mapping[str, object] = field(default_factory=dict)
     become_password: str | None = field(default=None, repr=False)
     deep: bool = False
-    """Look at every file of the Python environments."""
+    """Compare every file of the Python environments."""
 
 
 @dataclass(frozen=True)
 class ProvisionSurvey:
-    """What was found on the hosts, against what they should be."""
+    """Actual state of the hosts, compared with the desired state."""
 
     desired: Desired
     answers: Mapping[str, Answer]
     changes: Mapping[str, tuple[Change, ...]]
-    """What differs, per host that could be judged."""
+    """Differences, by host; hosts whose facts are missing have no entry."""
 
     notes: Mapping[str, tuple[Note, ...]]
-    """What cannot be had, per host that could be judged."""
+    """Settings that a host cannot have, by host; hosts whose facts are missing have no entry."""
 
     def with_(self, other: ProvisionSurvey) -> ProvisionSurvey:
-        """What was found, with what `other` says of its hosts in the place of what this one does."""
+        """Return both surveys as one; for hosts in both, `other` wins."""
         return ProvisionSurvey(
             replace(self.desired, hosts={**self.desired.hosts, **other.desired.hosts}),
             {**self.answers, **other.answers},
@@ -61,37 +61,37 @@ class ProvisionSurvey:
         )
 
     def only(self, hosts: Collection[str]) -> ProvisionSurvey:
-        """What was found on some of the hosts."""
+        """Return the survey without hosts outside of `hosts`."""
         return ProvisionSurvey(
             self.desired,
             {host: answer for host, answer in self.answers.items() if host in hosts},
             {host: changes for host, changes in self.changes.items() if host in hosts},
-            {host: told for host, told in self.notes.items() if host in hosts},
+            {host: each for host, each in self.notes.items() if host in hosts},
         )
 
     @property
     def facts(self) -> dict[str, Facts]:
-        """What was answered, per host that could be asked."""
+        """Facts of the hosts that answered."""
         return {host: answer for host, answer in self.answers.items() if isinstance(answer, Facts)}
 
     @property
     def unreachable(self) -> dict[str, Unreachable]:
-        """Hosts that could not be asked, and why."""
+        """Hosts that could not be reached, with the reason."""
         return {host: answer for host, answer in self.answers.items() if isinstance(answer, Unreachable)}
 
     @property
     def without_python(self) -> dict[str, NoPython]:
-        """Hosts that need an interpreter before anything else."""
+        """Hosts that lack the agent's interpreter."""
         return {host: answer for host, answer in self.answers.items() if isinstance(answer, NoPython)}
 
     @property
     def to_change(self) -> tuple[str, ...]:
-        """Hosts on which Ansible has something to do."""
+        """Hosts on which Ansible must run."""
         return tuple(host for host in self.answers if self.changes.get(host) or host in self.without_python)
 
     @property
     def waiting_for_packages(self) -> dict[str, str]:
-        """Hosts that install packages, and on which another process holds the lock that this waits for: by whom."""
+        """Hosts that must install packages while another process holds the package lock: host → holder."""
         found = {}
         for host in self.to_change:
             facts = self.facts.get(host)
@@ -105,31 +105,31 @@ class ProvisionSurvey:
 
     @property
     def roles_to_run(self) -> tuple[str, ...]:
-        """The roles that differ somewhere, in their order; all where a host has no interpreter yet."""
+        """Roles that differ on any host, in playbook order; all roles if a host has no interpreter yet."""
         drifted = {change.role for changes in self.changes.values() for change in changes}
         return tuple(role for role in self.desired.roles if role in drifted or self.without_python)
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What Ansible did, and how the hosts are after it."""
+    """Result of the playbook, and the state of the hosts afterwards."""
 
     result: PlaybookResult
     after: ProvisionSurvey
-    """The hosts on which the playbook reached its end, asked again."""
+    """Second survey of the hosts on which the playbook succeeded."""
 
     untouched: tuple[str, ...] = ()
-    """Hosts that should have changed too, and were left alone because a batch before theirs went wrong."""
+    """Hosts that were skipped because an earlier batch failed."""
 
     @property
     def is_good(self) -> bool:
-        """Every host that was changed is as it should be."""
+        """Every changed host is in its desired state."""
         is_proven = not self.after.unreachable and not self.after.without_python
         return self.result.ok and is_proven and not any(self.after.changes.values())
 
 
 def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = False) -> ProvisionRequest:
-    """The playbook that provision runs, with the environment next to the inventory."""
+    """Return the request of `pylaunch provision`: the site playbook, and the environment next to the inventory."""
     return ProvisionRequest(
         cluster,
         Content(content.playbook("site"), content.roles_directory()),
@@ -142,16 +142,15 @@ def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = 
 def survey(
     request: ProvisionRequest, *, host_facts: bool = False, on_answer: Callable[[str, Answer], None] | None = None
 ) -> ProvisionSurvey:
-    """Ask every host what it is, and compare. Changes nothing.
+    """Compare the state of every host with the desired state. Changes nothing.
 
-    Raises ProvisionError for hosts whose distribution the roles do not know. With `host_facts`, hosts also report
-    what no role manages.
+    With `host_facts`, hosts also report facts that no role manages. Raises ProvisionError for hosts whose distribution
+    the roles do not support.
     """
     found = _judged(request, _desired(request, USUAL_FAMILY), on_answer, host_facts=host_facts)
     families = {host: facts.distribution.family for host, facts in found.facts.items()}
     refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
-    # What a host should be depends on its distribution, which only it can tell: those that are not what most are, are
-    # asked once more.
+    # The desired state depends on the distribution, which the first survey finds: survey hosts of other families again.
     for family in {each for each in families.values() if each is not None} - {USUAL_FAMILY}:
         these = replace(request, cluster=request.cluster.only([host for host in families if families[host] == family]))
         found = found.with_(_judged(these, _desired(these, family), None, host_facts=host_facts))
@@ -166,25 +165,25 @@ def _desired(request: ProvisionRequest, family: str) -> Desired:
 def converge(
     request: ProvisionRequest, found: ProvisionSurvey, *, on_progress: Callable[[Progress], None] | None = None
 ) -> Convergence:
-    """Run the playbook for what `found` says has to change, and ask those hosts again.
+    """Run the playbook for the hosts and roles that differ in `found`, and survey these hosts again.
 
-    Raises ProvisionError when Ansible itself could not go on; tasks that failed are in the answer.
+    Raises ProvisionError when Ansible itself failed; failed tasks are part of the result.
     """
     cluster = request.cluster.only(found.to_change)
     run = PlaybookRun(
         playbook=request.content.playbook,
         cluster=cluster,
         tags=found.roles_to_run,
-        extra_vars={**request.extra_vars, **_environments_to_make_anew(found)},
+        extra_vars={**request.extra_vars, **_altered_environments(found)},
         become_password=request.become_password,
     )
     result = run_playbook(run, on_event=on_progress)
     failed = {failure.host for failure in result.failures}
     finished = request.cluster.only(set(cluster.names) - failed)
-    # Limits are those of the moment of login: connections made before would keep the old ones.
+    # Limits apply from the next login: shared connections would keep the old ones.
     disconnect(finished)
     again = replace(request, cluster=finished)
-    # What a host without an interpreter runs, nobody knew before.
+    # The distribution of a host without an interpreter was unknown before.
     return Convergence(result, survey(again) if found.without_python else _judged(again, found.desired, None))
 
 
@@ -196,7 +195,7 @@ def converge_in_batches(
     on_batch: Callable[[ProvisionSurvey], None],
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Convergence:
-    """`converge`, batch after batch of the hosts to change, up to the first batch that does not end well."""
+    """Converge the hosts to change batch after batch; stop after the first batch that fails."""
     done: Convergence | None = None
     for number, batch in enumerate(batches, start=1):
         part = found.only(batch)
@@ -224,8 +223,8 @@ def _together(first: Convergence, second: Convergence) -> Convergence:
     return Convergence(result, after)
 
 
-def _environments_to_make_anew(found: ProvisionSurvey) -> dict[str, object]:
-    """What tells the role that an environment is not whole, though its records are."""
+def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
+    """Return the variable that makes the role reinstall environments whose files were altered."""
     altered = [
         host
         for host, facts in found.facts.items()
@@ -257,7 +256,7 @@ def _judged(
 
 
 def _without_own_limits(cluster: Cluster, desired: Desired) -> Desired:
-    """`desired` without limits on this machine itself: nobody logs in, our process keeps what it was started with."""
+    """Return `desired` without limits on this machine: there is no login, so our process keeps the limits it has."""
     local = {host.name for host in cluster.hosts if host.connection is Connection.LOCAL}
 
     def without(states: Sequence[RoleState]) -> tuple[RoleState, ...]:

@@ -150,7 +150,7 @@ def _reported(survey: Survey, host: str, prepared: PreparedNodes) -> dict[str, A
 
 
 def _connections(survey: Survey, host: str, prepared: PreparedNodes) -> object:
-    """The reading of `network.ports`: each end as the conversation of `pylaunch check` writes it."""
+    """The reading of `network.ports`: each result as in the mesh test of `pylaunch check`."""
     ends = prepared.connections.get(host)
     if len(survey.cluster.hosts) < 2:
         ends = {}

@@ -169,7 +169,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
 
 
 async def _not_obeyed(connector: Connector) -> LinkError | None:
-    """Return why the host does not run commands, where that explains the missing agent."""
+    """Return the reason why the host does not run commands, if that explains the missing agent."""
     test = connector.login_test()
     if test is None:
         return None
@@ -210,7 +210,7 @@ async def _explain(connector: Connector, child: Child) -> Exception:
 
 
 def why_ended(connector: Connector, ended: Completed) -> LinkError:
-    """Return why a connection ended."""
+    """Return the reason why a connection ended."""
     host = connector.host
     if (failure := connector.failure(ended)) is not None:
         return LinkError(failure.reason, failure.hint)

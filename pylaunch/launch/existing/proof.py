@@ -1,4 +1,4 @@
-"""Prove that nothing of a run is left on nodes whose agent cannot: it was killed or stopped, or the node restarted."""
+"""Prove that nodes are clean without their agent: it was killed or stopped, or the node restarted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
 
 LOOK_S = 15.0
-"""Timeout of a look that ends nothing."""
+"""Timeout of `look`, in seconds."""
 
 WORDS = 300
-"""Characters of a phrase that are kept; a node may send any."""
+"""Characters that are kept of each text from a node."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +25,20 @@ class NodeProof:
     """Answer of one node."""
 
     found: tuple[str, ...] = ()
-    """Processes of the run when the node was asked."""
+    """Processes of the run that were found."""
 
     left: tuple[str, ...] = ()
-    """Those that are there now."""
+    """Processes of the run that are still there."""
 
     was_restarted: bool = False
-    """The node was started again since the run began there."""
+    """The node was restarted since the run began there."""
 
     reason: str | None = None
-    """Why it could not be asked; None when it answered."""
+    """Reason why there is no answer; None for a node that answered."""
 
     @property
     def is_clean(self) -> bool:
-        """The node has shown that nothing of the run is left."""
+        """The node answered, and no process of the run is left."""
         return self.reason is None and not self.left
 
     @property
@@ -61,12 +61,12 @@ class _ProofAnswer(msgspec.Struct):
 
 
 def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
-    """Return the processes of the run that are left on `hosts`; ends nothing."""
+    """Return the leftover processes of the run on `hosts`; end none of them."""
     return _ask(record, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
 
 
 def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
-    """End what is left of the run on `hosts`: its agent, and every process that carries its mark."""
+    """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run."""
     return _ask(record, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
 
 
@@ -88,10 +88,10 @@ def _read(answer: Mapping[str, object]) -> NodeProof:
     if "error" in answer:
         return NodeProof(reason=str(answer["error"])[:WORDS])
     try:
-        told = msgspec.convert(answer, _ProofAnswer)
+        proof = msgspec.convert(answer, _ProofAnswer)
     except msgspec.ValidationError as error:
         return NodeProof(reason=f"its answer cannot be read: {error}")
-    return NodeProof(_bounded(told.found), _bounded(told.left), told.restarted)
+    return NodeProof(_bounded(proof.found), _bounded(proof.left), proof.restarted)
 
 
 def _bounded(phrases: list[str]) -> tuple[str, ...]:

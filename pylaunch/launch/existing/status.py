@@ -40,7 +40,7 @@ class RunStatus:
 
     @property
     def state(self) -> str:
-        """The state in one word: that of the outcome, else the liveliest phase of a node."""
+        """The state in one word: that of the outcome, else the most active phase of any node."""
         if self.outcome is not None:
             return self.outcome.status.value
         phases = {node.phase for node in self.nodes}

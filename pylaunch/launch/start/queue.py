@@ -85,7 +85,7 @@ async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
                 raise InterruptedBeforeReleaseError(f"{message} while waiting, before any rank was started")
         await waiting
     finally:
-        # Nobody may still read from the nodes when the places are given up.
+        # No task may read from the nodes while the places are given up.
         waiting.cancel()
         await asyncio.wait({waiting})
 

@@ -1,4 +1,4 @@
-"""The clocks of all hosts, against each other."""
+"""Comparison of the clocks of all hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
 
 WARN_S = 0.1
-"""Logs of several hosts, merged by time, are in the wrong order beyond it."""
+"""Above this offset, merged logs of several hosts are in the wrong order."""
 
 FAIL_S = 5.0
 """torchelastic's rendezvous takes a node for dead whose heartbeat is three times five seconds old, by the reader's own
@@ -26,7 +26,7 @@ def _offset(survey: Survey) -> Iterable[Finding]:
     measured = survey.measured(mesh.OFFSET)
     if len(measured) < 2:
         return
-    # The controller's clock takes part as one more: of two hosts alone nobody could say which one is wrong.
+    # Include the controller's clock: two hosts alone do not show which one is wrong.
     usual = median([0.0, *(found["seconds"] for found in measured.values())])
     for host, found in measured.items():
         away, uncertainty = found["seconds"] - usual, found["uncertainty"]

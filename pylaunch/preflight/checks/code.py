@@ -1,4 +1,4 @@
-"""The code that ranks run and the files they are given: the same on every node, or shown as a diff."""
+"""Code and files of the ranks: they must be the same on every node; differences are shown as a diff."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE = "none"
 
 
 def _ask_files(host: Host, wanted: Wanted) -> dict[str, Any]:
-    # Words of a command line that are files are configuration: `--config base.yaml`, `--config=base.yaml`.
+    # Arguments that are files are configuration: `--config base.yaml`, `--config=base.yaml`.
     words = [word.rpartition("=")[2] for word in wanted.command[1:] if not word.startswith("-") or "=" in word]
     named = [path for path in dict.fromkeys((wanted.script, *wanted.files)) if path]
     candidates = [word for word in dict.fromkeys(words) if word and "\0" not in word and word not in named]
@@ -34,12 +34,12 @@ def _ask_tree(host: Host, wanted: Wanted) -> dict[str, Any]:
 
 
 def files_that_differ(survey: Survey) -> dict[str, Majority[str]]:
-    """Path → how hosts divide over its content, of named files on which they do not agree."""
+    """Return path → hosts by content, for requested files whose content differs."""
     return _divided({host: dict(found) for host, found in survey.measured(code_readers.files).items()})
 
 
 def sources_that_differ(survey: Survey) -> dict[str, Majority[str]]:
-    """The same of other code below the working directory, where every host could be read to the end."""
+    """Return path → hosts by content, for other code below the working directory, if every host read all of it."""
     found = {host: each for host, each in survey.measured(code_readers.tree).items() if each is not None}
     if not all(each["complete"] for each in found.values()):
         return {}
@@ -56,12 +56,12 @@ def _divided(hashes: Mapping[str, Mapping[str, str]]) -> dict[str, Majority[str]
 
 
 def _is_inside(path: str) -> bool:
-    """A source that a host reports is looked at on other hosts only within the working directory."""
+    """Return whether `path` is in the working directory: a path that a host reports is read on others only there."""
     return not path.startswith("/") and ".." not in path.split("/")
 
 
 def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
-    """Host → question for the texts that a diff needs: of each file, one usual host and one of each odd content."""
+    """Return host → question for the texts of a diff: for each file, one host per content."""
     wanted: dict[str, list[str]] = {}
     sources = [(path, division) for path, division in sources_that_differ(survey).items() if _is_inside(path)]
     divisions = [*files_that_differ(survey).items(), *sources][:SHOWN_FILES]
@@ -104,7 +104,7 @@ def _tree(survey: Survey) -> Iterable[Finding]:
 def _differences(
     survey: Survey, check: str, severity: Severity, path: str, division: Majority[str]
 ) -> Iterable[Finding]:
-    """Return a finding for each odd content of a file; code.files reports requested files that are missing."""
+    """Return a finding for each content that differs from the majority; code.files reports missing requested files."""
     named = (survey.wanted.script, *survey.wanted.files)
     first_odd = division.odd[0][1]
     for content, hosts in division.odd:

@@ -1,4 +1,4 @@
-"""The GPUs a run would use: there, alike, and with software around them that agrees with itself."""
+"""GPUs of a run: present, equal on all hosts, and with matching driver and libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey, Wanted
 
 MISMATCH = "Driver/library version mismatch"
-"""NVML's error when the libraries were upgraded and the kernel module was not."""
+"""Error of NVML when the libraries were upgraded and the kernel module was not."""
 
 
 def cards_of(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -79,7 +79,7 @@ def _alike(survey: Survey) -> Iterator[Finding]:
 def _odd(
     survey: Survey, check: str, what: str, fact: Callable[[Mapping[str, Any]], str | None], severity: Severity
 ) -> Iterator[Finding]:
-    """Findings for hosts whose `fact` is another than most hosts'; hosts without GPUs are not compared."""
+    """Return findings for hosts whose `fact` differs from the majority; hosts without GPUs are not compared."""
     answers = {
         host: value
         for host, found in survey.measured(gpu_readers.management).items()

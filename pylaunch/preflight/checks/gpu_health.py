@@ -22,10 +22,10 @@ SLOW = {
     "hw_power_brake_slowdown": "the power supply asks it to slow down",
     "hw_slowdown": "the hardware slows it down (heat, power brake or a voltage drop)",
 }
-"""Reasons for low clocks that nobody chose; idle, power cap and application clocks are not among them."""
+"""Reasons for low clocks that indicate a fault, unlike idle, power cap and application clocks."""
 
 NEAR_C = 5
-"""Degrees below the temperature at which the card slows itself down."""
+"""Degrees below the temperature at which the GPU throttles."""
 
 
 def _memory(survey: Survey) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _xids(survey: Survey) -> Iterator[Finding]:
                 known.kind
             ]
             if severity is Severity.FAIL and bus in recovered and known.action is not Action.REBOOT:
-                severity = Severity.WARN  # The driver itself says that nothing is left to be done.
+                severity = Severity.WARN  # The driver reports that no action is needed.
             hours = max(0.0, found["uptime_s"] - last[bus, code]["at"]) / 3600
             often = f", {times} times, the last" if times > 1 else ""
             yield Finding(
@@ -140,7 +140,7 @@ def _pcie(survey: Survey) -> Iterator[Finding]:
         width, most = card["pcie_width"], card["pcie_width_max"]
         if width is not None and most is not None and width < most:
             by_host.setdefault(host, {}).setdefault(f"x{width} of x{most}", []).append(card["index"])
-        # An idle link sleeps in a slow generation, so only a busy one says anything.
+        # An idle link switches to a slow generation: judge only busy ones.
         generation, best = card["pcie_generation"], card["pcie_generation_max"]
         is_busy = (card["utilization_percent"] or 0) > 0 and "gpu_idle" not in card["throttled"]
         if is_busy and generation is not None and best is not None and generation < best:

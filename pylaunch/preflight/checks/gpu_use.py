@@ -63,7 +63,7 @@ def _stale(survey: Survey) -> Iterator[Finding]:
     for host, reading in survey.measured(occupants_readers.occupants).items():
         for each in occupancy(reading).stale:
             if each.run is not None:
-                continue  # What a dead run of ours left has a check of its own, and goes without asking.
+                continue  # Leftovers of our own runs have a check of their own.
             if each.ports or (each.is_rank and not each.devices):
                 yield Finding(
                     "leftovers.stale_ranks",
@@ -100,7 +100,7 @@ def _pythons(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 
 SLOW = 0.9
-"""Of the median: a GPU more than a tenth slower than its like is not well (gpu-fryer's threshold)."""
+"""Of the median: a GPU more than a tenth slower than its peers is unhealthy (threshold of gpu-fryer)."""
 
 
 def _smoke(survey: Survey) -> Iterator[Finding]:

@@ -15,10 +15,10 @@ MEMORY_NEEDED = 256 << 20
 """Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""
 
 MEMORY_TOLERANCE = 0.05
-"""Share by which the memory of hosts may differ: firmware keeps some for itself (Azure's node checks use 5 %)."""
+"""Share by which the memory of hosts may differ: firmware reserves some (Azure's node checks use 5 %)."""
 
 SWAPPED_SHARE = 0.1
-"""Share of the memory in swap from which on a finding is reported."""
+"""Share of the memory in swap from which a finding is reported."""
 
 STEADY_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
 """With these drivers, the governor powersave still reaches full speed under load (kernel: admin-guide/pm)."""

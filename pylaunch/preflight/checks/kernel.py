@@ -11,7 +11,7 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
 
 RECENT_S = 24 * 3600
-"""A process killed for memory within a day belongs to work that may come again; older ones are only noted."""
+"""Seconds. A process that ran out of memory this recently may run again; older events are only notes."""
 
 _SEE_KILLS = "journalctl -k -g 'Out of memory'"
 

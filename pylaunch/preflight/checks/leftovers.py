@@ -15,7 +15,7 @@ from pylaunch.preflight.uniform import size
 
 SHOWN = 5
 KEPT_WANTED = 10 << 30
-"""Bytes of logs that are worth a word: the last 20 runs are kept (our estimate of what nobody meant to keep)."""
+"""Bytes of logs from which a finding is reported; the last 20 runs are kept (our estimate)."""
 
 OLD_S = 60.0
 """Seconds: a launcher that has just ended may still be removing its directory."""

@@ -30,7 +30,7 @@ PROCESSES_LEFT = 1024
 """Threads that must remain: a rank of PyTorch starts about two per core and one per loader worker (our estimate)."""
 
 MEMORY_SHARE = 0.9
-"""Of the host's memory that a cgroup leaves to us before it is worth a word."""
+"""Share of the host's memory below which the limit of a cgroup is reported."""
 
 _ROLE = "host_baseline"
 _FIX = "pylaunch provision --roles host_baseline --limit {hosts}"
@@ -94,7 +94,7 @@ def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
 def _limited(
     survey: Survey, limits: Mapping[str, CgroupLimit | None], reader: Reader[None, V]
 ) -> Iterator[tuple[str, CgroupLimit, V]]:
-    """Hosts with a limit in `limits`: host, the limit, and the reading of `reader`."""
+    """Yield each host that has a limit in `limits`: host, limit, and the reading of `reader`."""
     has = survey.measured(reader)
     for host, limit in limits.items():
         if limit is not None and host in has:
@@ -135,7 +135,7 @@ def _shown(found: Mapping[str, ResourceLimit]) -> str:
     def one(limit: int | None) -> str:
         return "unlimited" if limit is None else str(limit)
 
-    # The number of processes follows the host's memory, so that it differs by nature.
+    # The limit of processes depends on the host's memory, so it may differ.
     names = [name for name in found if name != "processes"]
     return ", ".join(f"{name} {one(found[name]['soft'])}/{one(found[name]['hard'])}" for name in names)
 

@@ -52,11 +52,11 @@ def _masked(secret: str) -> str:
 def _identity(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(login_readers.identity)
     shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
-    # Numbers are what a shared file system goes by: with other numbers, files of the same user are somebody else's.
+    # Shared file systems compare numeric ids: with another id, a user does not own its files.
     severity = Severity.FAIL if shared else Severity.WARN
     users = {host: str(each["user"]) for host, each in found.items()}
     if len(set(users.values())) > 1:
-        # Their numbers and groups differ by nature, and root's are never to be changed.
+        # Their ids and groups differ anyway, and those of root must never change.
         yield from odd_ones(Rule("login.identity", severity, "login user", _ONE_USER), users)
     for user in dict.fromkeys(users.values()):
         same = {host: found[host] for host in found if users[host] == user}

@@ -1,4 +1,4 @@
-"""The ways between hosts, as connections show: every host to every other, on ports like those of a run."""
+"""Connections between all pairs of hosts, on ports like those of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMESTAMPS = 12
 """Bytes of the TCP option that Linux sends in every segment."""
 
 SLACK = 20
-"""Bytes by which a segment may be smaller without anything between being to blame."""
+"""Bytes by which a segment may be smaller without a fault of the path."""
 
 _HOW = {
     "silent": "get no answer: something drops them",
@@ -38,7 +38,7 @@ def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
 
 
 def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
-    """Return the ends of connections: pair → kind of port → end."""
+    """Return the results of connections: pair → kind of port → result."""
     return {
         (source, target): kinds
         for source, found in survey.measured(mesh.MATRIX).items()

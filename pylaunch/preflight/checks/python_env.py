@@ -19,7 +19,7 @@ from pylaunch.preflight.uniform import Rule, odd_ones, shown
 MUST_AGREE = re.compile(
     r"torch|jax|jaxlib|accelerate|deepspeed|nvidia-nccl-cu\d+|nvidia-cuda-runtime(-cu\d+)?|jax-cuda\d+-\w+|triton|numpy"
 )
-"""Distributions whose versions ranks must share: they talk to each other, or save what the other loads."""
+"""Distributions whose versions ranks must share: ranks exchange data through them, or load what others saved."""
 
 SHOWN_PACKAGES = 8
 
@@ -48,7 +48,7 @@ def _python(survey: Survey) -> Iterable[Finding]:
 
 def _libraries(survey: Survey) -> Iterable[Finding]:
     found = {host: each for host, each in survey.measured(python_env_readers.libraries).items() if each is not None}
-    # An interpreter alone lacks what the others have; a host without an interpreter is found by python_env.python.
+    # Report an interpreter without packages here; python_env.python reports a missing interpreter.
     bare = (host for host, each in survey.measured(python_env_readers.libraries).items() if each is None)
     runs = survey.measured(python_env_readers.python)
     installed = {host: each["distributions"] for host, each in found.items()}
@@ -68,7 +68,7 @@ def _libraries(survey: Survey) -> Iterable[Finding]:
 def _environments(
     digests: Mapping[str, str], found: Mapping[str, Any], installed: Mapping[str, Mapping[str, str]]
 ) -> Iterable[Finding]:
-    """Hosts whose environment differs in something that need not agree."""
+    """Yield findings for hosts whose environments differ only in packages that may differ."""
     division = majority({host: each["digest"] for host, each in found.items()})
     for digest, hosts in division.odd:
         odd = tuple(host for host in hosts if host in digests)

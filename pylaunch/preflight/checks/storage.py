@@ -133,7 +133,7 @@ def _is_full(found: FilesystemReading) -> bool:
 
 
 def _is_out_of_inodes(found: FilesystemReading) -> bool:
-    # File systems that make inodes as they need them (btrfs) say that they have none at all.
+    # File systems that create inodes on demand (btrfs) report a total of zero.
     return bool(found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED)
 
 

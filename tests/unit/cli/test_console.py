@@ -1,4 +1,4 @@
-"""What reaches a terminal and what reaches a pipe, through the one door."""
+"""Output of the console: escaped on a terminal, unchanged in a pipe."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def show_everything() -> None:
     console.lift(area)
 
 
-def test_a_terminal_obeys_nothing_that_data_contains(attach: Callable[[], Pty]) -> None:
+def test_a_terminal_gets_no_control_sequence_from_data(attach: Callable[[], Pty]) -> None:
     pty = attach()
     show_everything()
     written = pty.written().replace("\x1b[2K", "")  # The board erases its own lines.
@@ -107,9 +107,7 @@ def test_colours_of_a_rank_end_with_its_line(attach: Callable[[], Pty]) -> None:
     assert pty.written() == "n1:0 | \x1b[31mred\x1b[0m\nn1:0 | plain\n"
 
 
-def test_what_failed_has_colour_unless_nobody_wants_any(
-    attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures_have_colour_unless_it_is_disabled(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
     pty = attach()
     lines = "FAIL  n1: no\nwarn  n2: odd\nerror: why\nwarning: careful\nhint: what to type\nerrors are words"
     console.say(lines)
@@ -125,7 +123,7 @@ def test_what_failed_has_colour_unless_nobody_wants_any(
     assert pty.written() == f"{lines}\nfine\nn1:0 | red\n"
 
 
-def test_what_is_written_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
+def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     pty = attach()
     area = LiveArea(lambda: ["board", "x" * 200], 60.0)
     console.lay(area)
@@ -169,7 +167,7 @@ def test_nothing_else_writes_to_a_terminal() -> None:
 
 
 def written_in(path: Path, root: Path) -> Iterator[str]:
-    """What a module does to write to a terminal without the door."""
+    """Return the calls in a module that write to a terminal without the console."""
     is_door = path == root / "cli" / "console.py"
     for node in ast.walk(ast.parse(path.read_text())):
         match node:

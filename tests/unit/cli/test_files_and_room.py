@@ -1,4 +1,4 @@
-"""What a person is told when this machine cannot keep what was asked for."""
+"""Errors for files of this machine: a report that cannot be written, a full disk."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_report_that_cannot_be_written_is_no_bug(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-def test_a_full_disk_here_is_told_with_its_file_and_is_no_bug(
+def test_a_full_local_disk_is_reported_with_the_file_and_is_no_bug(
     number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(inventory: Path | None, limit: str | None) -> Cluster:
@@ -40,7 +40,7 @@ def test_a_full_disk_here_is_told_with_its_file_and_is_no_bug(
 
     monkeypatch.setattr(check_command, "load_cluster", full)
     assert run(["check"]) == ExitCode.USAGE
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: /tmp/pylaunch-x: {os.strerror(number)}")
-    assert "bug" not in said
-    assert "make room there" in said
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: /tmp/pylaunch-x: {os.strerror(number)}")
+    assert "bug" not in error
+    assert "make room there" in error

@@ -1,4 +1,4 @@
-"""What a person reads when something goes wrong that no verb has words for."""
+"""Errors outside of the verbs: bugs, misspelt words, --json; help pages and completion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
     return main.run(["ps"])
 
 
-def test_what_nobody_expects_is_a_bug_with_its_trace(
+def test_an_unexpected_error_is_a_bug_with_its_stack_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fails_with(OSError(errno.EIO, "Input/output error"), monkeypatch) == ExitCode.BUG
@@ -31,12 +31,12 @@ def test_what_nobody_expects_is_a_bug_with_its_trace(
     ("words", "meant"),
     [(["provisio"], "pylaunch provision"), (["env", "lok"], "pylaunch env lock"), (["ps", "--jsn"], "--json")],
 )
-def test_what_is_misspelt_is_told_with_what_was_meant(
+def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
     words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(words) == ExitCode.USAGE
-    assert "did you mean" in (said := capsys.readouterr().err).lower()
-    assert meant in said
+    assert "did you mean" in (error := capsys.readouterr().err).lower()
+    assert meant in error
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_an_error_is_a_document_where_json_was_asked_for(
 ) -> None:
     assert main.run(words) == ExitCode.USAGE
 
-    told = capsys.readouterr()
-    document = json.loads(told.out)
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
     assert (document["schema_version"], document["verb"], document["exit_code"]) == (1, words[0], ExitCode.USAGE)
     assert message in document["error"]["message"]
     assert document["error"]["exit_code"] == ExitCode.USAGE
-    assert document["error"]["hint"] in told.err
+    assert document["error"]["hint"] in printed.err
 
 
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +78,7 @@ def test_every_page_is_printed_by_its_topic(capsys: pytest.CaptureFixture[str]) 
 
 
 def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
-    """What bash is told to offer for the last word of `line`."""
+    """Return the completions that bash offers for the last word of `line`."""
     words = line.split(" ")
     monkeypatch.setenv("_PYLAUNCH_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)

@@ -1,4 +1,4 @@
-"""What the guide for users of other launchers says to type exists."""
+"""Flags and verbs in the guide for users of other launchers exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `gpus` and `clean` say of many hosts that are in the same state."""
+"""Output of `gpus` and `clean` for many hosts in the same state."""
 
 from __future__ import annotations
 

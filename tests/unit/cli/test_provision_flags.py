@@ -17,7 +17,7 @@ from pylaunch.errors import ExitCode
         (["--serial", "some"], "--serial some: expected a number of hosts or a percentage"),
     ],
 )
-def test_flags_that_cannot_be_meant_are_refused_before_any_host_is_asked(
+def test_contradictory_flags_are_refused_before_any_host_is_asked(
     flags: list[str], refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["provision", "-i", "/nowhere/cluster.ini", *flags]) == ExitCode.USAGE

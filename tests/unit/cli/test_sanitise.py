@@ -1,4 +1,4 @@
-"""What is shown of text that a terminal would obey: values as escapes, ranks' output with nothing but its colours."""
+"""Text with control sequences: values are shown as escapes, output of ranks keeps its colours alone."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pylaunch.cli.sanitise import Pieces, rank_output, visible, visible_line
         ("\x1b[>4;2mkeys", "keys"),
     ],
 )
-def test_what_ranks_write(written: str, shown: str) -> None:
+def test_output_of_ranks(written: str, shown: str) -> None:
     assert rank_output(written) == shown
 
 
-def test_a_value_shows_what_is_in_it() -> None:
+def test_control_characters_in_a_value_are_shown_as_escapes() -> None:
     assert visible_line("rm\x1b[8m -rf\n/ \x85\udcff") == "rm\\x1b[8m -rf\\n/ \\x85\\xff"
     assert visible("two\nlines\tand a tab") == "two\nlines\tand a tab"
 

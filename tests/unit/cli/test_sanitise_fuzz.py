@@ -1,4 +1,4 @@
-"""Nothing that a terminal obeys passes, whatever is written; what people wrote stays readable."""
+"""No control sequence passes, whatever the input; text of people stays readable."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOSTILE = st.lists(st.one_of(CONTROLS, st.text(max_size=6)), max_size=20).map(""
 
 
 def obeyed(text: str) -> list[str]:
-    """The characters of `text` that a terminal would obey instead of showing, tabs and newlines left out."""
+    """Return the control characters in `text`, except tabs and newlines."""
     return [
         character
         for character in text
@@ -47,12 +47,12 @@ def test_of_a_rank_only_colours_are_obeyed_and_they_end_with_its_line(text: str)
 
 
 @given(HOSTILE)
-def test_what_was_made_safe_stays_as_it_is(text: str) -> None:
+def test_sanitised_text_does_not_change_again(text: str) -> None:
     assert visible(visible(text)) == visible(text)
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs", "M"])))
-def test_text_of_people_is_not_touched(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert visible_line(text) == text
     assert rank_output(text) == text
 
@@ -62,6 +62,6 @@ def test_pieces_hold_back_nothing_but_the_beginning_of_a_sequence(text: str, dat
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     pieces = Pieces()
-    told = "".join(pieces.joined("3.out", part) for part in parts)
-    assert text.startswith(told)
-    assert re.fullmatch(r"(\x1b(\[[0-?]*)?[ -/]*|\x9b[0-?]*[ -/]*)?", text.removeprefix(told))
+    shown = "".join(pieces.joined("3.out", part) for part in parts)
+    assert text.startswith(shown)
+    assert re.fullmatch(r"(\x1b(\[[0-?]*)?[ -/]*|\x9b[0-?]*[ -/]*)?", text.removeprefix(shown))

@@ -1,4 +1,4 @@
-"""The role firewall where firewalld is in charge: what it writes, and what it makes of the kernel's answer."""
+"""The role firewall with firewalld: the files that it writes, and its reading of the kernel's rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODULES = ("host", "rules", "firewalld")
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
-    """Modules of the program, which is a directory that Python runs and no package."""
+    """Modules of the program: Python runs its directory, which is not a package."""
     monkeypatch.syspath_prepend(str(content.roles_directory() / "firewall" / "files" / "firewall"))
     yield {name: importlib.import_module(name) for name in MODULES}
     for name in MODULES:
@@ -35,28 +35,30 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModuleType]]:
         (["20-24"], [24, 20, 22], ["21", "23"]),
     ],
 )
-def test_ports_of_ssh_are_holes_in_what_is_closed(
+def test_ports_of_ssh_are_excluded_from_the_closed_ranges(
     program: dict[str, ModuleType], closed: list[str], ssh: list[int], left: list[str]
 ) -> None:
     wanted = program["rules"].Wanted([], closed, [], ssh, "", "")
     assert wanted.closed_beside_ssh == left
 
 
-def test_members_are_let_in_before_strangers_are_refused_and_nobody_is_on_udp(program: dict[str, ModuleType]) -> None:
+def test_members_are_accepted_before_others_are_refused_on_tcp_alone(
+    program: dict[str, ModuleType],
+) -> None:
     wanted = program["rules"].Wanted(["10.0.0.1", "fd00::1"], ["29500"], [123], [22], "", "")
     texts = program["firewalld"].Firewalld()._texts(wanted)
     policy = ElementTree.fromstring(texts["/etc/firewalld/policies/pylaunch.xml"].encode())
-    told = [(rule.get("family"), int(rule.get("priority", "0")), [each.tag for each in rule], rule.find("port"))
+    rules = [(rule.get("family"), int(rule.get("priority", "0")), [each.tag for each in rule], rule.find("port"))
             for rule in policy.iter("rule")]  # fmt: skip
     for family in ("ipv4", "ipv6"):
         accepted = {
             (port.get("port"), port.get("protocol"))
-            for each, priority, tags, port in told
+            for each, priority, tags, port in rules
             if each == family and priority < 0 and tags == ["source", "port", "accept"] and port is not None
         }
         refused = {
             (port.get("port"), port.get("protocol"))
-            for each, priority, tags, port in told
+            for each, priority, tags, port in rules
             if each == family and priority > 0 and tags == ["port", "reject"] and port is not None
         }
         assert (accepted, refused) == ({("29500", "tcp"), ("123", "udp")}, {("29500", "tcp")})
@@ -65,7 +67,7 @@ def test_members_are_let_in_before_strangers_are_refused_and_nobody_is_on_udp(pr
 
 
 def kernel(*, reached: bool) -> str:
-    """What nft says of a policy that is there, whether or not packets get to it."""
+    """Return the output of nft for an installed policy, with or without a jump to it."""
     chain = "filter_IN_policy_pylaunch"
     rules: list[Any] = [{"rule": {"chain": f"{chain}_post", "handle": 7, "expr": [{"reject": {"type": "tcp reset"}}]}}]
     if reached:
@@ -77,14 +79,14 @@ def kernel(*, reached: bool) -> str:
     return json.dumps({"nftables": [{"metainfo": {}}, members, foreign, *rules]})
 
 
-def test_rules_that_no_packet_gets_to_are_not_the_same_rules(
+def test_rules_that_no_packet_reaches_differ_from_active_rules(
     program: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     firewalld, found = program["firewalld"], {}
     for reached in (True, False):
-        said = {"tables": "table inet firewalld\n", "table": kernel(reached=reached)}
+        output = {"tables": "table inet firewalld\n", "table": kernel(reached=reached)}
         monkeypatch.setattr(
-            firewalld, "run", lambda words, said=said: said[words[2] if words[1] == "list" else words[3]]
+            firewalld, "run", lambda words, output=output: output[words[2] if words[1] == "list" else words[3]]
         )
         found[reached] = firewalld.Firewalld().live()
     assert found[True].rules != found[False].rules
@@ -94,7 +96,7 @@ def test_rules_that_no_packet_gets_to_are_not_the_same_rules(
 @pytest.mark.parametrize(
     ("version", "refused"), [("0.8.2", True), ("0.9.3", False), ("1.3.3", False), ("2.3.0", False)]
 )
-def test_a_firewalld_without_policies_is_refused_with_words(
+def test_a_firewalld_without_policies_is_refused_with_a_reason(
     program: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, version: str, refused: bool
 ) -> None:
     firewalld = program["firewalld"]

@@ -37,7 +37,7 @@ def lost(host: str) -> Outcome:
 DONE = Outcome(Status.DONE, "", 0.0, (), {})
 
 
-def test_a_lost_node_is_replaced_and_the_run_goes_on() -> None:
+def test_a_lost_node_is_replaced_and_the_run_continues() -> None:
     story = Story(lost("n1"), DONE)
     assert story.play().outcome is DONE
     assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
@@ -46,7 +46,7 @@ def test_a_lost_node_is_replaced_and_the_run_goes_on() -> None:
     assert (restarting.plan.run, restarting.why) == ("7f3a9c01.1", "s1 in place of n1: lost")
 
 
-def test_when_hosts_run_out_the_last_attempt_is_the_end() -> None:
+def test_without_replacement_hosts_the_run_ends() -> None:
     story = Story(lost("n1"), lost("n2"))
     assert story.play().outcome.unproven == ("n2",)
     assert story.reports[-1] == NoRestart("1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)")

@@ -1,4 +1,4 @@
-"""Left over, at work, or somebody else's: judged by the family of a process."""
+"""Processes that are leftovers, at work, or of other users: judged by their ancestors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ RANK = {"pid": 101, "parent": 100, "rank": True, "devices": ["/dev/nvidia0"]}
 LOADER = {"pid": 102, "parent": 101, "rank": True}
 
 
-def process(**told: Any) -> ProcessReading:
+def process(**facts: Any) -> ProcessReading:
     row: Any = {
         "started": 7, "began": 0.0, "uid": ME, "user": "anna", "command": "python train.py", "cwd": "/home/anna",
         "rank": False, "run": None, "run_is_live": False, "devices": [], "ports": [], "is_terminal": False,
-        "is_reaper": False, "service": "", **told,
+        "is_reaper": False, "service": "", **facts,
     }  # fmt: skip
     return cast(ProcessReading, row)
 
@@ -47,7 +47,7 @@ def test_ranks_of_a_killed_launcher_are_left_over_with_all_that_they_started() -
     assert divided(INIT, {**RANK, "parent": 1}, LOADER, helper) == ([101, 102, 103], [], [])
 
 
-def test_the_user_manager_that_adopts_is_nobody_who_runs_them() -> None:
+def test_processes_adopted_by_the_user_manager_are_left_over() -> None:
     manager = {"pid": 30, "parent": 1, "is_reaper": True}
     assert divided(INIT, manager, {**RANK, "parent": 30}) == ([101], [], [])
 
@@ -57,15 +57,15 @@ def test_a_launcher_without_ranks_that_keeps_the_port_is_left_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "facts",
     [
         {"service": "notebook.service"},
         {"run": "7f3a", "run_is_live": True},
         {"uid": OTHER},
     ],
 )
-def test_what_systemd_keeps_a_live_run_or_another_user_has_is_not_left_over(told: dict[str, Any]) -> None:
-    assert divided(INIT, {**RANK, "parent": 1, **told})[0] == []
+def test_processes_of_a_service_a_live_run_or_another_user_are_no_leftovers(facts: dict[str, Any]) -> None:
+    assert divided(INIT, {**RANK, "parent": 1, **facts})[0] == []
 
 
 def test_a_program_in_which_terminals_are_open_is_at_work_whatever_variables_it_was_started_with() -> None:

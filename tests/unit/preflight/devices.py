@@ -1,4 +1,4 @@
-"""Hosts with two well GPUs and one well adapter port each, to be made unwell.
+"""Hosts with two healthy GPUs and one healthy adapter port each, as the base of faults.
 
 The card is the L4 of a published answer of nvidia-smi.
 """
@@ -25,7 +25,7 @@ PORT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def card(index: int, **told: Any) -> dict[str, Any]:
+def card(index: int, **fields: Any) -> dict[str, Any]:
     card = yaml.safe_load((CASES / "nvidia_smi_xml" / "l4_idle.yaml").read_text())["card"]
     return {
         **card,
@@ -33,12 +33,12 @@ def card(index: int, **told: Any) -> dict[str, Any]:
         "minor": index,
         "bus": f"00000000:0{index + 1}:00.0",
         "persistence": "Enabled",
-        **told,
+        **fields,
     }
 
 
 def well() -> dict[str, Any]:
-    """The readings of a host on which all is well."""
+    """Return the readings of a healthy host."""
     return {
         "gpu.host": {
             "gpus": 2, "nvswitches": 0, "driver": "555.42.06", "open_module": True, "kernel": "6.8.0-45-generic",
@@ -57,11 +57,11 @@ def well() -> dict[str, Any]:
 
 
 def survey(wanted: Wanted | None = None, **odd: Mapping[str, Any]) -> Survey:
-    """Three hosts; `odd` replaces readings by host: n2={"gpu.xid": …}."""
+    """Return three hosts; `odd` replaces readings by host: n2={"gpu.xid": …}."""
     looks = {name: Look({**well(), **odd.get(name, {})}) for name in NAMES}
     return Survey(CLUSTER, wanted or Wanted(), looks)
 
 
 def smi(*cards: Mapping[str, Any]) -> dict[str, Any]:
-    """The reading of nvidia-smi with these devices instead."""
+    """Return the reading of nvidia-smi with these devices."""
     return {"gpu.smi": {**well()["gpu.smi"], "cards": list(cards)}}

@@ -1,4 +1,4 @@
-"""Surveys of three healthy hosts, for tests to spoil."""
+"""Surveys of three healthy hosts, to which tests add faults."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OK = {"end": "ok", "segment": 1448, "family": 2, "seconds": 0.001}
 KINDS = ("rendezvous", "ephemeral 0", "ephemeral 1")
 
 
-def interface(**told: Any) -> dict[str, Any]:
+def interface(**fields: Any) -> dict[str, Any]:
     counters = dict.fromkeys(("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"), 0)
     return {
         "mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", "duplex": "full", "loopback": False,
-        **counters, **told,
+        **counters, **fields,
     }  # fmt: skip
 
 
@@ -53,14 +53,14 @@ TRACKING = "0A000001,10.0.0.1,3,1795195837.1,0.000012,-0.000034,0.00004,-1.2,0.0
 
 
 def survey(cluster: Cluster = CLUSTER, **spoiled: Mapping[str, Any]) -> Survey:
-    """All is well, but for the readings given by host."""
+    """Return a survey of healthy hosts, except for the given readings by host."""
     wanted = Wanted(port=PORT, peers={host.name: host.rank_address for host in cluster.hosts})
     looks = {host.name: Look({**readings(host.name), **spoiled.get(host.name, {})}) for host in cluster.hosts}
     return Survey(cluster, wanted, looks)
 
 
 def with_ends(before: Survey, pairs: Iterable[tuple[str, str]], end: Mapping[str, Any], *kinds: str) -> Survey:
-    """`before`, with connections of these pairs ended like `end` on ports of these kinds."""
+    """Return `before` with the result `end` for connections of these pairs on ports of these kinds."""
     looks = dict(before.looks)
     for source, target in pairs:
         matrix = looks[source].readings[mesh.MATRIX]

@@ -1,4 +1,4 @@
-"""What is said of clocks, of names and of how hosts are reached."""
+"""Findings about clocks, names and connections to hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def offset(seconds: float, uncertainty: float = 0.001) -> dict[str, object]:
     return {mesh.OFFSET: {"seconds": seconds, "uncertainty": uncertainty}}
 
 
-def test_nothing_is_found_where_all_is_well() -> None:
+def test_healthy_hosts_have_no_findings() -> None:
     assert found(survey(), CHECKS) == []
 
 
@@ -54,7 +54,7 @@ def test_a_controller_with_a_wrong_clock_makes_no_host_wrong() -> None:
         (0.0, 0.4, Severity.UNKNOWN),
     ],
 )
-def test_no_verdict_is_narrower_than_the_uncertainty(
+def test_the_severity_of_an_offset_allows_for_its_uncertainty(
     seconds: float, uncertainty: float, severity: Severity | None
 ) -> None:
     findings = found(survey(n3=offset(seconds, uncertainty)), CHECKS)
@@ -62,7 +62,7 @@ def test_no_verdict_is_narrower_than_the_uncertainty(
 
 
 @pytest.mark.parametrize(
-    ("daemons", "chrony", "said"),
+    ("daemons", "chrony", "text"),
     [
         ([], None, "no time daemon runs"),
         (["chronyd"], "506 Cannot talk to daemon", "chronyd runs and does not answer: 506 Cannot talk to daemon"),
@@ -71,16 +71,16 @@ def test_no_verdict_is_narrower_than_the_uncertainty(
         (["chronyd", "systemd-timesyn"], TRACKING, "several time daemons run"),
     ],
 )
-def test_a_clock_that_is_not_well_kept_is_a_warning(daemons: list[str], chrony: str | None, said: str) -> None:
-    told = {"daemons": daemons, "chrony": chrony, "may_set": True}
-    (finding,) = found(survey(n1={"clock.keeping": told}), CHECKS)
+def test_a_clock_that_is_not_well_kept_is_a_warning(daemons: list[str], chrony: str | None, text: str) -> None:
+    keeping = {"daemons": daemons, "chrony": chrony, "may_set": True}
+    (finding,) = found(survey(n1={"clock.keeping": keeping}), CHECKS)
     assert finding.severity is Severity.WARN
-    assert said in finding.text
-    (finding,) = found(survey(n1={"clock.keeping": {**told, "may_set": False}}), CHECKS)
+    assert text in finding.text
+    (finding,) = found(survey(n1={"clock.keeping": {**keeping, "may_set": False}}), CHECKS)
     assert finding.severity is Severity.NOTE
 
 
-def test_a_host_that_is_not_reached_is_told_with_what_was_found_on_the_way() -> None:
+def test_an_unreachable_host_is_reported_with_evidence() -> None:
     why = Unreachable("ssh n2: no SSH server answers", "start sshd on n2", ("tcp: port 22: Connection refused",))
     looks = {name: look for name, look in survey().looks.items() if name != "n2"}
     (finding,) = found(replace(survey(), looks=looks, unreachable={"n2": why}), CHECKS)
@@ -105,8 +105,8 @@ def test_machines_with_one_name_are_found_and_hosts_that_are_one_machine_are_not
 
 
 def names(host: str, **resolved: list[str] | None) -> dict[str, object]:
-    told = readings(host)["reach.names"]
-    return {"reach.names": {**told, "addresses": {**told["addresses"], **resolved}}}
+    reading = readings(host)["reach.names"]
+    return {"reach.names": {**reading, "addresses": {**reading["addresses"], **resolved}}}
 
 
 def test_a_wrong_address_of_a_peer_is_found_where_it_is() -> None:
@@ -115,7 +115,7 @@ def test_a_wrong_address_of_a_peer_is_found_where_it_is() -> None:
     assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
 
 
-def test_it_fails_when_ranks_go_there_by_that_name() -> None:
+def test_a_wrong_address_fails_when_ranks_connect_by_that_name() -> None:
     hosts = (CLUSTER.hosts[0], replace(CLUSTER.hosts[1], address="n2"), CLUSTER.hosts[2])
     (finding,) = found(survey(Cluster(hosts), n1=names("n1", n2=["127.0.0.1"])), reach.CHECKS)
     assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n1",))
@@ -123,7 +123,7 @@ def test_it_fails_when_ranks_go_there_by_that_name() -> None:
     assert "does not resolve here" in finding.text
 
 
-def test_names_of_peers_that_nobody_needs_may_be_unknown() -> None:
+def test_names_of_peers_that_no_rank_uses_may_be_unknown() -> None:
     assert found(survey(n1=names("n1", n2=None, n3=None)), CHECKS) == []
 
 
@@ -154,7 +154,7 @@ def test_only_ranks_of_jax_on_cpus_listen_at_the_name_of_their_host(
     assert wanted_by(plan).listen_by_name == hosts
 
 
-def test_a_python_that_is_too_old_and_a_user_without_sudo_are_told() -> None:
+def test_a_python_that_is_too_old_and_a_user_without_sudo_are_reported() -> None:
     old = {"reach.identity": {**readings("n1")["reach.identity"], "python": "3.6.8"}}
     (finding,) = found(survey(n1=old), CHECKS)
     assert finding.severity is Severity.FAIL

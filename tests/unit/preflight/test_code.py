@@ -15,12 +15,12 @@ from tests.unit.preflight.surveys import alike, findings, survey
 WANTED = Wanted(workdir="/w", command=("train.py", "--config=base.yaml", "--lr", "0.1"), script="train.py")
 
 
-def told(files: dict[str, str], tree: dict[str, str], **texts: list[str]) -> dict[str, Any]:
+def reading(files: dict[str, str], tree: dict[str, str], **texts: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {"code.files": files, "code.tree": {"complete": True, "files": tree}}
     return {**found, "code.texts": {name.replace("_", "."): lines for name, lines in texts.items()}} if texts else found
 
 
-HEALTHY = told(
+HEALTHY = reading(
     {"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c"}, train_py=["import model", "run()"]
 )
 
@@ -32,19 +32,19 @@ def test_the_same_code_everywhere_is_no_finding() -> None:
 @pytest.mark.parametrize(
     ("odd", "check", "severity", "text"),
     [
-        (told({"train.py": "x", "base.yaml": "b"}, {"train.py": "x", "model.py": "c"}), "code.files", Severity.FAIL,
+        (reading({"train.py": "x", "base.yaml": "b"}, {"train.py": "x", "model.py": "c"}), "code.files", Severity.FAIL,
          "train.py differs, compared with n[1,3]"),
-        (told({"train.py": "", "base.yaml": "b"}, {"model.py": "c"}), "code.files", Severity.FAIL,
+        (reading({"train.py": "", "base.yaml": "b"}, {"model.py": "c"}), "code.files", Severity.FAIL,
          "train.py does not exist in /w"),
-        (told({"train.py": "a"}, {"train.py": "a", "model.py": "c"}), "code.files", Severity.FAIL,
+        (reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"}), "code.files", Severity.FAIL,
          "base.yaml is missing, compared with n[1,3]"),
-        (told({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "x"}), "code.tree", Severity.WARN,
+        (reading({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "x"}), "code.tree", Severity.WARN,
          "model.py differs"),
-        (told({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c", "new.py": "n"}), "code.tree",
+        (reading({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c", "new.py": "n"}), "code.tree",
          Severity.WARN, "new.py is only here"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_other_on_one_host_is_told_once(
+def test_a_file_that_differs_on_one_host_is_reported_once(
     odd: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
     (finding,) = findings(code.CHECKS, alike(HEALTHY, n2=odd), WANTED)
@@ -53,7 +53,7 @@ def test_a_file_that_is_other_on_one_host_is_told_once(
 
 
 def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one() -> None:
-    odd = told({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"}, train_py=["import model", "debug()"])
+    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"}, train_py=["import model", "debug()"])
     (finding,) = findings(code.CHECKS, alike(HEALTHY, n3=odd), WANTED)
     assert finding.evidence == (
         "--- n1:train.py",
@@ -67,7 +67,7 @@ def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one()
 
 
 def test_texts_are_asked_of_one_host_of_each_kind_and_only_where_files_differ() -> None:
-    odd = told({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"})
+    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"})
     asked = code.texts_to_ask(survey(alike(HEALTHY, n3=odd), WANTED))
     assert {host: question["code.texts"]["paths"] for host, question in asked.items()} == {
         "n1": ["train.py"],
@@ -76,15 +76,15 @@ def test_texts_are_asked_of_one_host_of_each_kind_and_only_where_files_differ() 
     assert code.texts_to_ask(survey(alike(HEALTHY), WANTED)) == {}
 
 
-def test_two_hosts_where_only_one_has_a_file_say_it_once() -> None:
-    readings = {"n1": HEALTHY, "n2": told({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
+def test_a_file_that_only_one_of_two_hosts_has_is_reported_once() -> None:
+    readings = {"n1": HEALTHY, "n2": reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
     assert [(each.hosts, each.text) for each in findings(code.CHECKS, readings, WANTED)] == [
         (("n2",), "base.yaml is missing, compared with n1")
     ]
 
 
-def test_a_script_that_nobody_has_is_not_also_a_difference() -> None:
-    nobody = told({"train.py": "", "base.yaml": "b"}, {})
+def test_a_script_that_no_host_has_is_not_also_a_difference() -> None:
+    nobody = reading({"train.py": "", "base.yaml": "b"}, {})
     (finding,) = findings(code.CHECKS, alike(nobody), WANTED)
     assert finding.hosts == ("n1", "n2", "n3")
 
@@ -94,7 +94,7 @@ def test_more_code_than_is_compared_is_never_taken_for_equal() -> None:
     assert finding.severity is Severity.UNKNOWN
 
 
-def test_words_of_the_command_line_are_asked_whether_they_are_files() -> None:
+def test_command_line_arguments_that_may_be_files_are_looked_up() -> None:
     (check, _) = code.CHECKS
     asked = check.asks(Host("n1", "10.0.0.1"), WANTED)
     assert asked["code.files"] == {"workdir": "/w", "paths": ["train.py"], "candidates": ["base.yaml", "0.1"]}
@@ -118,7 +118,7 @@ def test_words_of_the_command_line_are_asked_whether_they_are_files() -> None:
         ("keep.py", ["!keep.py", "*.py"], True),
     ],
 )
-def test_ignore_files_mean_what_they_mean_to_git(path: str, patterns: list[str], expected: bool) -> None:
+def test_ignore_files_have_the_meaning_that_git_gives_them(path: str, patterns: list[str], expected: bool) -> None:
     rules = [(pattern.lstrip("!"), pattern.startswith("!")) for pattern in patterns]
     assert readers.ignored(path, rules) is expected
 
@@ -135,7 +135,7 @@ def test_the_tree_holds_code_and_neither_results_nor_environments_nor_what_is_ig
     assert (found["complete"], sorted(found["files"])) == (True, ["pkg/ops.cu", "train.py"])
 
 
-def test_a_tree_beyond_the_bounds_says_so_and_the_root_is_no_project(
+def test_a_tree_beyond_the_limits_is_reported_and_the_root_is_no_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.py").write_text("")

@@ -30,24 +30,24 @@ def only(seen: Survey) -> Finding:
     return finding
 
 
-def test_hosts_on_which_all_is_well_are_not_mentioned() -> None:
+def test_healthy_hosts_are_not_mentioned() -> None:
     assert found(survey()) == ()
 
 
-def test_hosts_without_gpus_are_well_when_none_are_wanted() -> None:
+def test_hosts_without_gpus_pass_when_none_are_wanted() -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),))
     nothing = dict.fromkeys(well(), None) | {"occupants.processes": well()["occupants.processes"]}
     assert found(Survey(cluster, Wanted(), {"n1": Look(nothing)})) == ()
 
 
-def test_gpus_that_the_inventory_promises_and_nobody_sees_are_a_failure() -> None:
+def test_gpus_of_the_inventory_that_the_host_lacks_are_a_failure() -> None:
     nothing = dict.fromkeys(well(), None) | {"occupants.processes": well()["occupants.processes"]}
     finding = only(survey(n2=nothing, n1={}, n3={}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.count", FAIL, ("n2",))
     assert "0 GPUs are there, and the inventory gives device 1 to runs" in finding.text
 
 
-def test_one_gpu_fewer_is_told_with_what_is_on_the_bus() -> None:
+def test_one_gpu_fewer_is_reported_with_the_devices_on_the_bus() -> None:
     seven = survey(n3=smi(card(0)))
     finding, models = found(seven)
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.count", FAIL, ("n3",))
@@ -61,15 +61,15 @@ def test_a_device_that_no_run_uses_may_be_missing() -> None:
     assert [finding.check for finding in found(replace(seen, cluster=first_only))] == ["gpu.models"]
 
 
-def test_a_library_that_is_not_the_drivers_is_told_with_the_tools_own_words() -> None:
-    said = "Failed to initialize NVML: Driver/library version mismatch NVML library version: 580.178"
-    finding = only(survey(n2={"gpu.smi": {"complaint": said, "driver": None, "cuda": None, "cards": []}}))
+def test_a_library_of_another_driver_version_is_reported_as_nvidia_smi_reports_it() -> None:
+    complaint = "Failed to initialize NVML: Driver/library version mismatch NVML library version: 580.178"
+    finding = only(survey(n2={"gpu.smi": {"complaint": complaint, "driver": None, "cuda": None, "cards": []}}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.software", FAIL, ("n2",))
     assert finding.fix == "sudo reboot"
-    assert finding.evidence == (said,)
+    assert finding.evidence == (complaint,)
 
 
-def test_another_driver_than_most_hosts_have_is_the_odd_one() -> None:
+def test_a_driver_version_that_differs_from_most_hosts_is_reported() -> None:
     odd = {"gpu.smi": {**well()["gpu.smi"], "driver": "535.54.03"}}
     finding = only(survey(n3=odd))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.software", FAIL, ("n3",))
@@ -77,7 +77,7 @@ def test_another_driver_than_most_hosts_have_is_the_odd_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "check", "severity", "text"),
+    ("fields", "check", "severity", "text"),
     [
         ({"ecc_uncorrectable": 2}, "gpu.memory", FAIL, "GPU 1: 2 uncorrectable ECC errors"),
         ({"remap_failure": "Yes", "remap_pending": "Yes"}, "gpu.memory", FAIL, "could not be remapped"),
@@ -96,16 +96,16 @@ def test_another_driver_than_most_hosts_have_is_the_odd_one() -> None:
         ({"memory_used_mib": 20000}, "gpu.free", WARN, "20000 MiB are in use and no process is seen"),
     ],
 )
-def test_what_is_wrong_with_a_card_is_told_of_that_card(
-    told: dict[str, Any], check: str, severity: Severity, text: str
+def test_a_fault_of_a_gpu_is_reported_with_that_gpu(
+    fields: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
-    finding = only(survey(n2=smi(card(0), card(1, **told))))
+    finding = only(survey(n2=smi(card(0), card(1, **fields))))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert text in finding.text
     assert finding.fix
 
 
-def test_reasons_for_low_clocks_that_somebody_chose_are_well_and_so_is_a_link_that_sleeps() -> None:
+def test_configured_low_clocks_and_idle_links_are_no_finding() -> None:
     chosen = card(1, throttled=["gpu_idle", "sw_power_cap", "applications_clocks_setting"], pcie_generation=1)
     assert found(survey(n2=smi(card(0), chosen))) == ()
 
@@ -117,7 +117,7 @@ def xid(code: int, bus: str = "0000:02:00") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("code", "severity"), [(79, FAIL), (48, FAIL), (119, FAIL), (63, WARN), (13, NOTE), (999, WARN)]
 )
-def test_an_xid_is_told_with_its_card_its_age_and_what_to_do(code: int, severity: Severity) -> None:
+def test_an_xid_is_reported_with_its_gpu_its_age_and_a_fix(code: int, severity: Severity) -> None:
     finding = only(survey(n1=xid(code)))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.xid", severity, ("n1",))
     assert finding.text.startswith(f"GPU 1: Xid {code} (")
@@ -125,13 +125,13 @@ def test_an_xid_is_told_with_its_card_its_age_and_what_to_do(code: int, severity
     assert finding.evidence == (f"NVRM: Xid (PCI:0000:02:00): {code}, pid=1",)
 
 
-def test_an_xid_after_which_the_driver_asks_for_nothing_is_no_failure_unless_only_a_reboot_helps() -> None:
+def test_an_xid_that_needs_no_action_is_no_failure_unless_only_a_reboot_helps() -> None:
     recovered = smi(card(0), card(1, recovery="None"))
     assert only(survey(n1={**recovered, **xid(95)})).severity is WARN
     assert only(survey(n1={**recovered, **xid(79)})).severity is FAIL
 
 
-def test_a_link_that_is_down_is_seen_against_the_like_of_its_gpu() -> None:
+def test_a_link_that_is_down_is_found_by_comparison_with_the_other_gpus() -> None:
     links = {**well()["gpu.nvlink"], "1": {"up": [0, 1, 3], "down": [2], "errors": {}}}
     finding = only(survey(n3={"gpu.nvlink": links}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.nvlink", FAIL, ("n3",))
@@ -146,21 +146,21 @@ def test_errors_of_links_count_from_the_threshold_on() -> None:
     assert only(survey(n3=links(gpu_health.CRC_ERRORS + 1))).severity is WARN
 
 
-def test_gpus_that_are_linked_on_no_host_are_well() -> None:
+def test_gpus_without_links_on_any_host_are_no_finding() -> None:
     nothing = {"gpu.nvlink": {"0": {"up": [], "down": [0, 1], "errors": {}}}}
     assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
 
 
 @pytest.mark.parametrize(
-    ("told", "text"),
+    ("fields", "text"),
     [
         ({"fabric_manager": None}, "4 NVSwitches and no fabric manager"),
         ({"fabric_manager": "535.161.08"}, "fabric manager 535.161.08 and driver 555.42.06"),
         ({"fabric_manager": "555.42.06", "fabric_manager_state": "failed"}, "the fabric manager is failed"),
     ],
 )
-def test_nvswitches_need_a_fabric_manager_of_the_drivers_version_that_runs(told: dict[str, Any], text: str) -> None:
-    finding = only(survey(n2={"gpu.host": {**well()["gpu.host"], "nvswitches": 4, **told}}))
+def test_nvswitches_need_a_fabric_manager_of_the_drivers_version_that_runs(fields: dict[str, Any], text: str) -> None:
+    finding = only(survey(n2={"gpu.host": {**well()["gpu.host"], "nvswitches": 4, **fields}}))
     assert (finding.check, finding.severity) == ("gpu.fabric", FAIL)
     assert text in finding.text
 
@@ -168,14 +168,14 @@ def test_nvswitches_need_a_fabric_manager_of_the_drivers_version_that_runs(told:
 COMPUTES = [{"pid": 4121, "type": "C", "name": "python", "memory_mib": 40000}]
 
 
-def test_a_process_that_computes_on_a_gpu_is_told_with_its_memory_and_owner() -> None:
+def test_a_process_that_computes_on_a_gpu_is_reported_with_its_memory_and_owner() -> None:
     theirs = {**well()["occupants.processes"], "uid": 1000, "processes": [{**STALE, "user": "bert", "uid": 1001}]}
     finding = only(survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": theirs}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.free", FAIL, ("n2",))
     assert finding.text == "pid 4121 (python train.py) of bert has 40000 MiB of GPU 0"
 
 
-def test_one_that_nobody_runs_any_more_is_told_with_the_command_that_ends_it() -> None:
+def test_an_orphaned_process_is_reported_with_the_command_that_ends_it() -> None:
     ours = {**well()["occupants.processes"], "processes": [STALE]}
     finding = only(survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": ours}))
     assert finding.text.endswith("nobody runs it any more")
@@ -188,7 +188,7 @@ def test_a_desktop_and_devices_that_the_run_does_not_use_may_be_busy() -> None:
     assert found(seen) == ()
 
 
-def test_a_rank_that_nobody_runs_and_that_keeps_the_port_is_a_failure() -> None:
+def test_an_orphaned_rank_that_holds_the_port_is_a_failure() -> None:
     ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "ports": [29500]}]}
     finding = only(survey(n3={"occupants.processes": ours}))
     assert (finding.check, finding.severity, finding.hosts) == ("leftovers.stale_ranks", FAIL, ("n3",))
@@ -196,23 +196,23 @@ def test_a_rank_that_nobody_runs_and_that_keeps_the_port_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "severity", "text"),
+    ("fields", "severity", "text"),
     [
         ({"error": "CUDA error: unspecified launch failure"}, FAIL, "GPU 1 does not compute: CUDA error"),
         ({"right": False, "tflops": 700.0}, FAIL, "GPU 1 computes a wrong product"),
         ({"right": True, "tflops": 600.0}, WARN, "GPU 1 computes 600 TFLOP/s, the median is 700"),
     ],
 )
-def test_a_gpu_that_computes_wrong_slowly_or_not_at_all_is_told(
-    told: dict[str, Any], severity: Severity, text: str
+def test_a_gpu_that_computes_wrong_slowly_or_not_at_all_is_reported(
+    fields: dict[str, Any], severity: Severity, text: str
 ) -> None:
     first = {"index": 0, "right": True, "tflops": 690.0}
-    finding = only(survey(n2={"gpu_smoke.compute": {"devices": [first, {"index": 1, **told}]}}))
+    finding = only(survey(n2={"gpu_smoke.compute": {"devices": [first, {"index": 1, **fields}]}}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.smoke", severity, ("n2",))
     assert text in finding.text
 
 
-def test_what_a_dead_run_of_pylaunch_left_is_told_elsewhere() -> None:
+def test_leftovers_of_a_dead_run_are_reported_by_another_check() -> None:
     ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "run": "7f3a"}]}
     assert found(survey(n3={"occupants.processes": ours})) == ()
 

@@ -29,13 +29,13 @@ def kernel(**odd: Any) -> dict[str, Any]:
 HEALTHY = {**memory(), **processors(), **kernel()}
 
 
-def test_hosts_that_are_alike_and_have_enough_are_no_finding() -> None:
+def test_equal_hosts_with_enough_resources_are_no_finding() -> None:
     near = memory(total=63 * GIB)
     assert findings(host.CHECKS, alike(HEALTHY, n1=near, n2=kernel(release="6.1.0-21-amd64"))) == []
 
 
 @pytest.mark.parametrize(
-    ("odd", "check", "severity", "told"),
+    ("odd", "check", "severity", "text"),
     [
         (memory(available=1 << 20), "host.memory", Severity.FAIL, "1 MiB of 64 GiB memory available"),
         (memory(swap_used=8 * GIB), "host.memory", Severity.WARN, "8 GiB lie in swap"),
@@ -47,12 +47,12 @@ def test_hosts_that_are_alike_and_have_enough_are_no_finding() -> None:
         (kernel(clock_source="hpet"), "host.clock_source", Severity.WARN, "reads the time from hpet"),
     ],
 )
-def test_the_odd_host_is_named_with_what_it_has_and_what_was_expected(
-    odd: dict[str, Any], check: str, severity: Severity, told: str
+def test_a_host_that_differs_is_reported_with_its_value_and_the_expected_one(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
     (finding,) = findings(host.CHECKS, alike(HEALTHY, n2=odd))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
-    assert told in finding.text
+    assert text in finding.text
 
 
 def test_a_governor_that_saves_power_matters_unless_its_driver_goes_to_full_speed() -> None:
@@ -62,7 +62,7 @@ def test_a_governor_that_saves_power_matters_unless_its_driver_goes_to_full_spee
     assert findings(host.CHECKS, alike({**HEALTHY, **steady})) == []
 
 
-def test_two_hosts_that_disagree_are_both_told_with_the_other() -> None:
+def test_two_hosts_that_differ_are_each_reported_with_the_value_of_the_other() -> None:
     readings = {"n1": {**HEALTHY}, "n2": {**HEALTHY, **kernel(release="5.15.0")}}
     found = findings(host.CHECKS, readings)
     assert [each.text for each in found] == ["kernel series: 6.1, 5.15 on n2", "kernel series: 5.15, 6.1 on n1"]

@@ -21,11 +21,11 @@ def found(seen: Survey) -> tuple[Finding, ...]:
     return judge(seen, infiniband.CHECKS)
 
 
-def port(**told: Any) -> dict[str, Any]:
-    return {"infiniband.ports": [{**PORT, **told}]}
+def port(**fields: Any) -> dict[str, Any]:
+    return {"infiniband.ports": [{**PORT, **fields}]}
 
 
-def test_adapters_that_are_well_and_none_at_all_are_not_mentioned() -> None:
+def test_healthy_adapters_and_hosts_without_adapters_are_not_mentioned() -> None:
     assert found(survey()) == ()
     nothing = {"infiniband.ports": None, "infiniband.memlock": 65536, "infiniband.acs": None, "gpu.host": None}
     assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
@@ -45,7 +45,7 @@ def test_a_run_that_wants_infiniband_needs_an_active_port_on_every_host() -> Non
 
 
 @pytest.mark.parametrize(
-    ("told", "check", "severity", "text"),
+    ("fields", "check", "severity", "text"),
     [
         ({"state": "DOWN", "physical_state": "Polling"}, "infiniband.state", WARN, "mlx5_0 port 1 is DOWN (Polling)"),
         ({"state": "INIT"}, "infiniband.state", WARN, "waits for a subnet manager"),
@@ -59,10 +59,10 @@ def test_a_run_that_wants_infiniband_needs_an_active_port_on_every_host() -> Non
         ({"link_layer": "Ethernet", "gids": GIDS[:1]}, "infiniband.gids", WARN, "no RoCE v2 address over IPv4"),
     ],
 )
-def test_what_is_wrong_with_a_port_is_told_of_that_host(
-    told: dict[str, Any], check: str, severity: Severity, text: str
+def test_a_fault_of_a_port_is_reported_for_its_host(
+    fields: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
-    (finding,) = found(survey(n3=port(**told)))
+    (finding,) = found(survey(n3=port(**fields)))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n3",))
     assert text in finding.text
 
@@ -72,7 +72,7 @@ def test_a_port_that_is_down_everywhere_has_no_cable_and_is_not_mentioned() -> N
     assert found(survey(n1=down, n2=down, n3=down)) == ()
 
 
-def test_an_address_over_ipv4_is_what_roce_needs() -> None:
+def test_roce_with_an_ipv4_address_is_no_finding() -> None:
     routed = port(link_layer="Ethernet", gids=GIDS)
     assert found(survey(n1=routed, n2=routed, n3=routed)) == ()
 

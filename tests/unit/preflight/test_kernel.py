@@ -54,7 +54,7 @@ def test_a_quiet_kernel_is_no_finding_also_where_its_log_is_closed() -> None:
         ({"kernel.stuck": [{"pid": 7, "command": "ls", "waits_in": "rpc_wait_bit"}]}, "kernel.stuck", Severity.WARN),
     ],
 )  # fmt: skip
-def test_what_the_kernel_had_to_do_is_told_with_its_words(odd: dict[str, Any], check: str, severity: Severity) -> None:
+def test_kernel_events_are_reported_with_their_log_lines(odd: dict[str, Any], check: str, severity: Severity) -> None:
     (finding,) = findings(kernel.CHECKS, alike(HEALTHY, n2=odd))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert bool(finding.evidence) == (severity is Severity.WARN)

@@ -50,7 +50,7 @@ def test_usual_limits_are_no_finding() -> None:
          Severity.WARN),
     ],
 )  # fmt: skip
-def test_one_host_with_less_is_named_once_by_the_check_it_belongs_to(
+def test_one_host_with_lower_limits_is_reported_once_by_the_right_check(
     odd: dict[str, Any], wanted: Wanted, check: str, severity: Severity
 ) -> None:
     usual = limit(locked_memory=None) if wanted.infiniband else {}

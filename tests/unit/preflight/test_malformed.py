@@ -1,4 +1,4 @@
-"""A host that answers something else than it was asked is found so; the others are judged all the same."""
+"""Malformed answers of a host are reported for that host; the other hosts are judged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def survey(readings: dict[str, dict[str, Any]]) -> Survey:
 
 @settings(max_examples=60)
 @given(st.data())
-def test_every_check_copes_with_any_answer_of_one_host(data: st.DataObject) -> None:
+def test_every_check_tolerates_any_answer_of_one_host(data: st.DataObject) -> None:
     odd = {reader: data.draw(JSON) for reader in READERS}
     judge(survey({"n1": {}, "n2": odd, "n3": {}}), CHECKS)
 
@@ -68,7 +68,7 @@ def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
     assert "its answer is not understood (TypeError" in found[0].text
 
 
-def test_a_check_that_breaks_without_any_host_is_our_bug() -> None:
+def test_a_check_that_fails_without_any_host_is_a_bug_of_pylaunch() -> None:
     def broken(_: Survey) -> list[Finding]:
         raise KeyError("ours")
 
@@ -76,7 +76,7 @@ def test_a_check_that_breaks_without_any_host_is_our_bug() -> None:
         judge(survey({"n1": {"x.y": 5}}), [replace(COUNTS, judge=broken)])
 
 
-def test_a_reading_of_another_shape_is_named_and_the_other_readings_are_kept() -> None:
+def test_a_malformed_reading_is_reported_and_the_other_readings_are_kept() -> None:
     look = _look(as_answered({"host.memory": {"total": "much"}, "infiniband.memlock": 65536}))
     assert look.readings["infiniband.memlock"] == 65536
     reading = look.readings["host.memory"]
@@ -90,7 +90,7 @@ def test_a_reading_of_another_shape_is_named_and_the_other_readings_are_kept() -
      '{"readings": {"x.y": {"value": 1, "seconds": null}}}', '{"a":' * 100_000],
     ids=lambda text: text[:30],
 )  # fmt: skip
-def test_an_answer_that_is_none_makes_its_host_one_that_could_not_be_asked(stdout: str) -> None:
+def test_an_invalid_answer_makes_its_host_unreachable(stdout: str) -> None:
     answer = interpret(HOSTS["n1"], Completed(("ssh",), 0, stdout, ""))
     read = answer if isinstance(answer, Unreachable) else understood(answer, _look)  # type: ignore[arg-type]
     assert isinstance(read, Unreachable)
@@ -105,7 +105,7 @@ def as_answered(values: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(st.dictionaries(st.sampled_from(USE), JSON, max_size=3))
-def test_a_view_of_any_answer_is_whole_or_refused(readings: dict[str, Any]) -> None:
+def test_any_answer_becomes_a_complete_view_or_is_refused(readings: dict[str, Any]) -> None:
     try:
         view = _view(as_answered({**dict.fromkeys(USE), **readings}))
     except MALFORMED:
@@ -114,7 +114,7 @@ def test_a_view_of_any_answer_is_whole_or_refused(readings: dict[str, Any]) -> N
     assert all(card["index"] >= 0 for card in view.cards)
 
 
-def test_processes_that_are_each_other_s_parents_are_judged_and_not_followed_for_ever() -> None:
+def test_processes_that_are_parents_of_each_other_do_not_cause_an_endless_loop() -> None:
     row = {
         "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
         "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": "",
@@ -139,10 +139,10 @@ IDENTITY = {"hostname": "n1", "capabilities": 0, "distribution": {"name": "x", "
     st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution"]), JSON),
     st.dictionaries(st.sampled_from(FACTS[1:]), JSON),
 )
-def test_facts_of_any_answer_are_whole_or_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
-    told = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
+def test_any_answer_becomes_complete_facts_or_is_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
+    readings = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
     try:
-        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, as_answered(told))
+        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, as_answered(readings))
     except MALFORMED:
         return
     assert isinstance(facts.hostname, str)

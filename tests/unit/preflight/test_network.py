@@ -1,4 +1,4 @@
-"""What is said of interfaces and of the ways between hosts."""
+"""Findings about interfaces and routes between hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TO_N2 = (("n1", "n2"), ("n3", "n2"))
 OF_N3 = (("n3", "n1"), ("n3", "n2"))
 
 
-def test_nothing_is_found_where_all_is_well() -> None:
+def test_healthy_hosts_have_no_findings() -> None:
     assert found(survey(), network.CHECKS) == []
 
 
@@ -29,7 +29,7 @@ def test_a_filtered_rendezvous_port_of_the_first_host_fails() -> None:
     assert finding.role == "firewall"
 
 
-def test_one_of_another_host_is_a_warning_because_ranks_do_not_meet_there() -> None:
+def test_a_filtered_rendezvous_port_of_another_host_is_a_warning() -> None:
     (finding,) = found(with_ends(survey(), TO_N2, SILENT, "rendezvous"), network.CHECKS)
     assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
     assert "now n1" in finding.text
@@ -41,13 +41,13 @@ def test_filtered_ephemeral_ports_fail_on_any_host_and_name_the_range() -> None:
     assert "ephemeral ports (32768-60999)" in finding.text
 
 
-def test_what_does_not_leave_a_host_is_blamed_on_that_host() -> None:
+def test_blocked_outgoing_connections_are_blamed_on_their_source() -> None:
     (finding,) = found(with_ends(survey(), OF_N3, SILENT, *KINDS), network.CHECKS)
     assert finding.hosts == ("n3",)
     assert finding.text.startswith("connections from it to the other hosts' ports, rendezvous (29500) and ephemeral")
 
 
-def test_a_rejection_is_told_from_silence() -> None:
+def test_a_rejected_connection_is_distinguished_from_a_timeout() -> None:
     (finding,) = found(with_ends(survey(), TO_N2, {"end": "refused"}, *KINDS), network.CHECKS)
     assert "are refused, though it listens" in finding.text
     unreachable = {"end": "unreachable", "text": "No route to host"}
@@ -55,7 +55,7 @@ def test_a_rejection_is_told_from_silence() -> None:
     assert "fail: No route to host" in finding.text
 
 
-def test_an_address_that_another_host_answers_is_told_to_those_who_meet_it() -> None:
+def test_an_address_that_another_host_answers_is_reported_for_the_hosts_that_connect_to_it() -> None:
     (finding,) = found(with_ends(survey(), TO_N2, {"end": "other", "name": "n3"}, *KINDS), network.CHECKS)
     assert (finding.check, finding.hosts) == ("network.addresses", ("n1", "n3"))
     assert "10.0.0.2, the address of n2 for ranks, is answered by n3" in finding.text
@@ -74,7 +74,7 @@ def test_segments_smaller_than_both_ends_allow_are_a_warning() -> None:
     assert "packets from it to n3 carry 1348 bytes where both MTUs allow 1448" in finding.text
 
 
-def test_a_smaller_mtu_is_found_on_its_host_and_not_once_more_on_the_way() -> None:
+def test_a_smaller_mtu_is_reported_for_its_host_and_not_again_for_the_path() -> None:
     spoiled = survey(n2={"network.interfaces": {"eth0": interface(mtu=1400), "lo": interface()}})
     small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
     (finding,) = found(with_ends(spoiled, (*TO_N2, ("n2", "n1"), ("n2", "n3")), small, *KINDS), network.CHECKS)
@@ -122,14 +122,14 @@ def test_an_interface_of_the_inventory_must_be_there() -> None:
         ("NCCL_SOCKET_IFNAME", "^docker", False),
     ],
 )
-def test_a_variable_that_names_no_interface_is_found_as_its_reader_matches(
+def test_a_variable_that_selects_no_interface_is_found_by_the_rules_of_its_reader(
     name: str, value: str, is_found: bool
 ) -> None:
     findings = found(survey(n3={"network.configured": {name: value}}), network.CHECKS)
     assert [(each.check, each.hosts) for each in findings] == [("network.interface", ("n3",))] * is_found
 
 
-def test_a_host_without_a_way_to_a_peer_fails() -> None:
+def test_a_host_without_a_route_to_a_peer_fails() -> None:
     routes = {**readings("n1")["network.routes"], "10.0.0.3": {"why": "10.0.0.3 cannot be reached: no route"}}
     (finding,) = found(survey(n1={"network.routes": routes}), network.CHECKS)
     assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n1",))
@@ -137,7 +137,7 @@ def test_a_host_without_a_way_to_a_peer_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("fields", "text"),
     [
         ({"speed": 1000}, "eth0 runs at 1000 Mb/s, of most hosts 10000"),
         ({"carrier": 0, "state": "down"}, "eth0 has no link (state down)"),
@@ -145,14 +145,14 @@ def test_a_host_without_a_way_to_a_peer_fails() -> None:
         ({"rx_errors": 500, "rx_packets": 1_000_000}, "500 errors in 1000000 packets received"),
     ],
 )
-def test_a_bad_link_is_found(told: dict[str, Any], said: str) -> None:
+def test_a_bad_link_is_found(fields: dict[str, Any], text: str) -> None:
     (finding,) = found(
-        survey(n2={"network.interfaces": {"eth0": interface(**told), "lo": interface()}}), network.CHECKS
+        survey(n2={"network.interfaces": {"eth0": interface(**fields), "lo": interface()}}), network.CHECKS
     )
     assert finding.hosts == ("n2",)
-    assert said in finding.text
+    assert text in finding.text
 
 
-def test_a_driver_that_tells_no_speed_and_few_errors_are_no_finding() -> None:
-    told = interface(speed=-1, rx_errors=9, rx_packets=100)
-    assert found(survey(n2={"network.interfaces": {"eth0": told, "lo": interface()}}), network.CHECKS) == []
+def test_an_unknown_speed_and_few_errors_are_no_finding() -> None:
+    unknown = interface(speed=-1, rx_errors=9, rx_packets=100)
+    assert found(survey(n2={"network.interfaces": {"eth0": unknown, "lo": interface()}}), network.CHECKS) == []

@@ -1,4 +1,4 @@
-"""The table of checks and starts: no check is forgotten, and none that can fail is passed over without a reason."""
+"""The table of checks at a start: every check has a row; a check that can fail is omitted only for a reason."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def test_every_check_has_one_row_and_every_row_a_check() -> None:
 @pytest.mark.parametrize(
     "check", [each for each in suite.CHECKS if each.severity is Severity.FAIL], ids=lambda check: str(check.id)
 )
-def test_a_check_that_can_fail_is_not_asked_only_for_its_cost_or_because_another_one_refuses(check: Check) -> None:
+def test_a_check_that_can_fail_is_omitted_only_for_its_cost_or_because_another_one_refuses(check: Check) -> None:
     row = START_TABLE[check.id]
     others = {name for name in IDS if name != check.id and name in row.why}
     refuse = {name for name in others if START_TABLE[name].at_start is not AtStart.NOT_ASKED}
     assert row.at_start is not AtStart.NOT_ASKED or "cost: " in row.why or refuse
 
 
-def test_what_is_reported_needs_no_question_to_the_probe_and_no_conversation_of_its_own() -> None:
+def test_reported_checks_need_no_question_to_the_probe_and_no_mesh_test() -> None:
     asked = [check for check in suite.CHECKS if at_start(check) is AtStart.ASKED]
     questions = {name for host in CLUSTER.hosts for name in suite.questions_for(host, ALL, asked)}
     assert not questions & mesh.READINGS
@@ -41,7 +41,7 @@ def test_what_is_reported_needs_no_question_to_the_probe_and_no_conversation_of_
     assert suite.questions_for(CLUSTER.hosts[0], Wanted(), asked)
 
 
-def test_every_reason_for_which_an_agent_refuses_has_the_check_that_finds_it_before() -> None:
+def test_every_refusal_of_an_agent_has_the_check_for_the_same_problem() -> None:
     codes = {
         code
         for source in AGENT.rglob("*.py")

@@ -54,22 +54,22 @@ def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> Non
         ({CHECKPOINTS: Unmeasured("Permission denied")}, "storage.writable", Severity.UNKNOWN),
     ],
 )  # fmt: skip
-def test_one_bad_disk_is_told_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
+def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
 
 
-def test_a_file_system_with_two_uses_is_told_once_with_both() -> None:
+def test_a_file_system_with_two_uses_is_reported_once_with_both() -> None:
     full = {RUN: filesystem(free=0), TEMPORARY: filesystem(free=0)}
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n3=full), WANTED)
     assert "/ (run files, temporary files) has 0 bytes free of 100 GiB" in finding.text
 
 
-def test_inodes_are_not_missed_where_the_file_system_counts_none() -> None:
+def test_a_file_system_that_counts_no_inodes_lacks_none() -> None:
     assert findings(storage.CHECKS, alike({**HEALTHY, RUN: filesystem(inodes=0, inodes_free=0)}), WANTED) == []
 
 
-def test_several_devices_need_more_shared_memory_and_cannot_do_without() -> None:
+def test_several_devices_need_more_shared_memory() -> None:
     small = {**HEALTHY, "host.shm": {"size": GIB // 2, "free": GIB // 2}}
     wanted = Wanted(workdir="/w", checkpoint_dir="/c", devices={"n2": (0, 1)})
     (finding,) = findings(storage.CHECKS, alike(small), wanted)

@@ -1,4 +1,4 @@
-"""The registry of checks, and what becomes of findings."""
+"""The list of checks, and the result of their findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = Wanted("/w", ("train.py", "x.yaml"), "train.py", 29500, {"n2": (0, 1)}, {"
 
 
 @pytest.mark.parametrize("check", suite.CHECKS, ids=lambda check: str(check.id))
-def test_every_check_says_what_it_is_why_and_what_it_compares(check: Check) -> None:
+def test_every_check_has_a_title_an_effect_and_a_reference(check: Check) -> None:
     assert re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", check.id)
     assert check.title
     first = check.title.split()[0]
@@ -88,14 +88,14 @@ def test_equal_findings_fold_and_their_fix_names_all_their_hosts() -> None:
     assert (found.hosts, found.fix) == (("n1", "n2"), "mend n[1-2]")
 
 
-def test_what_could_not_be_read_is_never_a_pass_and_is_said_once() -> None:
+def test_an_unreadable_value_is_never_a_pass_and_is_reported_once() -> None:
     reading = {"host.filesystem#temporary files": Unmeasured("closed")}
     checks = select(suite.CHECKS, only=("storage.writable", "storage.room"))
     (found,) = suite.judge(Survey(CLUSTER, Wanted(), {"n1": Look(reading)}), checks)
     assert (found.severity, found.hosts, found.text) == (Severity.UNKNOWN, ("n1",), "temporary files: closed")
 
 
-def test_a_host_out_of_reach_is_said_once_and_first_and_fails() -> None:
+def test_an_unreachable_host_is_reported_once_and_first_and_fails() -> None:
     survey = Survey(CLUSTER, Wanted(), {}, {"n3": Unreachable("no route", "plug it in")})
     found = result(survey, suite.CHECKS, [finding(Severity.WARN, "n1")], 1.0)
     assert [(each.check, each.hosts) for each in found.findings] == [("reach.host", ("n3",)), ("storage.room", ("n1",))]
@@ -103,18 +103,18 @@ def test_a_host_out_of_reach_is_said_once_and_first_and_fails() -> None:
 
 
 def test_findings_are_ordered_by_how_much_they_matter() -> None:
-    said = [finding(severity, "n1") for severity in (Severity.NOTE, Severity.UNKNOWN, Severity.FAIL, Severity.WARN)]
-    found = result(Survey(CLUSTER, Wanted(), {}), suite.CHECKS, said, 1.0)
+    findings = [finding(severity, "n1") for severity in (Severity.NOTE, Severity.UNKNOWN, Severity.FAIL, Severity.WARN)]
+    found = result(Survey(CLUSTER, Wanted(), {}), suite.CHECKS, findings, 1.0)
     assert [each.severity for each in found.findings] == list(Severity)
 
 
 def test_junit_has_a_case_for_every_check_on_every_host_and_survives_what_xml_cannot_hold() -> None:
-    said = [
+    findings = [
         Finding("storage.room", Severity.FAIL, ("n1", "n2"), "full \x00 <disk>", "df", "", ("line \x1b[1m",)),
         finding(Severity.UNKNOWN, "n3"),
         finding(Severity.WARN, "n1", check="host.memory"),
     ]
-    found = result(Survey(CLUSTER, Wanted(), {}), select(suite.CHECKS, only=("storage", "host.memory")), said, 1.5)
+    found = result(Survey(CLUSTER, Wanted(), {}), select(suite.CHECKS, only=("storage", "host.memory")), findings, 1.5)
     suite_element = ElementTree.fromstring(junit(found))
     assert suite_element.attrib == {
         "name": "pylaunch check", "tests": "12", "failures": "2", "errors": "1", "time": "1.500"
@@ -145,7 +145,7 @@ def test_a_plan_wants_what_its_framework_needs() -> None:
     assert (plain.script, plain.pythons) == ("", {})
 
 
-def test_what_is_asked_of_a_local_host_is_the_same() -> None:
+def test_the_questions_to_a_local_host_are_the_same() -> None:
     here = Host("localhost", "127.0.0.1", connection=Connection.LOCAL)
     assert (
         suite.questions_for(here, Wanted(), suite.CHECKS).keys()

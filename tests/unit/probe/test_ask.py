@@ -13,19 +13,19 @@ def ended(code: int, stdout: str = "", stderr: str = "") -> Completed:
     return Completed(("ssh",), code, stdout, stderr)
 
 
-def test_what_a_login_prints_before_the_answer_is_passed_over() -> None:
-    said = json.dumps({"hostname": "n1"})
-    answer = interpret(HOST, ended(0, f"Welcome to n1!\n{said}\n"))
+def test_output_of_the_login_before_the_answer_is_ignored() -> None:
+    document = json.dumps({"hostname": "n1"})
+    answer = interpret(HOST, ended(0, f"Welcome to n1!\n{document}\n"))
     assert answer == {"hostname": "n1"}
 
 
-def test_a_host_without_the_interpreter_needs_it_first() -> None:
+def test_a_host_without_the_interpreter_is_reported_as_such() -> None:
     assert interpret(HOST, ended(127, stderr="sh: 1: exec: /usr/bin/python3: not found")) == NoPython(
         "/usr/bin/python3"
     )
 
 
-def test_a_probe_that_breaks_gives_its_last_words() -> None:
+def test_a_probe_that_fails_is_reported_with_its_last_output() -> None:
     answer = interpret(HOST, ended(1, stderr="Traceback\nSyntaxError: invalid syntax"))
     assert isinstance(answer, Unreachable)
     assert "SyntaxError: invalid syntax" in answer.reason

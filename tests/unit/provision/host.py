@@ -1,4 +1,4 @@
-"""A host made of answers: everything as `states` want it, less what a test says."""
+"""Facts of a host in its desired state, except for the answers that a test gives."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def converged(
     }
     wanted["files"].update({path: as_wanted("", "0644") for each in each_communication(states) for path in each.paths})
     asked = questions(states)
-    told: dict[str, list[Any]] = {}
+    by_subject: dict[str, list[Any]] = {}
     for subject, each in asked.items():
         answers = {**wanted[subject], **(found or {}).get(subject, {})}
-        told[subject] = [answers[ask if isinstance(ask, str) else ask["path"]] for ask in each]
-    return parse_facts(asked, answered(told, capabilities=capabilities))
+        by_subject[subject] = [answers[ask if isinstance(ask, str) else ask["path"]] for ask in each]
+    return parse_facts(asked, answered(by_subject, capabilities=capabilities))
 
 
-def answered(told: Mapping[str, Sequence[Any]], *, capabilities: int = EVERYTHING) -> dict[str, Any]:
-    """Return the answer of a host that reads `told` (subject → values), as its probe sends it."""
+def answered(by_subject: Mapping[str, Sequence[Any]], *, capabilities: int = EVERYTHING) -> dict[str, Any]:
+    """Return the answer of a host with the values `by_subject`, as its probe sends it."""
     identity = {"hostname": "n1", "capabilities": capabilities, "distribution": DEBIAN}
     readers: dict[str, Reader[Any, Any]] = {**_READERS, "sshd": services.sshd, "reports": services.report}
     readings: dict[str, Any] = {settings.identity: {"value": identity}}
-    for subject, values in told.items():
+    for subject, values in by_subject.items():
         if subject == "gpus":
             readings[gpu_node.devices] = {"value": values[0] if values else None}
             continue

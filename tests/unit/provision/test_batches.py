@@ -27,7 +27,7 @@ def test_a_percentage_of_few_hosts_is_at_least_one_of_them() -> None:
 
 
 @pytest.mark.parametrize("serial", ["", "0", "0%", "-1", "many", "1,,2", "10%%"])
-def test_what_is_no_size_is_refused_with_an_example(serial: str) -> None:
+def test_an_invalid_size_is_refused_with_an_example(serial: str) -> None:
     with pytest.raises(UsageError, match="expected a number of hosts or a percentage") as refused:
         batches(HOSTS, serial)
     assert refused.value.hint == "for example: --serial 1,10%,100%"

@@ -21,5 +21,5 @@ def test_a_distribution_that_no_role_knows_is_refused_by_its_name() -> None:
     assert "pylaunch_unprivileged=true" in caught.value.hint
 
 
-def test_it_is_no_matter_where_nothing_is_wanted_that_depends_on_it() -> None:
+def test_an_unknown_distribution_is_accepted_if_no_role_depends_on_it() -> None:
     refuse_unknown({"n2": (RoleState("python_env"),)}, {"n2": LEAP})

@@ -45,7 +45,7 @@ ROLE = RoleState(
 BLOCK: Found = {"blocks": {"/etc/hosts": "10.0.0.1 n1\n10.0.0.1 n1"}}
 
 
-def test_a_host_that_is_as_wanted_has_nothing_to_change() -> None:
+def test_a_host_in_its_desired_state_has_no_change() -> None:
     assert drift([ROLE], converged([ROLE], BLOCK)) == ()
 
 
@@ -120,7 +120,7 @@ def test_a_host_that_is_as_wanted_has_nothing_to_change() -> None:
         ({"reports": {"/usr/local/lib/pylaunch/firewall": ["the rules are gone"]}}, "role", "the rules are gone"),
     ],
 )  # fmt: skip
-def test_one_thing_that_differs_is_the_one_change(found: dict[str, Any], subject: str, difference: str) -> None:
+def test_one_difference_is_one_change(found: dict[str, Any], subject: str, difference: str) -> None:
     assert drift([ROLE], converged([ROLE], {**BLOCK, **found})) == (Change("role", subject, difference),)
 
 
@@ -141,14 +141,14 @@ def test_one_thing_that_differs_is_the_one_change(found: dict[str, Any], subject
         ("reports", "/usr/local/lib/pylaunch/firewall"),
     ],
 )
-def test_what_could_not_be_read_is_never_taken_for_converged(subject: str, asked: str) -> None:
+def test_an_unreadable_fact_never_counts_as_converged(subject: str, asked: str) -> None:
     found: Found = {**BLOCK, subject: {asked: {"unmeasured": "Permission denied"}}}
     assert {change.difference for change in drift([ROLE], converged([ROLE], found))} == {
         "cannot be read: Permission denied"
     }
 
 
-def test_what_takes_a_password_to_read_says_what_to_type() -> None:
+def test_a_value_that_needs_a_password_gets_a_hint() -> None:
     found: Found = {
         **BLOCK,
         "reports": {"/usr/local/lib/pylaunch/firewall": {"unmeasured": "sudo: a password is required"}},
@@ -157,7 +157,7 @@ def test_what_takes_a_password_to_read_says_what_to_type() -> None:
     assert change.difference == "cannot be read: sudo: a password is required; ask for it with --ask-become-pass (-K)"
 
 
-def test_a_unit_that_systemd_skipped_says_why_it_does_not_run() -> None:
+def test_a_unit_that_systemd_skipped_is_reported_with_the_reason() -> None:
     found: Found = {**BLOCK, "services": {"chrony.service": unit_as("enabled", "inactive", condition="no")}}
     (change,) = drift([ROLE], converged([ROLE], found))
     assert "systemd skipped it" in change.difference
@@ -189,7 +189,7 @@ def test_a_limit_above_what_the_container_allows_is_noted_and_is_no_change() -> 
     assert drift([ROLE], converged([ROLE], found)) != ()
 
 
-def test_a_host_that_may_not_set_its_clock_says_that_it_is_not_disciplined() -> None:
+def test_a_host_that_may_not_set_its_clock_gets_a_note() -> None:
     dropin = DesiredFile("/etc/d", "0644", "", only_without_capability="CAP_SYS_TIME")
     role = RoleState("time_sync", files=(dropin,))
     missing: Found = {"files": {"/etc/d": None}}
@@ -208,11 +208,11 @@ ALTERED = [["six-1.17.0", "/opt/pylaunch/envs/1/lib/python3.11/site-packages/six
 
 def test_an_edited_file_of_the_environment_is_named_where_every_file_was_looked_at() -> None:
     asked = questions([ROLE], deep=True)
-    told = {subject: [None for _ in each] for subject, each in asked.items()}
+    missing = {subject: [None for _ in each] for subject, each in asked.items()}
     environment: dict[str, list[Any]] = {
         "environments": [{"recorded": "d", "digest": "d", "runs": True}],
         "altered": [ALTERED],
     }
-    facts = parse_facts(asked, answered({**told, **environment}))
+    facts = parse_facts(asked, answered({**missing, **environment}))
     (change,) = (each for each in drift([ROLE], facts) if each.subject.startswith("/opt/pylaunch/envs"))
     assert change == Change("role", ALTERED[0][1], "edited (six-1.17.0)")

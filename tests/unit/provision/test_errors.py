@@ -49,7 +49,7 @@ def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once()
     assert error.hint == "start sshd"
 
 
-def test_what_still_differs_after_a_good_run_is_an_error() -> None:
+def test_a_difference_after_a_successful_run_is_an_error() -> None:
     change = Change("time_sync", "chrony.service", "is enabled and failed")
     error = remaining_error({"n1": [change], "n2": [change], "n3": []})
     assert error.message == "still not as it should be after provisioning: n[1-2]"

@@ -20,7 +20,7 @@ def host(fact: GpuFact | None) -> Facts:
     return replace(converged([ROLE]), gpus=Answers(["all"], [fact]))
 
 
-def test_a_node_on_which_all_agrees_has_nothing_to_mend() -> None:
+def test_a_node_whose_versions_agree_has_no_difference() -> None:
     assert drift([ROLE], host(GOOD)) == ()
     assert notes([ROLE], host(GOOD)) == ()
 
@@ -49,7 +49,7 @@ def test_a_node_on_which_all_agrees_has_nothing_to_mend() -> None:
         ),
     ],
 )
-def test_what_does_not_agree_is_named(found: dict[str, object], subject: str, difference: str) -> None:
+def test_versions_that_do_not_agree_are_reported(found: dict[str, object], subject: str, difference: str) -> None:
     (change,) = drift([ROLE], host(replace(GOOD, **found)))  # type: ignore[arg-type]
     assert (change.subject, change.difference) == (subject, difference)
 
@@ -62,7 +62,7 @@ def test_what_does_not_agree_is_named(found: dict[str, object], subject: str, di
         {"peermem": False, "open_module": True, "kernel": "6.8.0-45-generic"},
     ],
 )
-def test_what_this_node_has_no_use_for_is_not_asked_of_it(found: dict[str, object]) -> None:
+def test_software_that_a_node_does_not_need_is_not_required(found: dict[str, object]) -> None:
     assert drift([ROLE], host(replace(GOOD, **found))) == ()  # type: ignore[arg-type]
 
 

@@ -42,7 +42,7 @@ def test_a_package_without_wheels_is_named() -> None:
 @pytest.mark.parametrize(
     "text", ["six==1.17.0", "[project]\nname = 'x'\n", "[[packages]]\nname = 'x'\nwheels = [{}]\n"]
 )
-def test_what_is_no_pylock_file_is_refused_with_its_name(text: str) -> None:
+def test_an_invalid_pylock_file_is_refused_with_its_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"somewhere/pylock\.toml: not a pylock"):
         pylock_requirements(text, "somewhere/pylock.toml")
 

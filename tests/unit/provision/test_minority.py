@@ -11,11 +11,11 @@ def hosts(facts: dict[str, object], **odd: dict[str, object]) -> dict[str, HostR
     return {name: HostRecord({"packages": {**facts, **odd.get(name, {})}}) for name in ("n1", "n2", "n3")}
 
 
-def test_hosts_that_are_the_same_have_no_oddities() -> None:
+def test_equal_hosts_have_no_deviations() -> None:
     assert compare(hosts({"package apt": "2.6"}), {}, {}).oddities == ()
 
 
-def test_what_only_the_comparison_shows_is_the_cluster() -> None:
+def test_a_deviation_found_only_by_comparison_has_the_cause_cluster() -> None:
     report = compare(hosts({"package apt": "2.6"}, n2={"package apt": "2.7"}), {}, {})
     assert report.oddities == (Oddity("packages", "package apt", "2.6", 2, ("n2",), "2.7", (Why(Cause.CLUSTER),)),)
 
@@ -25,7 +25,7 @@ def test_a_missing_fact_is_reported_as_absent() -> None:
     assert (oddity.hosts, oddity.value) == (("n3",), "absent")
 
 
-def test_what_a_role_wants_otherwise_is_configuration_also_where_all_hosts_agree() -> None:
+def test_a_difference_from_a_role_has_the_cause_configuration_even_if_all_hosts_agree() -> None:
     found = {name: HostRecord({"configuration": {LIMITS: "ab"}}) for name in ("n1", "n2")}
     difference = {LIMITS: "content differs"}
     (oddity,) = compare(found, {"n1": difference, "n2": difference}, {}).oddities
@@ -33,18 +33,18 @@ def test_what_a_role_wants_otherwise_is_configuration_also_where_all_hosts_agree
     assert oddity.why == (Why(Cause.CONFIGURATION, "content differs"),)
 
 
-def test_files_that_are_meant_to_differ_from_host_to_host_are_no_oddity() -> None:
+def test_files_that_differ_between_hosts_on_purpose_are_no_deviation() -> None:
     found = {name: HostRecord({"configuration": {"/etc/nccl.conf": name}}) for name in ("n1", "n2", "n3")}
     assert compare(found, {}, {}).oddities == ()
 
 
-def test_what_has_changed_since_it_was_attested_is_time_and_says_what_it_was() -> None:
+def test_a_change_since_the_attestation_has_the_cause_time_and_shows_the_old_value() -> None:
     attested = hosts({"package apt": "2.6"})
     (oddity,) = compare(hosts({"package apt": "2.6"}, n3={"package apt": "2.7"}), {}, attested).oddities
     assert (oddity.hosts, oddity.why) == (("n3",), (Why(Cause.TIME, "was 2.6"),))
 
 
-def test_a_change_on_all_hosts_alike_is_still_a_change_in_time() -> None:
+def test_the_same_change_on_all_hosts_has_the_cause_time() -> None:
     (oddity,) = compare(hosts({"package apt": "2.7"}), {}, hosts({"package apt": "2.6"})).oddities
     assert (oddity.hosts, oddity.usual_count) == (("n1", "n2", "n3"), 3)
 

@@ -1,4 +1,4 @@
-"""What travels to hosts that are asked about provisioning."""
+"""Programs that provisioning sends to hosts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
         ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "probe.readers.environment_files"}),
     ],
 )  # fmt: skip
-def test_a_probe_carries_what_its_questions_need_and_no_more(asked: dict[str, list[object]], carried: set[str]) -> None:
+def test_a_probe_contains_only_modules_that_its_questions_need(
+    asked: dict[str, list[object]], carried: set[str]
+) -> None:
     modules = [READERS[name].module.removeprefix("pylaunch.agent.") for name in readers_asked(asked)]
     assert set(needed(modules)) == ALWAYS | carried
 

@@ -27,7 +27,7 @@ def chosen(name: str, version: str = "1.0", url: str = "", *, is_requested: bool
     return Chosen(name, version, url or f"https://index/{name}.whl", is_requested)
 
 
-def test_the_distribution_without_a_wheel_is_found_in_what_pip_says() -> None:
+def test_the_distribution_without_a_wheel_is_found_in_the_output_of_pip() -> None:
     assert blocker(NOT_FOUND) == "antlr4-python3-runtime==4.9.*"
     assert blocker("ERROR: No matching distribution found for deepspeed==0.19.8\n") == "deepspeed==0.19.8"
     assert blocker("ERROR: Could not install packages due to an OSError\n") is None
@@ -53,7 +53,7 @@ def test_a_version_that_other_requirements_hold_back_is_no_warning() -> None:
 @pytest.mark.parametrize(
     "line", ["Hydra_Core==0.11.3", "hydra.core[x]===0.11.3 ; python_version > '3'", "hydra-core @ file:///x"]
 )
-def test_what_is_pinned_is_as_old_as_the_user_wants_it(line: str) -> None:
+def test_pinned_versions_are_never_reported_as_old(line: str) -> None:
     assert pinned([line]) == {normalized("hydra-core")}
 
 

@@ -18,7 +18,7 @@ def test_a_name_alone_passes_our_value_and_the_flag_wins_over_the_file(tmp_path:
     assert env(env=("A=flag", "CACHE"), env_file=(str(file),)).plain == {"A": "flag", "B": "file", "CACHE": "/c"}
 
 
-def test_what_sounds_secret_becomes_one_however_it_is_given(tmp_path: Path) -> None:
+def test_variables_with_names_of_secrets_become_secrets(tmp_path: Path) -> None:
     file = tmp_path / "job.env"
     file.write_text("WANDB_API_KEY=0123456789\nTOKENIZERS_PARALLELISM=false\n")
     found = env(env=("HF_TOKEN",), env_file=(str(file),))
@@ -45,7 +45,7 @@ def test_a_secret_on_the_command_line_is_refused_without_being_repeated() -> Non
         ({"env_file": ("/nowhere/job.env",)}, "--env-file /nowhere/job.env: cannot be read: No such file or directory"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused(flags: dict[str, tuple[str, ...]], message: str) -> None:
+def test_invalid_environment_flags_are_refused(flags: dict[str, tuple[str, ...]], message: str) -> None:
     with pytest.raises(UsageError) as error:
         env(**flags)
     assert error.value.message == message

@@ -129,7 +129,7 @@ def test_ranks_that_can_only_compute_alone_are_reported(
     assert ("each of 6 ranks will compute alone" in capsys.readouterr().err) == is_alone
 
 
-def test_what_a_pasted_line_asks_for_is_taken_over_where_nothing_else_was_typed(
+def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "train.py").write_text("from accelerate import Accelerator")
@@ -152,7 +152,7 @@ def test_what_a_pasted_line_asks_for_is_taken_over_where_nothing_else_was_typed(
     )
 
 
-def test_python_before_a_script_is_left_unless_the_script_needs_a_framework(here: Path) -> None:
+def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here: Path) -> None:
     (here / "train.py").write_text("import torch")
     assert understood("python", "-u", "train.py") == program.Program(("python", "-u", "train.py"), Framework.COMMAND)
     (here / "train.py").write_text("from accelerate import Accelerator")
@@ -182,7 +182,7 @@ def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
     assert chosen.words == ("train.py", *rest)
 
 
-def test_a_program_that_is_no_script_is_refused_with_what_to_type() -> None:
+def test_a_program_that_is_no_script_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="jax starts Python scripts, and hostname does not end in") as caught:
         understood("hostname", "-f", framework="jax")
     assert caught.value.hint == "pylaunch start --framework command -- hostname -f"

@@ -27,7 +27,7 @@ def test_nodes_by_set() -> None:
         nodes_of("gpu01,gpu09", PLAN)
 
 
-def test_ranks_and_nodes_together_leave_what_is_in_both() -> None:
+def test_ranks_and_nodes_together_select_their_intersection() -> None:
     nodes, streams = chosen(PLAN, "0-5", "gpu[02-04]", launcher=False)
     assert [node.host.name for node in nodes] == ["gpu02", "gpu03"]
     assert {"2.out", "2.err", "5.err"} <= set(streams)

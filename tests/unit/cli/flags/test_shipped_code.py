@@ -54,6 +54,6 @@ def test_modules_that_are_left_out_are_named_through_all_imports(
     assert modules_not_shipped(read_tree(directory), workdir, script) == lacking
 
 
-def test_what_is_included_is_not_lacking(directory: Path) -> None:
+def test_included_modules_are_not_missing(directory: Path) -> None:
     tree = read_tree(directory, includes=("secret.py", "data/"))
     assert modules_not_shipped(tree, TREE, "train.py") == ()

@@ -28,7 +28,7 @@ def test_without_the_flag_there_is_no_tree() -> None:
 
 
 @pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_include": ("*.bin",)}, {"sync_limit": "1GiB"}])
-def test_flags_that_mean_nothing_without_sync_are_refused(flags: dict[str, object]) -> None:
+def test_flags_that_need_sync_are_refused_without_it(flags: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="go with --sync"):
         given(None, **flags)
 
@@ -62,7 +62,7 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
         sync.check_script(tree, TREE, "train.py")
 
 
-def test_what_gitignore_leaves_out_is_reported_with_the_flag_that_ships_the_largest(
+def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_largest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):

@@ -31,7 +31,7 @@ def test_it_follows_a_run_from_its_start_to_its_end() -> None:
     assert shown.lines(305.0) == ["run 7f3a9c01 stopping for 3 min 25 s: 5 of 6 ranks on n[1-3], 1 ended"]
 
 
-def test_what_nodes_do_is_shown_with_devices_first() -> None:
+def test_the_load_of_nodes_is_shown_with_devices_first() -> None:
     shown = board(2)
     shown.usage = {"n2": IDLE, "n1": NodeUsage(0.5, 1 << 30, 2 << 30, 0, 5e6, 0.98, 70 << 30, 80 << 30)}
     assert shown.lines(0.0)[1:] == [
@@ -40,7 +40,7 @@ def test_what_nodes_do_is_shown_with_devices_first() -> None:
     ]
 
 
-def test_of_many_nodes_those_that_do_least_are_shown() -> None:
+def test_of_many_nodes_the_least_busy_are_shown() -> None:
     shown = board(MOST_ROWS + 4)
     for number in range(1, MOST_ROWS + 5):
         shown.usage[f"n{number}"] = NodeUsage(number / 100, 0, 1, 0, 0, None, 0, 0)
@@ -50,7 +50,7 @@ def test_of_many_nodes_those_that_do_least_are_shown() -> None:
     assert {row.split()[0] for row in rows[:-1]} == {f"n{number}" for number in range(1, MOST_ROWS + 1)}
 
 
-def test_how_far_the_ranks_are_is_told_of_the_furthest_and_the_slowest() -> None:
+def test_progress_is_shown_for_the_furthest_and_the_slowest_rank() -> None:
     shown = board(3)
     for rank in range(6):
         shown.on(Event(100.0, EventKind.RANK_STARTED, f"n{rank // 2 + 1}", rank))

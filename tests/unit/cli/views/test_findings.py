@@ -31,8 +31,8 @@ def test_a_finding_is_its_hosts_folded_its_evidence_and_what_to_type() -> None:
     ],
 )  # fmt: skip
 def test_the_last_line_counts(severities: list[Severity], expected: str) -> None:
-    said = tuple(Finding("a.b", severity, ("n1",), "x") for severity in severities)
-    assert findings.summary(Result(("n1", "n2", "n3"), ("a.b", "a.c"), said, 1.93)) == expected
+    reported = tuple(Finding("a.b", severity, ("n1",), "x") for severity in severities)
+    assert findings.summary(Result(("n1", "n2", "n3"), ("a.b", "a.c"), reported, 1.93)) == expected
 
 
 def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() -> None:
@@ -63,7 +63,7 @@ def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() ->
         (["--skip", "nothing"], "no such check: nothing"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused_before_any_host_is_asked(
+def test_invalid_flags_are_refused_before_any_host_is_asked(
     words: list[str], refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["check", "-i", "/nowhere/cluster.ini", *words]) == ExitCode.USAGE
@@ -74,9 +74,9 @@ def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytes
     assert run(["check", "--list"]) == ExitCode.DONE
     assert "storage.room" in capsys.readouterr().out
     assert run(["check", "--list", "storage.room"]) == ExitCode.DONE
-    said = capsys.readouterr().out
-    assert "why       A checkpoint or log that does not fit" in said
-    assert "code.tree" not in said
+    printed = capsys.readouterr().out
+    assert "why       A checkpoint or log that does not fit" in printed
+    assert "code.tree" not in printed
 
 
 def test_the_last_line_names_hosts_that_were_not_looked_at() -> None:

@@ -41,7 +41,7 @@ def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
     assert completed(text, Invocation()) == "pylaunch trust --replace --limit 'n[1-3,7],x'; or wait for n[1-2]"
 
 
-def test_what_was_never_locked_is_locked_first(tmp_path: Path) -> None:
+def test_without_a_lock_the_hint_is_to_lock_first(tmp_path: Path) -> None:
     given = Invocation(inventory=("-i", "a.ini"), source=tmp_path / "a.ini")
     hint = "pylaunch provision --roles python_env --limit n1"
 

@@ -40,7 +40,7 @@ def ended(end: RankEnd | None, status: Status, **more: object) -> Outcome:
     return Outcome(status, "why", 9.0, ends, {}, first_failure=end, **more)  # type: ignore[arg-type]
 
 
-def test_a_failure_names_rank_host_and_how_then_its_last_words_then_what_to_type(
+def test_a_failure_shows_rank_host_and_exit_status_then_the_last_output_then_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     end = RankEnd(3, "gpu04", None, 9, 8.0, stopped=False, last_lines=("step 7", "CUDA error"))

@@ -1,4 +1,4 @@
-"""How fast a rank is, as a person reads it on the board."""
+"""Rate of a rank on the board."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_steps_that_begin_again_forget_what_was_before() -> None:
     assert paced((10, 10.0), (20, 20.0), (0, 21.0)).rate(3, 22.0) is None
 
 
-def test_what_is_left_is_known_only_with_a_total() -> None:
+def test_the_remaining_time_is_known_only_with_a_total() -> None:
     marks = (10, 10.0), (20, 20.0)
     assert paced(*marks).left_s(RankStep(3, 20, 20.0), 22.0) is None
     assert paced(*marks).left_s(RankStep(3, 20, 20.0, 100), 22.0) == pytest.approx(78.0)
@@ -43,7 +43,7 @@ def test_what_is_left_is_known_only_with_a_total() -> None:
     assert paced(*marks).left_s(RankStep(3, 20, 20.0, round(LONGEST_S) * 2), 22.0) is None
 
 
-def test_marks_that_a_hostile_rank_made_up_break_nothing() -> None:
+def test_forged_marks_of_a_rank_cause_no_error() -> None:
     pace = paced((-(2**63), 1e-320), (2**63 - 1, 1e300), (5, 2e-320), total=2**63 - 1)
     for now in (0.0, 1e9):
         pace.left_s(RankStep(3, -(2**63), 1e300, 2**63 - 1), now)
@@ -51,7 +51,7 @@ def test_marks_that_a_hostile_rank_made_up_break_nothing() -> None:
     pace.left_s(RankStep(3, 1, 2e-320, 2**63 - 1), 3e-320)
 
 
-def test_rates_read_like_rates() -> None:
+def test_rates_are_formatted_for_reading() -> None:
     assert [shown_rate(rate) for rate in (120.4, 4.06, 1.0, 0.312, 0.001)] == [
         "120 steps/s", "4.06 steps/s", "1 s/step", "3.21 s/step", "1e+03 s/step",
     ]  # fmt: skip

@@ -42,7 +42,7 @@ def test_values_that_differ_name_their_hosts_or_ranks_and_equal_ones_do_not() ->
     assert "WORLD_SIZE=5" in found["identity"]
 
 
-def test_of_many_values_only_the_first_and_the_last_are_printed() -> None:
+def test_of_many_values_the_first_and_the_last_are_printed() -> None:
     found = layers(planned(env={"RANK": "9"}))
     assert "RANK=0 … 4  (overrides flags: 9)" in found["identity"]
     assert "flags" not in found

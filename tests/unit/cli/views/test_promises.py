@@ -1,4 +1,4 @@
-"""What `verify` shows of a report: folded hosts, the reason, and what to type."""
+"""Report of `verify` in lines: folded hosts, the reason, and a command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def result(host: str | None, outcome: str, message: str = "", *evidence: str) ->
     return SpecificationResult(host, "gpu_node", "test_gpu_node.test_packages_are_held", outcome, message, evidence)
 
 
-def test_a_promise_that_several_hosts_do_not_keep_is_told_once_with_the_next_step() -> None:
+def test_a_promise_that_fails_on_several_hosts_is_reported_once_with_the_next_step() -> None:
     found = [result(host, "failed", f"Failed: {host} lacks procps", "more") for host in ("n1", "n2", "n3")]
     assert lines([*found, result("n4", "passed")], "my cluster.ini") == [
         "FAIL  n[1-3]: packages are held  [gpu_node]",
@@ -31,7 +31,7 @@ def test_a_promise_that_several_hosts_do_not_keep_is_told_once_with_the_next_ste
     ]
 
 
-def test_what_cannot_hold_somewhere_is_counted_below_what_is_not_kept() -> None:
+def test_skipped_promises_are_counted_below_failed_ones() -> None:
     skipped = [result(host, "skipped", f"{host} has no NVIDIA device") for host in ("n1", "n2")]
     shown = lines([*skipped, result("n1", "error", "ssh ended")], "c.ini")
     assert shown[0] == "????  n1: packages are held  [gpu_node]"
@@ -55,7 +55,7 @@ def test_the_summary_counts() -> None:
     assert summary([result("n1", "passed")], 1, "1 s") == "1 promise on 1 host in 1 s: all kept"
 
 
-def test_the_answer_of_a_command_is_told_without_the_address_of_a_python_object() -> None:
+def test_the_result_of_a_command_is_shown_without_the_address_of_a_python_object() -> None:
     printed = (
         "AssertionError: Unexpected exit code 3 for CommandResult(backend=<testinfra.backend.ssh at 0x7f{}>, "
         "exit_status=3, command=b'systemctl is-active chrony', _stdout=b'inactive', _stderr=b\"it's off\")"

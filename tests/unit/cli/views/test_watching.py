@@ -1,4 +1,4 @@
-"""What `status --watch` says where there is no terminal, and when there is nothing more to come."""
+"""Output of `status --watch` without a terminal, and its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def planned(max_restarts: int = 0) -> RunPlan:
     return plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/", max_restarts=max_restarts), "7f3a9c01")
 
 
-def said(board: Board, *nows: float) -> tuple[PlainView, list[str]]:
+def printed(board: Board, *nows: float) -> tuple[PlainView, list[str]]:
     lines: list[str] = []
     view = PlainView(lines.append)
     for now in nows:
@@ -32,9 +32,9 @@ def said(board: Board, *nows: float) -> tuple[PlainView, list[str]]:
     return view, lines
 
 
-def test_a_change_is_said_once_it_lasts() -> None:
+def test_a_change_is_printed_once_it_lasts() -> None:
     board = Board(planned())
-    view, lines = said(board, 100.0)
+    view, lines = printed(board, 100.0)
     board.on(Event(100.2, EventKind.RANK_STARTED, "n1", 0))
     view.show(board, 100.5)
     board.on(Event(100.2, EventKind.RANK_STARTED, "n2", 1))
@@ -48,10 +48,10 @@ def test_a_change_is_said_once_it_lasts() -> None:
     assert lines[1:] == ["run 7f3a9c01 running for 3 s: 2 of 2 ranks on n[1-2], no contact with n2"]
 
 
-def test_steps_alone_are_said_once_a_minute() -> None:
+def test_steps_alone_are_printed_once_a_minute() -> None:
     board = Board(planned())
     board.on(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
-    view, lines = said(board, 100.0, 100.5)
+    view, lines = printed(board, 100.0, 100.5)
     board.read("n1", READING)
     view.show(board, 120.0)
     assert len(lines) == 1
@@ -59,7 +59,7 @@ def test_steps_alone_are_said_once_a_minute() -> None:
     assert lines[1].endswith("; step 7: rank 0 on n1, 42 s ago")
 
 
-def test_json_comes_at_the_pace_of_the_readings() -> None:
+def test_json_is_printed_at_the_interval_of_the_readings() -> None:
     found: list[object] = []
     view = JsonView(found.append)
     for now in (100.0, 100.5, 101.9, 102.0, 104.5):
@@ -92,7 +92,7 @@ def test_json_has_the_board_in_numbers() -> None:
 
 @pytest.fixture
 def charge() -> runs.Recorder:
-    """Who takes charge of the run."""
+    """Controller of the run."""
     return runs.Recorder("7f3a9c01", pytest.fail)
 
 

@@ -1,4 +1,4 @@
-"""A node speaks for its own part of a run, whatever it sends."""
+"""Messages of a node count for its own part of a run alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_output_under_a_name_that_is_not_a_stream_of_the_node_is_foreign(stream:
     assert isinstance(SECOND.confined(wire.Skipped(stream, 0, 1, "/x"), ALL), ForeignMessage)
 
 
-def test_output_that_nobody_requested_is_foreign() -> None:
+def test_output_that_was_not_requested_is_foreign() -> None:
     output = wire.Output("2.out", 1, "x", 1.0)
     assert isinstance(SECOND.confined(output, frozenset({"2.err"})), ForeignMessage)
     assert SECOND.confined(output, frozenset({"2.out"})) is output
@@ -38,7 +38,7 @@ def test_a_node_cannot_end_the_rank_of_another() -> None:
     assert isinstance(FIRST.confined(wire.RankStarted(3, 7, 1.0), ALL), ForeignMessage)
 
 
-def test_ranks_and_hosts_of_others_are_left_out_of_what_a_node_reports() -> None:
+def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     usage = wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [wire.StepMark(0, 5, 1.0), wire.StepMark(2, 9, 1.0)])
     confined = FIRST.confined(usage, ALL)
     assert isinstance(confined, wire.Usage)

@@ -11,7 +11,7 @@ from pylaunch.model.plan import plan_run
 PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
 
 
-def test_what_is_put_back_is_heard_first_and_in_order_however_much_it_is() -> None:
+def test_messages_that_were_put_back_are_received_first_and_in_order() -> None:
     async def story() -> list[tuple[str, object]]:
         fleet = Fleet(PLAN, AgentVersion("0123"))
         fleet.interrupt("interrupted")

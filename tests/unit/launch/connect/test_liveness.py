@@ -1,4 +1,4 @@
-"""Who is silent, who is suspected, who is lost."""
+"""Nodes that are silent, suspected or lost."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def test_a_node_is_suspected_before_it_is_lost() -> None:
     assert after(BEGIN, 10).lost() == ("n1", "n2")
 
 
-def test_a_word_of_a_node_saves_it_alone() -> None:
+def test_a_heartbeat_of_a_node_counts_for_that_node_alone() -> None:
     silence = after(after(BEGIN, 6), 6, {"n1": 106.0})
     assert silence.suspected() == ("n1", "n2")
     assert silence.lost() == ("n2",)
     assert silence.left_s("n1") == 4.0
 
 
-def test_a_controller_that_was_stopped_gives_everybody_the_time_back() -> None:
+def test_the_time_during_which_the_controller_was_stopped_does_not_count() -> None:
     silence = after(BEGIN, 3).with_look(100.0 + 3 + 3600, {}, ())
     assert silence.suspected() == ()
     assert silence.left_s("n1") == 7.0
 
 
-def test_a_node_that_nobody_listened_to_was_not_silent() -> None:
+def test_a_node_that_was_not_listened_to_was_not_silent() -> None:
     assert after(BEGIN, 20, deaf_to=("n1",)).lost() == ("n2",)
 
 
-def test_no_more_is_expected_of_a_node_that_has_finished() -> None:
+def test_a_finished_node_is_never_lost() -> None:
     assert after(BEGIN.without("n1"), 20).lost() == ("n2",)

@@ -1,4 +1,4 @@
-"""What nodes say of the runs they know, and how little of that is believed."""
+"""Records of runs that nodes report: decoded strictly, without connection settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE = Cluster(
 )
 
 
-def said(*records: str, live: bool = True) -> str:
+def answer_of(*records: str, live: bool = True) -> str:
     return json.dumps([{"run": RUN, "host": "n1", "live": live, "record": record} for record in records])
 
 
@@ -43,13 +43,13 @@ def answered(text: str, cluster: Cluster = HERE) -> tuple[KnownRun, ...]:
 
 
 def forged(plan: RunPlan = PLAN, **changes: object) -> str:
-    """A record that a rank wrote: `changes` in what it says."""
+    """Return a record that a rank wrote, with `changes` to its fields."""
     body = json.loads(zlib.decompress(base64.b64decode(pack(plan, AGENT, 12.5))))
     return base64.b64encode(zlib.compress(json.dumps({**body, **changes}).encode())).decode()
 
 
 def test_a_record_survives_its_time_on_a_node() -> None:
-    (known,) = answered(said(pack(PLAN, AGENT, 12.5)), HOSTS)
+    (known,) = answered(answer_of(pack(PLAN, AGENT, 12.5)), HOSTS)
     record = known.record
     assert (record.agent, record.created_at, known.is_live, record.outcome) == (AGENT, 12.5, True, None)
     assert (record.plan.run, record.plan.nodes) == (PLAN.run, PLAN.nodes)
@@ -57,7 +57,7 @@ def test_a_record_survives_its_time_on_a_node() -> None:
     assert record.is_foreign
 
 
-def test_a_record_on_a_node_says_nothing_about_how_hosts_are_reached_or_what_ranks_are_given() -> None:
+def test_a_record_on_a_node_contains_no_connection_settings_and_no_environment() -> None:
     host = Host("n1", "10.9.9.9", ssh=SshOptions("root", 2222, "/keys/id", ("-o", "ProxyCommand=p")))
     job = JobSpec(("a",), Framework.COMMAND, "/w", env={"PASS": "hunter2"}, secrets=("HF_TOKEN",))
     plan = plan_run(Cluster((host,), ("/here/cluster.ini",), "/here/known_hosts"), job, RUN)
@@ -66,15 +66,15 @@ def test_a_record_on_a_node_says_nothing_about_how_hosts_are_reached_or_what_ran
         assert word not in content
 
 
-def test_hosts_are_those_of_our_inventory_whatever_the_record_says() -> None:
+def test_connection_settings_are_those_of_our_inventory_whatever_the_record_contains() -> None:
     evil = {"host": "n1", "ranks": 1, "devices": [], "address": "6.6.6.6", "ssh": {"common_args": ["-oProxyCommand=x"]}}
-    (known,) = answered(said(forged(nodes=[evil], known_hosts="/evil", sources=["/evil"], agent_python="/evil")))
+    (known,) = answered(answer_of(forged(nodes=[evil], known_hosts="/evil", sources=["/evil"], agent_python="/evil")))
     assert [node.host for node in known.record.plan.nodes] == [HERE["n1"]]
     assert (known.record.plan.known_hosts, known.record.plan.sources) == ("/here/kh", ("/here/cluster.ini",))
 
 
-def test_a_host_that_our_inventory_lacks_is_told_and_not_connected_to() -> None:
-    (known,) = answered(said(pack(PLAN, AGENT, 12.5)))
+def test_a_host_that_our_inventory_lacks_is_reported_and_not_connected_to() -> None:
+    (known,) = answered(answer_of(pack(PLAN, AGENT, 12.5)))
     stranger = known.record.plan.nodes[1].host
     assert (stranger.name, stranger.connection) == ("n2", Connection.NONE)
     with pytest.raises(ClusterNotReadyError, match="n2 is not in the inventory"):
@@ -112,15 +112,15 @@ def test_a_host_that_our_inventory_lacks_is_told_and_not_connected_to() -> None:
     ids=str,
 )
 def test_a_forged_record_is_left_out(changes: dict[str, Any]) -> None:
-    assert answered(said(forged(**changes))) == ()
-    assert len(answered(said(forged(**changes), forged()))) == 1
+    assert answered(answer_of(forged(**changes))) == ()
+    assert len(answered(answer_of(forged(**changes), forged()))) == 1
 
 
 @pytest.mark.parametrize(
     "content", [b"[" * 2_000_000, b'{"kind":"record-2","x":' + b"[" * 2_000_000, bytes(64 << 20), b"", b"\xff"]
 )
 def test_a_record_that_unpacks_to_too_much_is_left_out(content: bytes) -> None:
-    assert answered(said(base64.b64encode(zlib.compress(content)).decode())) == ()
+    assert answered(answer_of(base64.b64encode(zlib.compress(content)).decode())) == ()
 
 
 @given(st.one_of(st.text(), st.binary().map(lambda content: base64.b64encode(zlib.compress(content)).decode())))
@@ -145,7 +145,7 @@ def test_runs_of_other_versions_are_left_out() -> None:
         ("{}", "expected a list of runs, got '{}'"),
     ],
 )
-def test_an_answer_that_is_none_is_quoted(text: str, complaint: str) -> None:
+def test_an_invalid_answer_is_quoted(text: str, complaint: str) -> None:
     answer = read_answer(text, partial(unpack, cluster=HERE))
     assert isinstance(answer, str)
     assert answer.startswith(complaint)

@@ -1,4 +1,4 @@
-"""Asking how runs stand."""
+"""Status of runs."""
 
 from __future__ import annotations
 

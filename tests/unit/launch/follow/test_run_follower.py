@@ -1,4 +1,4 @@
-"""What a person is told of what nodes say."""
+"""Reports of nodes as the watcher receives them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c0
 
 
 class Listener:
-    """A `launch.Watcher` that remembers."""
+    """A `Watcher` that records its events."""
 
     usage_every_s = 0.0
 
@@ -40,7 +40,7 @@ class Listener:
         self.phases.append(text)
 
 
-def test_agents_that_cannot_reach_each_other_are_told_once_and_recorded_each_time() -> None:
+def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:
     listener = Listener()
 
     async def hear() -> None:

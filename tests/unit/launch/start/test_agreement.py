@@ -18,11 +18,11 @@ def nodes(**odd: dict[str, str]) -> dict[str, dict[str, str]]:
     return {name: {**SAME, **odd.get(name, {})} for name in ("n1", "n2", "n3")}
 
 
-def test_nodes_that_agree_are_no_matter_for_words() -> None:
+def test_nodes_that_agree_cause_no_warning() -> None:
     assert judge(cluster(Agreement.REFUSE), nodes()) == ()
 
 
-def test_a_node_that_differs_is_warned_of_with_what_to_type() -> None:
+def test_a_node_that_differs_causes_a_warning_with_a_hint() -> None:
     assert judge(cluster(Agreement.WARN), nodes(n2={"nccl": "2.26.2"})) == (
         "warning: hosts differ: nccl: 2.26.2 on n2; 2.27.3 on n[1,3]",
         "hint: pylaunch provision --roles python_env --limit n2",
@@ -44,6 +44,6 @@ def test_a_host_whose_policy_is_off_is_not_compared() -> None:
     assert judge(cluster(Agreement.REFUSE, n2=Agreement.OFF), nodes(n2={"nccl": "2.26.2"})) == ()
 
 
-def test_what_could_not_be_read_is_a_difference_and_not_agreement() -> None:
+def test_an_unreadable_value_is_a_difference() -> None:
     (line, *_) = judge(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
     assert "unreadable: Input/output error on n1" in line

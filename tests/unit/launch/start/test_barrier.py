@@ -19,7 +19,7 @@ def test_a_refusal_waits_for_the_reasons_of_the_others_but_not_for_long() -> Non
     assert barrier.silent == ("n3",)
 
 
-def test_it_aborts_at_once_when_everybody_has_answered_and_one_refused() -> None:
+def test_it_aborts_at_once_when_all_have_answered_and_one_refused() -> None:
     barrier = THREE.with_prepared("n1").with_refused("n2", ("disk full",), now=1).with_prepared("n3")
     assert barrier.decide(now=1) is Decision.ABORT
 
@@ -29,13 +29,13 @@ def test_later_refusals_do_not_prolong_the_wait() -> None:
     assert barrier.deadline == 1 + SETTLE_S
 
 
-def test_it_aborts_at_the_deadline_and_names_the_silent() -> None:
+def test_it_aborts_at_the_deadline_and_lists_the_silent_nodes() -> None:
     barrier = THREE.with_prepared("n1")
     assert barrier.decide(now=59.9) is Decision.WAIT
     assert barrier.decide(now=60) is Decision.ABORT
     assert barrier.silent == ("n2", "n3")
 
 
-def test_a_node_that_was_ready_and_then_broke_down_is_not_ready() -> None:
+def test_a_node_that_fails_after_it_was_ready_is_not_ready() -> None:
     barrier = THREE.with_prepared("n1").with_prepared("n2").with_refused("n1", ("gone",), now=1).with_prepared("n3")
     assert barrier.decide(now=1) is Decision.ABORT

@@ -27,14 +27,14 @@ HELLO = wire.Hello(wire.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepa
 
 
 class DeafChild:
-    """Takes what is sent."""
+    """Discards messages."""
 
     async def send(self, line: bytes) -> None:
         assert line
 
 
 def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
-    """The skew of a release after which nodes say this and no more, and what is left for the follower to hear."""
+    """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, AgentVersion("0123"))

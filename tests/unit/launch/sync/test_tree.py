@@ -78,7 +78,7 @@ def test_counting_ignored_files_ends_somewhere(tmp_path: Path, monkeypatch: pyte
     assert read_tree(tmp_path).ignored == Ignored(3, 3, "data/0", 1, is_complete=False)
 
 
-def test_what_nobody_ships_is_left_out(tmp_path: Path) -> None:
+def test_files_that_are_never_shipped_are_omitted(tmp_path: Path) -> None:
     never = (".git/config", "lib/__pycache__/a.pyc", ".pylaunch/known_hosts")
     write(tmp_path, {"train.py": "1", **dict.fromkeys(never, "x")})
     assert names(read_tree(tmp_path)) == ["train.py"]
@@ -94,7 +94,7 @@ def test_a_change_after_reading_is_noticed(tmp_path: Path) -> None:
     assert tree.changed() == ["a.py", "c.py"]
 
 
-def test_too_large_a_tree_is_refused_with_what_is_largest(tmp_path: Path) -> None:
+def test_too_large_a_tree_is_refused_with_its_largest_files(tmp_path: Path) -> None:
     write(tmp_path, {"train.py": "1", "data/x": "x" * 3000})
     with pytest.raises(UsageError) as error:
         read_tree(tmp_path, limit=2000)
@@ -112,7 +112,7 @@ def test_sockets_are_reported_and_not_shipped(tmp_path: Path, monkeypatch: pytes
     assert (names(tree), tree.left_out) == (["train.py"], ("s",))
 
 
-def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a directory"):
         read_tree(tmp_path / "nowhere")
 

@@ -41,7 +41,7 @@ def test_a_host_without_leftovers_is_no_finding_nor_is_a_directory_that_was_just
          "leftovers.kept_files", Severity.NOTE, "du -sh /var/tmp/pylaunch-0/runs/"),
     ],
 )  # fmt: skip
-def test_what_was_left_is_told_with_what_removes_it(
+def test_leftovers_are_reported_with_the_command_that_removes_them(
     odd: dict[str, Any], check: str, severity: Severity, fix: str
 ) -> None:
     (finding,) = findings(leftovers.CHECKS, alike(HEALTHY, n2=odd), Wanted(devices={"n2": (0, 1)}))

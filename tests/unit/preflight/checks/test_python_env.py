@@ -48,12 +48,12 @@ HEALTHY = {
 }
 
 
-def test_hosts_with_the_same_world_are_no_finding() -> None:
+def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
     assert findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY), WANTED) == []
 
 
 @pytest.mark.parametrize(
-    ("odd", "check", "severity", "told"),
+    ("odd", "check", "severity", "text"),
     [
         ({"python_env.python": None}, "python_env.python", Severity.FAIL, f"no interpreter for the ranks at {PYTHON}"),
         ({"python_env.python": Unmeasured("it does not run: no libpython")}, "python_env.python", Severity.UNKNOWN,
@@ -71,33 +71,33 @@ def test_hosts_with_the_same_world_are_no_finding() -> None:
         (identity(locale="de_DE.UTF-8", locale_is_there=False), "login.locale", Severity.WARN, "not installed"),
     ],
 )  # fmt: skip
-def test_the_odd_world_is_named_with_what_the_others_have(
-    odd: dict[str, Any], check: str, severity: Severity, told: str
+def test_an_environment_that_differs_is_reported_with_the_value_of_the_others(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
 ) -> None:
     (finding,) = findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
-    assert told in finding.text
+    assert text in finding.text
 
 
-def test_an_interpreter_with_nothing_installed_beside_it_lacks_what_the_others_share() -> None:
+def test_an_interpreter_without_packages_lacks_those_that_the_others_share() -> None:
     found = findings(python_env.CHECKS, alike(HEALTHY, n2={"python_env.libraries": None}), WANTED)
     assert {finding.hosts for finding in found} == {("n2",)}
     assert "torch: none, expected 2.6.0 as on n[1,3]" in [finding.text for finding in found]
 
 
-def test_another_environment_says_which_packages_differ() -> None:
+def test_an_environment_that_differs_lists_the_packages_that_differ() -> None:
     odd = libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.66", rich="14.0")
     (finding,) = findings(python_env.CHECKS, alike(HEALTHY, n3=odd), WANTED)
     assert finding.evidence == ("rich 14.0, n1 has none", "tqdm 4.66, n1 has 4.67")
 
 
-def test_a_user_with_another_number_cannot_use_a_shared_home() -> None:
+def test_a_user_with_another_id_cannot_use_a_shared_home() -> None:
     shared = identity(home_type="nfs4")
     (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity(home_type="nfs4", uid=7)), WANTED)
     assert finding.severity is Severity.FAIL
 
 
-def test_a_library_that_was_edited_is_named_with_its_file_though_all_versions_agree() -> None:
+def test_an_edited_library_is_reported_with_its_file_though_all_versions_agree() -> None:
     files = [["torch-2.6.0", "/p/torch/nn/functional.py", "edited"]]
     (finding,) = findings(
         python_env.CHECKS, alike({**HEALTHY, "python_env.files": []}, n2={"python_env.files": files}), WANTED
@@ -106,7 +106,7 @@ def test_a_library_that_was_edited_is_named_with_its_file_though_all_versions_ag
     assert finding.evidence == ("/p/torch/nn/functional.py edited (torch-2.6.0)",)
 
 
-def test_hosts_with_other_login_users_are_told_to_log_in_as_one_and_nobody_is_renumbered() -> None:
+def test_hosts_with_different_login_users_get_the_hint_to_log_in_as_one_user() -> None:
     root = identity(user="root", uid=0, gid=0, groups=["root(0)"])
     (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=root), WANTED)
     assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
@@ -130,11 +130,11 @@ def test_variables_that_belong_to_one_node_may_differ() -> None:
     assert findings(login.CHECKS, alike(HEALTHY, n2=variables(GLOO_SOCKET_IFNAME="eth1")), WANTED) == []
 
 
-def test_a_secret_of_a_login_that_differs_is_told_without_its_value() -> None:
+def test_a_secret_variable_that_differs_is_reported_without_its_value() -> None:
     usual = {**HEALTHY, **variables(HF_TOKEN="hf_one", https_proxy="http://ml:pass1@proxy:3128")}
     odd = variables(HF_TOKEN="hf_two", https_proxy="http://ml:pass2@proxy:3128")
     found = findings(login.CHECKS, alike(usual, n2=odd))
     assert [each.text.split(" of a login")[0] for each in found] == ["variable HF_TOKEN", "variable https_proxy"]
-    told = str(found)
-    assert not any(secret in told for secret in ("hf_one", "hf_two", "pass1", "pass2"))
-    assert "@proxy:3128" in told
+    shown = str(found)
+    assert not any(secret in shown for secret in ("hf_one", "hf_two", "pass1", "pass2"))
+    assert "@proxy:3128" in shown
