@@ -65,6 +65,6 @@ class RunWatcher:
         """Emit the load of a node."""
         self._emit(UsageReported(host, reading))
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Emit a line of progress."""
         self._emit(Notice(text))

@@ -77,7 +77,7 @@ class Reported:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.lines.append(text)
 
     def event(self, event: Event) -> None:

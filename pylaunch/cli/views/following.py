@@ -24,7 +24,7 @@ def shown_by(live: Live) -> Callable[[RunEvent], None]:
             case UsageReported():
                 live.usage(event.host, event.usage)
             case Notice():
-                live.phase(event.text)
+                live.message(event.text)
 
     return show
 

@@ -88,7 +88,7 @@ class Live:
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Ignore it."""
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Print a line of progress."""
         console.say(text)
 

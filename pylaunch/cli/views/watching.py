@@ -57,7 +57,7 @@ class Spectator:
         """Update the board."""
         self._board.read(host, reading)
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Print it."""
         console.say(text)
 

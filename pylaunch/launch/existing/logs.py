@@ -41,12 +41,12 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
         failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
         raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
-            watcher.phase(f"{name}: {error}")
+            watcher.message(f"{name}: {error}")
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
         if query.since is not None:
             dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
             if dateless:
-                watcher.phase(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
+                watcher.message(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
         waiting = set(fleet.links)
         while waiting:
             host, message = await fleet.hear()
@@ -54,9 +54,9 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
                 case wire.Output():
                     watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
                 case wire.Skipped():
-                    watcher.phase(skipped_line(host, message))
+                    watcher.message(skipped_line(host, message))
                 case ForeignMessage():
-                    watcher.phase(overstepped(host, message))
+                    watcher.message(overstepped(host, message))
                 case wire.Finished() | wire.Failed() | ConnectionEnded():
                     waiting.discard(host)
                 case wire.CaughtUp() if not query.follow:

@@ -156,7 +156,7 @@ class _Watch:
             case ConnectionEnded() if host in self._view.heard:
                 self._lose(host, message.reason)
             case ForeignMessage():
-                self._onlooker.phase(overstepped(host, message))
+                self._onlooker.message(overstepped(host, message))
             case _:
                 pass  # CaughtUp, Pong, PeersUnheard.
 

@@ -147,7 +147,7 @@ class RunFollower:
             case Lost():
                 self.given_up(host, message.reason)
             case ForeignMessage():
-                self._watcher.phase(overstepped(host, message))
+                self._watcher.message(overstepped(host, message))
             case _:
                 pass  # Pong, and Released after a reconnect.
 
@@ -157,7 +157,7 @@ class RunFollower:
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, wire.Skipped):
-            self._watcher.phase(skipped_line(host, message))
+            self._watcher.message(skipped_line(host, message))
         else:
             self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
 
@@ -202,7 +202,7 @@ class RunFollower:
     def _note_unheard(self, host: str, others: list[str]) -> None:
         self._note(EventKind.PEERS_UNHEARD, host, fold(others))
         if not self._has_noted_unheard:
-            self._watcher.phase(
+            self._watcher.message(
                 f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
                 "without a controller, a failure on one of them would not stop the others"
             )
@@ -210,10 +210,10 @@ class RunFollower:
 
     def _interrupt(self, reason: str) -> None:
         if self._interrupts == 0:
-            self._watcher.phase("stopping; Ctrl-C again kills at once")
+            self._watcher.message("stopping; Ctrl-C again kills at once")
             self.order_stop(reason, self._plan.job.stop_grace)
         else:
-            self._watcher.phase("killing; Ctrl-C again ends pylaunch without waiting for the proof")
+            self._watcher.message("killing; Ctrl-C again ends pylaunch without waiting for the proof")
             self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
 

@@ -29,7 +29,7 @@ class Watcher(Protocol):
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Receive the load of `host`."""
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Receive a line of progress."""
 
 

@@ -149,7 +149,7 @@ class Session:
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
         for note, hosts in self._notes.items():
-            self._watcher.phase(f"note: {fold(hosts)}: {note}")
+            self._watcher.message(f"note: {fold(hosts)}: {note}")
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         self._phases["prepare"] = time.monotonic() - shipped
         clocks = {name: link.clock for name, link in self._fleet.links.items()}
@@ -162,17 +162,17 @@ class Session:
         phases = {**self._phases, "release": time.monotonic() - prepared}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
-            self._watcher.phase(f"note: {slow}")
+            self._watcher.message(f"note: {slow}")
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
         return Start(phases, start, sum(clocks[:2]))
 
     async def _connect(self, install: Install) -> None:
         names = tuple(self._tasks)
-        self._watcher.phase(f"connecting to {fold(names)}")
+        self._watcher.message(f"connecting to {fold(names)}")
         failures = await self._fleet.connect(names, "open")
         absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         if absent:
-            self._watcher.phase(f"installing the agent on {fold(absent)}")
+            self._watcher.message(f"installing the agent on {fold(absent)}")
             began, unwanted = time.monotonic(), threading.Event()
             try:
                 refused = await asyncio.to_thread(install, absent, unwanted)
@@ -194,13 +194,13 @@ class Session:
 
     async def _ship(self, tree: Tree) -> None:
         """Ship the code of the run to every connected node."""
-        self._watcher.phase(f"shipping code to {fold(self._fleet.links)}")
+        self._watcher.message(f"shipping code to {fold(self._fleet.links)}")
         answers = await ship(tree, self._fleet, tuple(self._fleet.links))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._refuse(name, str(answer), None)
         for line in shipped_lines(tree, answers):
-            self._watcher.phase(line)
+            self._watcher.message(line)
 
     async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
         """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
@@ -212,7 +212,7 @@ class Session:
     async def _prepare(self) -> None:
         """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
         if self._fleet.links:
-            self._watcher.phase(f"preparing {fold(self._fleet.links)}")
+            self._watcher.message(f"preparing {fold(self._fleet.links)}")
         values = dict(self._launch.secrets)
         await self._fleet.send({name: wire.Prepare(self._tasks[name], values) for name in self._fleet.links})
         now = time.monotonic()

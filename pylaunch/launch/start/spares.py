@@ -80,7 +80,7 @@ class _Keeper:
                 trouble = f"{error.reason}; {error.hint}" if error.hint else error.reason
                 if trouble != self._trouble:
                     self._trouble = trouble
-                    self._watcher.phase(f"note: spare {self._host.name} is not ready: {trouble}")
+                    self._watcher.message(f"note: spare {self._host.name} is not ready: {trouble}")
             await asyncio.sleep(RETRY_S)
 
     async def _hold(self) -> NoReturn:
@@ -118,7 +118,7 @@ class _Keeper:
     def _report_ready(self) -> None:
         if self._trouble:
             self._trouble = ""
-            self._watcher.phase(f"note: spare {self._host.name} is ready again")
+            self._watcher.message(f"note: spare {self._host.name} is ready again")
 
 
 class _SpareAnswer(msgspec.Struct):

@@ -36,7 +36,7 @@ class Listener:
     def usage(self, host: str, reading: NodeUsage) -> None:
         raise AssertionError((host, reading))
 
-    def phase(self, text: str) -> None:
+    def message(self, text: str) -> None:
         self.phases.append(text)
 
 
