@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Iterable
 
-PAUSE_S = 3.0
-"""Time between two calls of `check_pause` that counts as a pause of this process."""
+from pylaunch.agent.wire.messages import PAUSE_S
 
 
 class Heartbeats:

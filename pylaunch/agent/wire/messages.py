@@ -47,6 +47,9 @@ PROTOCOL = 1
 MAX_LINE = 1 << 20
 """Longest line that either side accepts, in bytes."""
 
+PAUSE_S = 2.0
+"""Time without a look at its connections from which controller and agent count as paused, in seconds."""
+
 SINCE = "since"
 """In `Hello.knows`: this agent supports `Follow.since`."""
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.wire.messages import PAUSE_S
+
 SUSPECT = 0.4
 """Part of the timeout after which a second connection is opened."""
-
-LATE_S = 2.0
-"""Interval between two looks from which the controller was stopped or busy."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Liveness:
         """Update the time each node was last `heard`. Nodes in `deaf_to` were not listened to since the last look."""
         known = {name: max(at, self.heard.get(name, at)) for name, at in {**self.heard, **heard}.items()}
         pause = now - self.looked
-        if pause > LATE_S:
+        if pause > PAUSE_S:
             known = {name: min(now, at + pause) for name, at in known.items()}
         return replace(self, looked=now, heard=known | dict.fromkeys(deaf_to, now))
 

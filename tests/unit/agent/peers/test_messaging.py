@@ -6,8 +6,9 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import peer_status
-from pylaunch.agent.peers.heartbeats import PAUSE_S, Heartbeats
+from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours
+from pylaunch.agent.wire.messages import PAUSE_S
 
 KEY = b"k" * 32
 STATUS = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
