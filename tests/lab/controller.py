@@ -42,6 +42,13 @@ class Started:
         return self._err.read_text()
 
     @property
+    def newest(self) -> str:
+        """The last 64 KiB of stdout: all of it may be hundreds of MiB, too much to read again and again."""
+        with self._out.open("rb") as out:
+            out.seek(max(0, out.seek(0, os.SEEK_END) - (1 << 16)))
+            return out.read().decode("utf-8", "replace")
+
+    @property
     def run(self) -> str:
         """The id of its run, which it has printed already."""
         return self.stderr.split()[1].rstrip(":")

@@ -95,7 +95,7 @@ def test_settings_that_sshd_cannot_work_with_are_put_back_and_logins_go_on(
     )
     (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
     refused = provisioned.lab.pylaunch("provision", "-i", str(inventory), "--roles", "ssh_access")
-    assert "(sshd's settings were put back)" in refused.stderr
+    assert "(sshd's settings were restored)" in refused.stderr
     for name in NODES:
         assert "MaxStartups 100:30:400" in provisioned.lab[name].read(DROP_IN)
         assert provisioned.host(name).run("true").rc == 0

@@ -22,6 +22,7 @@ from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_r
 from pylaunch.workflows.status import list_runs, report
 from pylaunch.workflows.stop import StopEvent, stop_run
 from tests.starts.cluster import DirectoryCluster, appears
+from tests.waiting import wait_until
 
 WITHIN_S = 30.0
 JOB = "echo loss=1; echo nothing; touch up; while :; do sleep 0.1; done"
@@ -70,6 +71,7 @@ def test_a_run_is_found_read_and_stopped_from_a_program(
     stopped = stop_run(record, events.append, now=True)
     stopped.raise_if_unclean()
     assert (stopped.outcome.status, stopped.clean) == (Status.STOPPED, ("n1", "n2"))
+    wait_until(lambda: find_run(run).outcome, "the detached controller has recorded the end")
     assert stop_run(find_run(run), events.append, now=True).was_over
     assert [each.status.state for each in list_runs(past=True)] == ["stopped"]
     assert list_runs(past=False) == []
