@@ -20,7 +20,7 @@ shared_class_names: Callable[[list[Path]], Iterator[str]] = SCRIPT["shared_class
         ("page.md", "The node is " + "to" + "ld the port.\n", "page.md:1"),
         ("page.yml", "# the run go" + "es on\n", "page.yml:1"),
         ("module.py", "x = 1\n# connects an" + "ew\n", "module.py:2"),
-        ("module.py", "def " + "te" + "ll() -> None: ...\n", "module.py:1: name"),
+        ("module.py", "def " + "t" + "ell() -> None: ...\n", "module.py:1: name"),
         ("module.py", 'def ports() -> None:\n    """Wh' + 'at is open."""\n', "begins like a riddle"),
     ],
 )
