@@ -62,9 +62,11 @@ class Directory:
         (self.path / "stops").unlink()
 
     def agents(self) -> list[int]:
-        """The process ids of the agents of its live runs."""
+        """The process ids of the agents of its live runs; a child that is about to become a rank is none."""
         locks = {str(path) for path in self.path.glob("root/runs/*/agent.lock")}
-        return [each.pid for each in processes.mine() if locks.intersection(processes.open_files(each.pid) or ())]
+        holders = [each for each in processes.mine() if locks.intersection(processes.open_files(each.pid) or ())]
+        pids = {each.pid for each in holders}
+        return [each.pid for each in holders if each.parent not in pids]
 
     def has_few_files(self) -> Path:
         """The path of the file whose existence lets a check fail here: ranks may open too few files."""
