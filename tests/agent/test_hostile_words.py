@@ -155,6 +155,7 @@ def test_another_user_cannot_talk_to_an_agent_even_where_the_directories_let_it(
 def test_all_that_an_agent_writes_is_for_its_user_alone(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo out; exit 1", log_limit=1 << 20))
     controller.until(wire.Finished)
-    wait_until(lambda: (node.root / "runs" / "r1" / "outcome.json").exists(), "the outcome")
+    gone(node.supervisor(controller))
+    assert (node.root / "runs" / "r1" / "outcome.json").exists()
     found = [path for path in (node.root, *node.root.rglob("*")) if not path.is_symlink()]
     assert [str(path) for path in found if path.stat().st_mode & 0o077] == []

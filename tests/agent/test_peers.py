@@ -16,6 +16,7 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.agent.peers import peer_status
 from tests.agent.controller import Controller, Node, gone, is_alive, task
+from tests.files import content_below
 
 KEY = "5e" * 32
 PATIENT = "echo up; exec sleep 60"
@@ -184,8 +185,8 @@ def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, 
 
 def test_the_key_is_written_nowhere(together: Together, tmp_path: Path) -> None:
     controllers = together(PATIENT, PATIENT)
-    files = [path for root in ("n1", "n2") for path in (tmp_path / root / "runs").rglob("*") if path.is_file()]
+    files = content_below(tmp_path / "n1" / "runs") | content_below(tmp_path / "n2" / "runs")
     assert files
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
+    assert not [path for path, content in files.items() if KEY.encode() in content]
     environment = Path(f"/proc/{controllers[0].pid(0)}/environ").read_bytes()
     assert KEY.encode() not in environment

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylaunch.agent import wire
-from tests.agent.controller import Node, task
+from tests.agent.controller import Node, gone, task
+from tests.files import content_below
 
 SECRET = "hunter2-hunter2"
 BARE = {"PATH": "/usr/bin:/bin"}
 
 
 def files_with(root: Path, secret: str) -> list[str]:
-    return [str(path) for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    return [str(path) for path, content in content_below(root).items() if secret.encode() in content]
 
 
 def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: Node, tmp_path: Path) -> None:
@@ -25,6 +26,7 @@ def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: No
     assert files_with(node.root, SECRET) == []
     controller.send(wire.Follow({}, None), wire.Release(0.0))
     controller.until(wire.Finished)
+    gone(node.supervisor(controller))
     stars = "*" * len(SECRET)
     assert controller.text("0.out") == f"key: {stars}.\n{len(SECRET) + 1}\n"
     assert controller.ended(0).last_lines == [f"bad {stars}"]
