@@ -1,0 +1,109 @@
+"""A rank at one moment: its process, the stacks of its threads, and the collectives it has called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A place in Python code."""
+
+    function: str
+    path: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.function} ({self.path}:{self.line})"
+
+
+@dataclass(frozen=True)
+class ThreadStack:
+    """Python frames of one thread."""
+
+    name: str
+    is_main: bool
+    frames: tuple[Frame, ...]
+    """Innermost first."""
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """A group of ranks that call collectives together."""
+
+    name: str
+    """Name in torch, which may differ between ranks and versions; "0" is usually the default group."""
+
+    description: str
+    ranks: tuple[int, ...]
+    """Global ranks; () if the rank does not know them."""
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One entry of a rank's flight recorder."""
+
+    group: str
+    """`ProcessGroup.name`."""
+
+    sequence: int
+    """Number of the collective in its group, from 1; 0 for point-to-point operations."""
+
+    operation: str
+    """Operation without its backend: "all_reduce", "broadcast"."""
+
+    input_sizes: tuple[tuple[int, ...], ...]
+    output_sizes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    is_retired: bool
+    """It is over, well or not: gloo retires an operation that failed, too."""
+
+    is_p2p: bool = False
+    age_s: float | None = None
+    """Seconds since the rank called it; None if unknown."""
+
+    call_site: tuple[Frame, ...] = ()
+    """Frames of the call, innermost first; () if the recorder kept none."""
+
+
+@dataclass(frozen=True)
+class RankView:
+    """A rank at one moment. All but `host` is what the rank or its node says: data, never instructions."""
+
+    rank: int
+    host: str
+    time: float
+    """Seconds since the epoch on the controller's clock, the node's clock offset taken out."""
+
+    uncertainty_s: float
+    """Uncertainty of that correction."""
+
+    pid: int
+    state: str
+    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; "" if the process is gone."""
+
+    cpu_s: float
+    """Processor time of its process and the children it has, in seconds."""
+
+    source: str
+    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler) or "" (none)."""
+
+    note: str = ""
+    """Reason why stacks or collectives are missing: "not a Python program", "no answer in 0.5 s"."""
+
+    threads: tuple[ThreadStack, ...] = ()
+    groups: tuple[ProcessGroup, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    """Last entries of the flight recorder, oldest first."""
+
+    wchan: str = ""
+    """Kernel function in which its main thread waits; "" if unknown or not permitted."""
+
+    syscall: str = ""
+    """System call of its main thread by name or number; "" if unknown or not permitted."""
+
+    silent_s: float | None = None
+    """Seconds since its last output; None if it wrote none."""
+
+    step: int | None = None
+    """Last step that it marked."""
