@@ -249,20 +249,24 @@ def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node
 
 
 def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: Node, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
     controller = node.started(
-        task(tmp_path, "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 0.3")
+        task(tmp_path, "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & cat gate")
     )
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
     assert is_alive(pid)
+    (tmp_path / "gate").write_text("")
     assert controller.until(wire.Finished).leftovers == []
     assert not is_alive(pid)
 
 
 def test_a_descendant_that_hides_its_mark_is_found_by_descent(node: Node, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "gate")
     controller = node.started(
-        task(tmp_path, "setsid env -i sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 0.3")
+        task(tmp_path, "setsid env -i sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & cat gate")
     )
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
+    (tmp_path / "gate").write_text("")
     controller.until(wire.Finished)
     assert not is_alive(pid)
 
@@ -318,7 +322,9 @@ def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, t
 
 
 def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Path) -> None:
-    node.started(task(tmp_path, "echo hello; exit 4", "echo other")).until(wire.Finished)
+    first = node.started(task(tmp_path, "echo hello; exit 4", "echo other"))
+    first.until(wire.Finished)
+    gone(node.supervisor(first))
     controller = node.attach()
     assert controller.until(wire.Hello).phase == "finished"
     controller.send(wire.Ping(1), wire.Follow({}, ["0.out"]))
