@@ -199,6 +199,14 @@ def _texts(source: Path) -> dict[str, str]:
     return texts
 
 
+def texts_of(source: Path) -> list[str]:
+    """Return the text of the files of an inventory; none for a list of hosts, or where they cannot be read."""
+    try:
+        return [] if is_host_list(source) or not source.exists() else list(_texts(source).values())
+    except OSError:
+        return []
+
+
 def _directory(source: Path) -> Path:
     return source if source.is_dir() else source.parent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from pylaunch.agent.probe.readers import (
@@ -94,6 +95,27 @@ def probe(
             on_answer(name, understood(name, answered))
 
     return {name: understood(name, answered) for name, answered in ask(cluster, programs, on_answer=report).items()}
+
+
+def host_facts_of(cluster: Cluster, timeout_s: float) -> dict[str, HostFacts | str]:
+    """Return the facts of every host of `cluster`, in groups; the reason for one that does not report them in time."""
+    asked = {host.name: {"host_facts": [host.rank_python]} for host in cluster.hosts}
+    programs = {name: program.probe(readers_asked(asked[name])) for name in cluster.names}
+    found: dict[str, HostFacts | str] = {}
+    for name, answered in ask(cluster, programs, timeout_s=timeout_s).items():
+        answer: Answer
+        if isinstance(answered, Unreachable | NoPython):
+            answer = answered
+        else:
+            answer = probe_ask.understood(answered, partial(parse_facts, asked[name]))
+        match answer:
+            case Facts():
+                found[name] = answer.host_facts
+            case NoPython(path):
+                found[name] = f"no Python at {path}"
+            case Unreachable():
+                found[name] = answer.reason
+    return found
 
 
 def readers_asked(asked: Mapping[str, Sequence[Any]], sudo_password: str | None = None) -> dict[str, Any]:

@@ -257,6 +257,13 @@ def attempts(run: str) -> list[str]:
     return [each for each in meant(base_of(run), ids()) if base_of(each) == base_of(run)]
 
 
+def files(run: str) -> list[Path]:
+    """Return the regular files of the record of `run`, also those in its subdirectories, by name."""
+    directory = run_paths(run).directory
+    found = (path for path in sorted(directory.rglob("*")) if not path.is_symlink() and path.is_file())
+    return [path for path in found if not path.name.startswith(".")]
+
+
 def ask_to_stop(run: str) -> None:
     """Record that a person stopped this run, so that no attempt follows."""
     marker = run_paths(base_of(run)).stop_asked

@@ -90,6 +90,16 @@ def find_live_run(sources: Sequence[str], found: Discovery | None = None, *, on_
     raise RunNotNamedError(f"{which} of {named}: name one", (here or may_live or newest)[:CANDIDATES])
 
 
+def find_newest_run(sources: Sequence[str], *, on_note: Notes = ignore) -> RunRecord:
+    """Return the last attempt of the newest run of the inventory `sources`. Raises RunNotNamedError without one."""
+    newest = _newest_attempts(on_note)
+    for record in newest:
+        if record.plan.sources == tuple(sources):
+            return record
+    named = "the inventory " + quoted(sources) if sources else "this machine alone"
+    raise RunNotNamedError(f"no run of {named} is recorded here: name one", newest[:CANDIDATES])
+
+
 def _newest_attempts(on_note: Notes) -> list[RunRecord]:
     """Return the last attempt of every recorded run, the newest first."""
     last: dict[str, RunRecord] = {}

@@ -89,5 +89,6 @@ def test_commands_of_ssh_are_built_in_transport_alone() -> None:
 
 def test_every_decision_has_a_number_of_its_own() -> None:
     pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
-    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    numbers = [int(page.name[:4]) for page in pages]
+    assert numbers == sorted(set(numbers))
     assert [page.name for page in pages if not page.read_text().startswith(f"# {int(page.name[:4])}. ")] == []

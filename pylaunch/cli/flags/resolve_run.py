@@ -18,7 +18,14 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.store.runs import UnknownRunError
-from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_run, find_run, is_recorded
+from pylaunch.workflows.runs import (
+    RunNotNamedError,
+    discover_runs,
+    find_live_run,
+    find_newest_run,
+    find_run,
+    is_recorded,
+)
 
 
 def find(run: str | None, inventory: Path | None) -> RunRecord:
@@ -40,6 +47,20 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
         raise UsageError(error.message, hint=hint) from None
 
 
+def find_newest(run: str | None, inventory: Path | None) -> RunRecord:
+    """Return the run that `run` begins; for None the newest recorded one of the inventory that is given or found here.
+
+    Raises as `find` does.
+    """
+    if run is not None:
+        return find(run, inventory)
+    source = source_of(inventory)
+    try:
+        return find_newest_run((str(source),) if source is not None else (), on_note=console.say)
+    except RunNotNamedError as error:
+        raise _to_choose(error) from None
+
+
 def discovered(cluster: Cluster) -> Discovery:
     """Ask the hosts of `cluster` for runs, and print which hosts did not answer. Raises as `discover_runs` does."""
     found = discover_runs(cluster)
@@ -56,14 +77,19 @@ def _only_live(inventory: Path | None) -> RunRecord:
     try:
         return find_live_run((str(source),) if source is not None else (), found, on_note=console.say)
     except RunNotNamedError as error:
-        if not error.candidates:
-            raise
-        verb, first = current().verb or "status", base_of(error.candidates[0].plan.run)
-        raise UsageError(
-            error.message,
-            evidence=[_line(record) for record in error.candidates],
-            hint=f"{pylaunch(verb, first)}; all runs: pylaunch ps --all",
-        ) from None
+        raise _to_choose(error) from None
+
+
+def _to_choose(error: RunNotNamedError) -> UsageError:
+    """Return `error` with its candidates as lines."""
+    if not error.candidates:
+        return error
+    verb, first = current().verb or "status", base_of(error.candidates[0].plan.run)
+    return UsageError(
+        error.message,
+        evidence=[_line(record) for record in error.candidates],
+        hint=f"{pylaunch(verb, first)}; all runs: pylaunch ps --all",
+    )
 
 
 def _line(record: RunRecord) -> str:

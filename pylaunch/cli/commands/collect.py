@@ -1,0 +1,60 @@
+"""`pylaunch collect`: everything about a run in one archive, for a bug report."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pylaunch.cli import console
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find_newest
+from pylaunch.cli.views import archived, document
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.model.size import shown_size
+from pylaunch.workflows.collect import LEAST_LIMIT, LIMIT, CollectRequest, collect
+
+EXAMPLES = """\b
+Examples:
+  pylaunch collect
+  pylaunch collect 7f3a -o broken-run.tar.gz
+  pylaunch collect 7f3a --limit 5MB
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@options.run
+@options.nodes_know
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Archive to write.  [default: pylaunch-RUN.tar.gz here]",
+)
+@click.option(
+    "--limit",
+    default=f"{LIMIT // 1_000_000}MB",
+    show_default=True,
+    metavar="SIZE",
+    help="Bytes of all files before compression; of longer logs, the beginning and the end are taken.",
+)
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, output: Path | None, limit: str, as_json: bool) -> int:
+    """Put everything about RUN (the newest one without) into one archive, with secrets masked.
+
+    Its record, logs, versions, topology and environment of ranks, and the hosts as they are now. Hosts that do not
+    answer are listed in the README.txt of the archive. Nothing is changed on any host.
+    """
+    size = options.size("--limit", limit)
+    if size < LEAST_LIMIT:
+        raise UsageError(f"--limit {limit}: expected {shown_size(LEAST_LIMIT)} or more", hint="--limit 5MB")
+    record = find_newest(run, inventory)
+    file = output or Path(f"pylaunch-{record.plan.run}.tar.gz")
+    made = collect(CollectRequest(record, file, os.environ, size), console.say)
+    if as_json:
+        document.show(archived.as_json(made))
+    else:
+        archived.show(made)
+    return ExitCode.DONE

@@ -1,0 +1,52 @@
+"""A text that is cut keeps its beginning and its end, at the ends of lines, and never counts as whole."""
+
+from __future__ import annotations
+
+from pylaunch.model.excerpt import TextTail, bounded, first_part, joined
+
+MARK = "[cut]"
+LINES = "".join(f"step {number} loss={number / 7:.6f}\n" for number in range(1000))
+
+
+def tail_of(text: str, limit: int, piece: int = 100) -> TextTail:
+    tail = TextTail(limit)
+    for start in range(0, len(text), piece):
+        tail.add(text[start : start + piece])
+    return tail
+
+
+def test_a_short_text_is_whole() -> None:
+    tail = tail_of(LINES, len(LINES))
+    assert (tail.text, tail.is_cut, tail.lines) == (LINES, False, 1000)
+    assert bounded(LINES, len(LINES), MARK) == LINES
+
+
+def test_the_end_of_a_long_text_begins_with_a_line() -> None:
+    tail = tail_of(LINES, 500)
+    assert tail.text.startswith("step ")
+    assert LINES.endswith(tail.text)
+    assert len(tail.text) <= 500
+    assert tail.is_cut
+
+
+def test_one_endless_line_is_cut_within_it() -> None:
+    assert tail_of("x" * 5000, 500).text == "x" * 500
+    assert first_part("x" * 5000, 500) == "x" * 500
+
+
+def test_a_long_text_keeps_both_ends_and_a_mark() -> None:
+    text = bounded(LINES, 4000, MARK)
+    head, tail = text.split(f"{MARK}\n")
+    assert LINES.startswith(head)
+    assert LINES.endswith(tail)
+    assert head.endswith("\n")
+    assert len(text) <= 4000 + len(MARK) + 2
+
+
+def test_ends_that_overlap_are_joined_without_a_mark() -> None:
+    assert joined(LINES[:9000], LINES[8000:], MARK) == LINES
+
+
+def test_repeated_lines_never_count_as_an_overlap() -> None:
+    text = "waiting\n" * 1000
+    assert MARK in joined(text[:2400], text[-2400:], MARK)
