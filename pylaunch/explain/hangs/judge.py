@@ -1,0 +1,301 @@
+"""Ranks that a hang involves, from the views of all ranks. Pure.
+
+In this order: processes (ended, stopped, waiting for a disk), nodes that do not answer, differing calls, ranks that
+others wait for, then stacks alone. A finding names ranks only if they are a clear minority of all ranks and the
+evidence excludes that they are victims; else it shows both sides and names nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from pylaunch.explain.hangs.calls import shown_call_place
+from pylaunch.explain.hangs.differing_calls import differing_calls
+from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, HangEvidence, Snapshot
+from pylaunch.explain.hangs.stacks import POINT_TO_POINT, SlowPhase, distributed_call, shown_place, slow_phase
+from pylaunch.explain.hangs.waiting import PendingCall, WaitGraph, is_seen_waiting, wait_graph
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangFinding, HangKind
+from pylaunch.model.hostset import fold
+
+_ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
+_NEEDS_A_PERSON = (SlowPhase.DEBUGGER, SlowPhase.INPUT)
+
+
+def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
+    """Return the findings, the best explanation first; never empty."""
+    snapshot = Snapshot(evidence)
+    if text := _advance(evidence):
+        return (HangFinding(HangKind.ADVANCING, text, Confidence.HIGH),)
+    graph = wait_graph(snapshot)
+    found = [*_processes(snapshot, graph), *_differences(snapshot)]
+    if not found or all(finding.confidence is not Confidence.HIGH for finding in found):
+        found += _late(snapshot, graph)
+    return tuple(found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)])
+
+
+def _advance(evidence: HangEvidence) -> str:
+    """Return the progress between the first and the last sample in words; "" for none."""
+    if len(evidence.samples) < 2:
+        return ""
+    first, last = Snapshot(replace(evidence, samples=evidence.samples[:1])), Snapshot(evidence)
+    before = {group.key: group for group in first.groups}
+    for group in last.groups:
+        earlier = before.get(group.key)
+        for rank in group.calls:
+            if earlier is not None and rank in earlier.calls:
+                was = earlier.last(rank), earlier.pending(rank)
+                if was != (group.last(rank), group.pending(rank)):
+                    return f"rank {rank} advanced to #{group.last(rank)} of {group.label}"
+    for rank, view in last.views.items():
+        step = first.views[rank].step if rank in first.views else None
+        if view.step is not None and view.step != step:
+            return f"rank {rank} marked step {view.step}"
+    return ""
+
+
+# Processes and nodes
+
+
+def _processes(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    yield from _ended(snapshot, graph)
+    yield from _stopped(snapshot, graph)
+    yield from _disk_wait(snapshot, graph)
+    for host, reason in sorted(snapshot.evidence.silent_hosts.items()):
+        waiting = f"; {_who_waits(snapshot, graph)}" if graph.pending else ""
+        yield HangFinding(
+            HangKind.NODE_SILENT, f"{host} does not answer: {reason}{waiting}", Confidence.MEDIUM, (), (host,),
+            snapshot.lines(), f"{host} answers over another route: then the network is the cause",
+        )  # fmt: skip
+
+
+def _ended(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    ended = sorted(snapshot.evidence.ended)
+    waiting = graph.waiting | {rank for call in graph.pending for rank in call.waiting}
+    if not ended or not waiting - {*ended}:
+        return
+    ends = snapshot.places(ended)
+    waits = _who_waits(snapshot, graph)
+    if snapshot.may_name(ended) or len(ended) * 2 < len(snapshot.world):
+        yield HangFinding(
+            HangKind.ENDED, f"{snapshot.who(ended)} {ends}; {waits}", Confidence.HIGH, tuple(ended),
+            snapshot.hosts_of(ended), snapshot.lines(), "the ranks that wait made one call more than the program needs",
+        )  # fmt: skip
+        return
+    extra = sorted(waiting - {*ended})
+    named = tuple(extra) if snapshot.may_name(extra) else ()
+    yield HangFinding(
+        HangKind.EXTRA_CALL, f"{waits}, which the ranks that ended did not call: {snapshot.who(ended)} {ends}",
+        Confidence.MEDIUM, named, snapshot.hosts_of(named), snapshot.lines(),
+        "the ranks that ended left their loop too early", "look for `if rank == 0` around that call",
+    )  # fmt: skip
+
+
+def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    ranks = sorted(rank for rank, view in snapshot.views.items() if view.state in STOPPED_STATES)
+    ranks = [rank for rank in ranks if rank not in snapshot.evidence.ended]
+    if not ranks:
+        return
+    view = snapshot.views[ranks[0]]
+    hosts = snapshot.hosts_of(ranks)
+    waits = f"{_who_waits(snapshot, graph)}; " if graph.pending else ""
+    verb = "is" if len(ranks) == 1 else "are"
+    yield HangFinding(
+        HangKind.STOPPED, f"{waits}{snapshot.who(ranks)} {verb} {STATES[view.state]}", Confidence.HIGH, tuple(ranks),
+        hosts, snapshot.lines(), "the process resumes (kill -CONT) and the run still does not advance",
+        f"on {hosts[0]}: kill -CONT {view.pid}",
+    )  # fmt: skip
+
+
+def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    ranks = sorted(rank for rank, history in snapshot.history.items() if all(view.state == "D" for view in history))
+    ranks = [rank for rank in ranks if rank not in graph.waiting]
+    if not ranks:
+        return
+    is_sure = all(len(snapshot.history[rank]) > 1 for rank in ranks)
+    waits = f"{_who_waits(snapshot, graph)}; " if graph.pending else ""
+    host = snapshot.hosts_of(ranks)[0]
+    yield HangFinding(
+        HangKind.DISK_WAIT, f"{waits}{snapshot.who(ranks)} {snapshot.places(ranks)}",
+        Confidence.HIGH if is_sure else Confidence.MEDIUM, tuple(ranks), snapshot.hosts_of(ranks), snapshot.lines(),
+        "a later sample shows another state", f"on {host}: dmesg, and look at the storage behind that path",
+    )  # fmt: skip
+
+
+# Collectives
+
+
+def _differences(snapshot: Snapshot) -> Iterator[HangFinding]:
+    found = [finding for group in snapshot.groups if (finding := differing_calls(snapshot, group)) is not None]
+    yield from sorted(found, key=lambda finding: _ORDER[finding.confidence])
+
+
+def _differs(snapshot: Snapshot) -> bool:
+    return next(_differences(snapshot), None) is not None
+
+
+def _late(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    if not graph.pending:
+        return
+    roots = sorted(graph.roots - snapshot.evidence.ended.keys())
+    silent = _not_answering(snapshot, graph)
+    if roots:
+        yield _of_roots(snapshot, graph, roots)
+    elif graph.waits_for:
+        yield _group_order(snapshot, graph)
+    elif silent:
+        yield _held(snapshot, graph, silent)
+    elif all(len(call.waiting) == len(call.group.key.ranks) for call in graph.pending) and not _differs(snapshot):
+        yield _transport(snapshot, graph)
+
+
+def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFinding:
+    several = len({call.group.key for call in graph.pending}) > 1
+    named = tuple(roots) if snapshot.may_name(roots) else ()
+    text = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
+    phases = {slow_phase(snapshot.views[rank]) for rank in roots}
+    is_constant = all(snapshot.is_constant(rank) for rank in roots)
+    kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
+    if phases & {*_NEEDS_A_PERSON}:
+        confidence, changed_by = Confidence.HIGH, "a person answers"
+    elif phases != {None}:
+        kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
+    elif not is_constant and len(snapshot.evidence.samples) > 1:
+        kind, confidence = HangKind.BUSY, Confidence.MEDIUM
+        changed_by = "it neither computes nor changes its stack in later samples"
+    elif not is_constant or several:
+        confidence = Confidence.MEDIUM
+    if not named:
+        confidence, changed_by = Confidence.LOW, "the ranks that wait made one call more than the program needs"
+    hint = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
+    return HangFinding(kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint)
+
+
+def _group_order(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
+    """Judge a cycle: the ranks of each call lack ranks that wait in another call."""
+    calls = sorted(
+        (call for call in graph.pending if call.late), key=lambda call: (len(call.waiting), min(call.waiting))
+    )
+    fewest = sorted(calls[0].waiting)
+    is_seen = all(is_seen_waiting(snapshot, rank) for call in calls for rank in call.waiting)
+    is_clear = len(calls) == 2 and is_seen and snapshot.may_name(fewest)
+    parts = [f"{snapshot.who(call.waiting)} {_wait(call)} in {call.shown}{_place(call)}" for call in calls]
+    text = f"{', '.join(parts)}: each side waits for the other"
+    named = tuple(fewest) if is_clear else ()
+    return HangFinding(
+        HangKind.GROUP_ORDER, text, Confidence.HIGH if is_clear else Confidence.LOW, named, snapshot.hosts_of(named),
+        snapshot.lines(), "the majority calls them in the wrong order",
+        "every rank must call the collectives of all its groups in the same order",
+    )  # fmt: skip
+
+
+def _place(call: PendingCall) -> str:
+    return shown_call_place(call.group.calls[min(call.waiting)][call.number])
+
+
+def _transport(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
+    call = graph.pending[0]
+    return HangFinding(
+        HangKind.TRANSPORT,
+        f"all {len(call.waiting)} ranks called {call.shown} and none finished it: look at network and GPUs",
+        Confidence.MEDIUM, (), (), snapshot.lines(), "a rank reports another number in a later sample",
+        f"pylaunch check --hosts {fold(snapshot.hosts_of(call.waiting))}",
+    )  # fmt: skip
+
+
+def _not_answering(snapshot: Snapshot, graph: WaitGraph) -> list[int]:
+    """Return ranks without an answer of the interpreter in whose groups all other ranks wait for one call."""
+    unanswered = {rank for call in graph.pending for rank in call.group.unanswered}
+    live = {rank for rank in unanswered if snapshot.evidence.hosts[rank] not in snapshot.evidence.silent_hosts}
+    return sorted(live - snapshot.evidence.ended.keys())
+
+
+def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFinding:
+    by_signal = [rank for rank in silent if rank in snapshot.views and snapshot.views[rank].source == "signal"]
+    is_outside = by_signal == silent and all(not distributed_call(snapshot.views[rank]) for rank in silent)
+    named = tuple(silent) if is_outside and snapshot.may_name(silent) else ()
+    place = shown_place(snapshot.views[silent[0]]) if by_signal else ""
+    why = f"does not answer while C code holds its interpreter lock, in {place}" if place else "does not answer"
+    waits = _who_waits(snapshot, graph)
+    return HangFinding(
+        HangKind.INTERPRETER_HELD if named else HangKind.UNDECIDED,
+        f"{waits}; {snapshot.who(silent)} {why}",
+        Confidence.HIGH if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
+        "the rank answers later", f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
+    )  # fmt: skip
+
+
+# Stacks alone
+
+
+def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
+    """Judge ranks without a pending collective: point-to-point calls, older versions of torch, other programs."""
+    calls = {rank: distributed_call(view) for rank, view in snapshot.views.items()}
+    waiting = sorted(rank for rank, called in calls.items() if called)
+    outside = sorted(rank for rank in snapshot.views if not calls[rank] and snapshot.views[rank].threads)
+    if not waiting:
+        yield from _stuck(snapshot)
+        return
+    names = " or ".join(sorted({calls[rank] for rank in waiting}))
+    waits = f"{snapshot.who(waiting)} {'waits' if len(waiting) == 1 else 'wait'} in {names}"
+    if not outside:
+        kind = HangKind.POINT_TO_POINT if {calls[rank] for rank in waiting} <= POINT_TO_POINT else HangKind.UNDECIDED
+        yield HangFinding(
+            kind, f"{waits}; no rank sends what another one waits for", Confidence.LOW, (), (), snapshot.lines(),
+            "the arguments of the calls show which rank has no partner",
+            f"pylaunch stacks {snapshot.evidence.run}",
+        )  # fmt: skip
+        return
+    is_late = snapshot.may_name(outside) and {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
+    named = tuple(outside) if is_late else ()
+    works = any(slow_phase(snapshot.views[rank]) for rank in outside) or not all(map(snapshot.is_constant, outside))
+    yield HangFinding(
+        HangKind.BUSY if works else HangKind.LATE, f"{waits}; {snapshot.who(outside)} {snapshot.places(outside)}",
+        Confidence.MEDIUM if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
+        "the flight recorder (torch 2.8 or newer) would show the call that each rank waits in",
+        f"pylaunch stacks {snapshot.evidence.run}",
+    )  # fmt: skip
+
+
+def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
+    """Judge ranks that call no collective: no evidence shows which rank waits for another one."""
+    people = [rank for rank, view in snapshot.views.items() if slow_phase(view) in _NEEDS_A_PERSON]
+    constant = [rank for rank in snapshot.views if snapshot.is_constant(rank)]
+    if people:
+        named = tuple(sorted(people))
+        yield HangFinding(
+            HangKind.STUCK, f"{snapshot.who(named)} {snapshot.places(named)}", Confidence.MEDIUM, named,
+            snapshot.hosts_of(named), snapshot.lines(), "a person answers", "answer it, or remove the call",
+        )  # fmt: skip
+    elif constant and len(constant) == len(snapshot.views):
+        by_place: dict[str, list[int]] = {}
+        for rank in constant:
+            by_place.setdefault(snapshot.place(rank), []).append(rank)
+        sides = sorted(by_place.values(), key=lambda ranks: (len(ranks), ranks[0]))
+        shown = "; ".join(f"{snapshot.who(ranks)} {snapshot.places(ranks)}" for ranks in sides[:3])
+        yield HangFinding(
+            HangKind.STUCK, f"no rank computes or changes its place: {shown}", Confidence.LOW, (), (), snapshot.lines(),
+            "a rank computes, or changes its stack", f"pylaunch stacks {snapshot.evidence.run}",
+        )  # fmt: skip
+
+
+def _undecided(snapshot: Snapshot) -> HangFinding:
+    answered = sum(bool(view.threads or view.groups) for view in snapshot.views.values())
+    return HangFinding(
+        HangKind.UNDECIDED, f"no output and no progress; {answered} of {len(snapshot.world)} ranks show a stack",
+        Confidence.LOW, (), (), snapshot.lines(), "more ranks answer", f"pylaunch stacks {snapshot.evidence.run}",
+    )  # fmt: skip
+
+
+def _who_waits(snapshot: Snapshot, graph: WaitGraph, late: Iterable[int] = ()) -> str:
+    """Return "62 ranks wait in all_reduce #412 of dp", for the call with the most ranks that wait for `late`."""
+    calls = [call for call in graph.pending if call.late & {*late}] or graph.pending
+    call = max(calls, key=lambda call: (len(call.waiting), -call.number))
+    more = len(graph.pending) - 1
+    others = f" ({more} more pending call{'s' if more > 1 else ''})" if more else ""
+    return f"{snapshot.who(call.waiting)} {_wait(call)} in {call.shown}{others}"
+
+
+def _wait(call: PendingCall) -> str:
+    return "waits" if len(call.waiting) == 1 else "wait"

@@ -1,0 +1,149 @@
+"""Views of all ranks at two or more moments, and the words in which findings show them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
+from pylaunch.explain.hangs.stacks import shown_place, signature, slow_phase
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.rank_view import RankView
+
+STOPPED_STATES = ("T", "t")
+FEW = 4
+"""Ranks that are listed by number; more are counted."""
+
+IDLE_SHARE = 0.05
+"""Share of one core below which a rank does not compute."""
+
+STATES = {
+    "T": "stopped (state T: SIGSTOP)",
+    "t": "stopped by a debugger (state t)",
+    "D": "waiting for a disk, a network file system or a driver (state D)",
+    "Z": "a zombie (state Z)",
+}
+
+
+@dataclass(frozen=True)
+class HangEvidence:
+    """Reports of all nodes about ranks that do not advance."""
+
+    run: str
+    hosts: Mapping[int, str]
+    """Host of every rank of the run, those that did not answer included."""
+
+    samples: tuple[tuple[RankView, ...], ...]
+    """Views of the ranks, oldest sample first."""
+
+    ended: Mapping[int, str] = field(default_factory=dict)
+    """Ranks that have ended, with the end: "exited with code 0"."""
+
+    silent_hosts: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that do not answer, with the reason."""
+
+
+class Snapshot:
+    """Evidence with what follows from it directly."""
+
+    def __init__(self, evidence: HangEvidence) -> None:
+        self.evidence = evidence
+        self.world: Sequence[int] = sorted(evidence.hosts)
+        self.views: dict[int, RankView] = {view.rank: view for sample in evidence.samples for view in sample}
+        """Last view of each rank."""
+
+    @cached_property
+    def history(self) -> dict[int, list[RankView]]:
+        """Views of each rank, oldest first."""
+        found: dict[int, list[RankView]] = {}
+        for sample in self.evidence.samples:
+            for view in sample:
+                found.setdefault(view.rank, []).append(view)
+        return found
+
+    @cached_property
+    def groups(self) -> list[GroupCalls]:
+        """Calls of every group, from the last views."""
+        return group_calls(self.views.values(), self.world)
+
+    @property
+    def has_majority(self) -> bool:
+        """More than half of the ranks answered with a stack or their collectives."""
+        answered = sum(bool(view.threads or view.groups) for view in self.views.values())
+        return 2 * answered > len(self.world)
+
+    def may_name(self, ranks: Iterable[int]) -> bool:
+        """Return True if `ranks` are a clear minority. Two ranks, ties and few answers name nobody."""
+        return self.has_majority and len(self.world) > 2 and 0 < 2 * len({*ranks}) < len(self.world)
+
+    def is_constant(self, rank: int) -> bool:
+        """Return True if `rank` had the same stack in two or more samples and did not compute."""
+        history = self.history.get(rank, [])
+        if len(history) < 2 or signature(history[-1]) == (None, None):
+            return False
+        elapsed = history[-1].time - history[0].time
+        computed = history[-1].cpu_s - history[0].cpu_s
+        same = len({signature(view) for view in history}) == 1
+        return same and elapsed > 0 and computed <= IDLE_SHARE * elapsed + 0.02
+
+    def hosts_of(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        """Return the hosts of `ranks`."""
+        return tuple(sorted({self.evidence.hosts[rank] for rank in ranks}))
+
+    def who(self, ranks: Iterable[int]) -> str:
+        """Return "rank 37 on n05", "ranks 0,2" or "62 ranks"."""
+        listed = sorted(ranks)
+        if len(listed) == 1:
+            return f"rank {listed[0]} on {self.evidence.hosts[listed[0]]}"
+        folded = fold_ranks(listed)
+        return f"ranks {folded}" if folded.count(",") < FEW else f"{len(listed)} ranks"
+
+    def place(self, rank: int) -> str:
+        """Return the state of `rank` in words: "is in load (data.py:88)"."""
+        view = self.views.get(rank)
+        if rank in self.evidence.ended:
+            return self.evidence.ended[rank]
+        if view is None:
+            return "has not answered"
+        if view.state in STATES:
+            return f"is {STATES[view.state]}" + (f" in {shown}" if (shown := shown_place(view)) else "")
+        if phase := slow_phase(view):
+            return f"is {phase.value}: {shown_place(view) or view.wchan}"
+        if shown := shown_place(view):
+            return f"is in {shown}"
+        return f"shows no stack ({view.note})" if view.note else "shows no stack"
+
+    def places(self, ranks: Iterable[int]) -> str:
+        """Return the common place of `ranks`, or that of the first one."""
+        listed = sorted(ranks)
+        first = self.place(listed[0])
+        if len(listed) > 1:
+            plural = first.replace("is ", "are ", 1) if first.startswith("is ") else first
+            return plural if len({self.place(rank) for rank in listed}) == 1 else f"do not call it; the first {first}"
+        return first
+
+    def lines(self) -> tuple[str, ...]:
+        """Return evidence lines: each call and place once, with the folded ranks and hosts."""
+        grouped: dict[str, list[int]] = {}
+        for rank in self.world:
+            if self.evidence.hosts[rank] not in self.evidence.silent_hosts:
+                grouped.setdefault(self._line(rank), []).append(rank)
+        listed = sorted(grouped.items(), key=lambda item: (-len(item[1]), item[1][0]))
+        found = [f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)} on {fold(self.hosts_of(ranks))}: {text}"
+                 for text, ranks in listed]  # fmt: skip
+        silent = [f"{host}: {reason}" for host, reason in sorted(self.evidence.silent_hosts.items())]
+        return (*found, *silent)
+
+    def _line(self, rank: int) -> str:
+        parts = []
+        for group in self.groups:
+            if rank in group.calls and rank not in self.evidence.ended:
+                pending, last = group.pending(rank), group.last(rank)
+                if pending is not None:
+                    place = shown_call_place(group.calls[rank][pending])
+                    called = f", called{place}" if place else ""
+                    parts.append(f"{group.shown_call(pending, rank)} is pending{called}")
+                elif last:
+                    parts.append(f"{group.shown_call(last, rank)} is over")
+        return "; ".join([*parts, self.place(rank)])

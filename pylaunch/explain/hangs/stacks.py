@@ -1,0 +1,135 @@
+"""Stacks of threads: the user's own frame, a short text, and phases that are slow in healthy runs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from pylaunch.model.rank_view import Frame, RankView, ThreadStack
+
+LIBRARY_PATHS = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3")
+"""Parts of the paths of installed packages and of the standard library."""
+
+
+class SlowPhase(Enum):
+    """Part of a healthy run that may take minutes on one rank, while others wait for it."""
+
+    COMPILE = "compiling"
+    CHECKPOINT = "writing or reading a checkpoint"
+    EVALUATION = "evaluating"
+    DATA = "loading data"
+    DEBUGGER = "at a breakpoint of a debugger"
+    INPUT = "waiting for input from a terminal"
+
+
+PHASE_PATHS = {
+    SlowPhase.DEBUGGER: (
+        "/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "/IPython/terminal/debugger",
+    ),
+    SlowPhase.INPUT: ("/getpass.py", "/code.py", "/cmd.py"),
+    SlowPhase.COMPILE: (
+        "/torch/_inductor/", "/torch/_dynamo/", "/torch/utils/cpp_extension.py", "/triton/", "/jax/_src/compiler.py",
+        "/jax/_src/interpreters/mlir.py", "/jax/experimental/jax2tf", "/numba/core/", "/torch_xla/", "/tvm/",
+        "/deepspeed/ops/op_builder/",
+    ),
+    SlowPhase.CHECKPOINT: (
+        "/torch/distributed/checkpoint/", "/torch/serialization.py", "/safetensors/", "/orbax/", "/tensorstore/",
+        "/flax/training/checkpoints.py", "/deepspeed/checkpoint/", "/h5py/",
+    ),
+    SlowPhase.DATA: (
+        "/torch/utils/data/", "/datasets/", "/webdataset/", "/tensorflow_datasets/", "/grain/", "/torchdata/",
+        "/streaming/base/", "/tokenizers/", "/nvidia/dali/", "/tf_data",
+    ),
+}  # fmt: skip
+"""Parts of module paths, by phase; the first phase that matches a frame from the innermost outwards wins."""
+
+PHASE_FUNCTIONS = {
+    SlowPhase.DEBUGGER: ("breakpoint", "set_trace", "wait_for_client"),
+    SlowPhase.INPUT: ("getpass", "raw_input"),
+    SlowPhase.COMPILE: ("backend_compile", "compile_fx", "warmup_compile"),
+    SlowPhase.CHECKPOINT: (
+        "save_checkpoint", "_save_checkpoint", "load_checkpoint", "save_pretrained", "save_state", "save_model",
+        "save_snapshot", "write_checkpoint",
+    ),
+    SlowPhase.EVALUATION: (
+        "evaluate", "evaluation", "evaluation_loop", "validate", "validation", "run_validation", "eval_step",
+        "validation_step", "run_eval", "evaluate_model",
+    ),
+    SlowPhase.DATA: ("load_batch", "next_batch", "prefetch", "get_batch", "load_data", "load_dataset"),
+}  # fmt: skip
+"""Names of functions that scripts commonly give these phases."""
+
+TERMINAL_WAITS = frozenset({"n_tty_read", "tty_read"})
+"""Kernel functions that wait for a line of a terminal."""
+
+TORCH_DISTRIBUTED = "/torch/distributed/distributed_c10d.py"
+POINT_TO_POINT = frozenset(
+    {"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "monitored_barrier"}
+)
+"""Functions of torch.distributed that leave no entry in gloo's flight recorder."""
+
+
+def main_stack(view: RankView) -> ThreadStack | None:
+    """Return the stack of the main thread; None if it is unknown."""
+    return next((thread for thread in view.threads if thread.is_main and thread.frames), None)
+
+
+def is_own(frame: Frame) -> bool:
+    """Return True for a frame of the user's code: neither of an installed package nor of the standard library."""
+    return not frame.path.startswith("<frozen") and not any(part in frame.path for part in LIBRARY_PATHS)
+
+
+def own_frame(frames: Iterable[Frame]) -> Frame | None:
+    """Return the innermost frame of the user's code."""
+    return next((frame for frame in frames if is_own(frame)), None)
+
+
+def signature(view: RankView) -> tuple[Frame | None, Frame | None]:
+    """Return the innermost frame of the user's code and the innermost frame of the main thread."""
+    stack = main_stack(view)
+    return (None, None) if stack is None else (own_frame(stack.frames), stack.frames[0])
+
+
+def shown_frame(frame: Frame) -> str:
+    """Return "load (data.py:88)"."""
+    return f"{frame.function} ({frame.path.rpartition('/')[2]}:{frame.line})"
+
+
+def shown_place(view: RankView) -> str:
+    """Return the place of the main thread, "load (data.py:88), in recv (ssl.py:1)"; "" if it is unknown."""
+    own, innermost = signature(view)
+    if innermost is None:
+        return ""
+    if own is None or own == innermost:
+        return shown_frame(innermost)
+    return f"{shown_frame(own)}, in {shown_frame(innermost)}"
+
+
+def distributed_call(view: RankView) -> str:
+    """Return the function of torch.distributed that the main thread has called, such as "all_reduce"; "" for none."""
+    stack = main_stack(view)
+    if stack is None:
+        return ""
+    called = ""
+    for frame in stack.frames:
+        if is_own(frame):
+            break
+        if frame.path.endswith(TORCH_DISTRIBUTED):
+            called = frame.function
+    return called
+
+
+def slow_phase(view: RankView) -> SlowPhase | None:
+    """Return the phase of the main thread that is slow in healthy runs; None for any other place."""
+    if view.wchan in TERMINAL_WAITS:
+        return SlowPhase.INPUT
+    stack = main_stack(view)
+    if stack is None or distributed_call(view):
+        return None
+    for frame in stack.frames:
+        for phase in SlowPhase:
+            if any(part in frame.path for part in PHASE_PATHS.get(phase, ())):
+                return phase
+            if frame.function in PHASE_FUNCTIONS.get(phase, ()):
+                return phase
+    return None

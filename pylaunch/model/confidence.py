@@ -1,0 +1,13 @@
+"""Confidence of a verdict."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Confidence(Enum):
+    """Degree to which the evidence excludes other causes."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
