@@ -62,6 +62,11 @@ class RunPaths:
         return self.directory / "events.jsonl"
 
     @property
+    def views(self) -> Path:
+        """Views of ranks that their nodes took before they stopped them, one JSON object a line."""
+        return self.directory / "views.jsonl"
+
+    @property
     def controller(self) -> Path:
         """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
         return self.directory / "controller"

@@ -23,6 +23,7 @@ from pylaunch.model.attestation import Attestation
 from pylaunch.model.cluster import Connection
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.store.paths import RunPaths, run_paths, runs_directory
 
@@ -105,6 +106,11 @@ class Recorder:
         """Append `event`; it is written when this returns."""
         with self._errors_reported(), self._paths.events.open("ab") as file:
             file.write(msgspec.json.encode(event) + b"\n")
+
+    def append_view(self, view: RankView) -> None:
+        """Append the view of a rank; it is written when this returns."""
+        with self._errors_reported(), self._paths.views.open("ab") as file:
+            file.write(msgspec.json.encode(view) + b"\n")
 
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
@@ -203,6 +209,18 @@ def _events(paths: RunPaths) -> tuple[Event, ...]:
         with contextlib.suppress(msgspec.DecodeError):  # Torn by a death, or by a disk that was full for a while.
             events.append(msgspec.json.decode(line, type=Event))
     return tuple(events)
+
+
+def views(run: str) -> tuple[RankView, ...]:
+    """Return the views of ranks in the record of `run`, the last one of each rank, by rank."""
+    path = run_paths(run).views
+    found: dict[int, RankView] = {}
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
+                view = msgspec.json.decode(line, type=RankView)
+                found[view.rank] = view
+    return tuple(found[rank] for rank in sorted(found))
 
 
 def ids() -> list[str]:

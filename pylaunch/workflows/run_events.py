@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.usage import NodeUsage
 from pylaunch.store.runs import Recorder
@@ -36,8 +37,9 @@ class Notice:
     text: str
 
 
-RunEvent = Event | LinesWritten | UsageReported | Notice
-"""A `model.run.Event` is what the record keeps: nodes prepared, ranks started and ended, contact lost and regained."""
+RunEvent = Event | LinesWritten | UsageReported | RankView | Notice
+"""A `model.run.Event` is what the record keeps: nodes prepared, ranks started and ended, contact lost and regained.
+A `RankView` is the view of a rank that its node took before it stopped the rank; the record keeps it, too."""
 
 
 class RunWatcher:
@@ -64,6 +66,12 @@ class RunWatcher:
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Emit the load of a node."""
         self._emit(UsageReported(host, reading))
+
+    def rank_view(self, view: RankView) -> None:
+        """Record `view`, then emit it."""
+        if self._recorder is not None:
+            self._recorder.append_view(view)
+        self._emit(view)
 
     def message(self, text: str) -> None:
         """Emit a line of progress."""

@@ -84,7 +84,9 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     expected = {
         **user(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",
         "PYLAUNCH_ROOT": str(node.root), "PYLAUNCH_RANK": "0", "PYLAUNCH_LOCAL_RANK": "0", "PYLAUNCH_NODE_RANK": "0",
-        "PYTHONPATH": str(node.archive), "PYLAUNCH_HOSTFILE": str(node.root / "runs/r1/hostfile"),
+        "PYTHONPATH": f"{node.archive}/pylaunch/agent/in_rank:{node.archive}",
+        "PYLAUNCH_RANK_SOCKET": str(node.root / "runs/r1/ranks/0.sock"),
+        "PYLAUNCH_HOSTFILE": str(node.root / "runs/r1/hostfile"),
         "PYLAUNCH_STEP_FILE": str(node.root / "runs/r1/ranks/0.step"),
         "TORCHELASTIC_ERROR_FILE": str(node.root / "runs/r1/ranks/0.error.json"),
     }  # fmt: skip

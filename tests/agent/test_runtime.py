@@ -69,12 +69,12 @@ def test_a_whole_pylaunch_that_is_installed_stays_importable_in_a_rank(node: Nod
     assert controller.text("0.out") == f"{node.archive}/pylaunch/runtime/__init__.py\n", controller.text("0.err")
 
 
-def test_what_the_user_has_on_the_path_comes_first(node: Node, tmp_path: Path) -> None:
+def test_the_path_of_the_user_is_before_the_archive(node: Node, tmp_path: Path) -> None:
     text = "import os; print(os.environ['PYTHONPATH'])"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/a:/b"}
     controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, text)], env=env))
     controller.until(wire.Finished)
-    assert controller.text("0.out") == f"/a:/b:{node.archive}\n"
+    assert controller.text("0.out") == f"{node.archive}/pylaunch/agent/in_rank:/a:/b:{node.archive}\n"
 
 
 def test_the_end_of_a_rank_carries_its_exception_and_its_last_step(node: Node, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.start import archive, spares
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.usage import NodeUsage
 from tests.starts.cluster import Directory, DirectoryCluster, ended, says
@@ -88,6 +89,9 @@ class Reported:
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         raise AssertionError((host, reading))
+
+    def rank_view(self, view: RankView) -> None:
+        raise AssertionError(view)
 
 
 def standing_by(cluster: DirectoryCluster, story: Callable[[Reported], Coroutine[None, None, None]]) -> None:

@@ -22,7 +22,7 @@ def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDi
     """Return the state of each rank in `pids` (rank → process id); `streams`: stream name → log file."""
     now = time.time()
     return [
-        wire.RankState(rank, state(pid), _silent_s(rank, streams, now), rank_report.last_step(directory, rank))
+        wire.RankState(rank, state(pid), silent_s(rank, streams, now), rank_report.last_step(directory, rank))
         for rank, pid in sorted(pids.items())
     ]
 
@@ -30,7 +30,7 @@ def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDi
 def state(pid: int) -> str:
     """Return the state letter of `pid`, or of its first stopped descendant; "" if it is gone."""
     found = ""
-    for number, each in enumerate(_family(pid)):
+    for number, each in enumerate(family(pid)):
         letter = _letter(each)
         if number == 0:
             found = letter
@@ -46,7 +46,8 @@ def _letter(pid: int) -> str:
         return ""
 
 
-def _family(pid: int) -> Iterator[int]:
+def family(pid: int) -> Iterator[int]:
+    """Yield `pid` and its descendants, at most MOST."""
     waiting, seen = [pid], 0
     while waiting and seen < MOST:
         each = waiting.pop()
@@ -60,7 +61,8 @@ def _family(pid: int) -> Iterator[int]:
             continue
 
 
-def _silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
+def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds since the last output of `rank`; None if it wrote none."""
     written: dict[str, float] = {}
     for end in ("out", "err"):
         try:

@@ -5,8 +5,9 @@
 
 A node stops its part when a rank or the launcher fails, and on request. After a rank fails because of another rank, the
 node waits HOLD_S before it stops, so that the other ranks end on their own: the cause often shows later than its
-effects, and a rank that was stopped cannot be distinguished from a victim. To stop is: SIGTERM to the ranks, SIGTERM to
-the launcher when no rank is left, and from the deadline on SIGKILL to every process of the run until none is left.
+effects, and a rank that was stopped cannot be distinguished from a victim. At the first failure the other ranks are
+examined, for at most EXAMINE_S; ranks get no signal before that. To stop is: SIGTERM to the ranks, SIGTERM to the
+launcher when no rank is left, and from the deadline on SIGKILL to every process of the run until none is left.
 """
 
 from __future__ import annotations
@@ -17,8 +18,18 @@ from typing import Union
 HOLD_S = 2.0
 """Longer than the time between the timeouts of ranks in the same collective, and than Python takes to exit."""
 
+EXAMINE_S = 0.5
+"""Longest delay of SIGTERM for the views of the ranks, which usually takes a few milliseconds."""
+
 KILL_S = 5.0
 """Seconds for which SIGKILL is repeated, before surviving processes are reported as leftovers."""
+
+
+@dataclass(frozen=True)
+class ExamineRanks:
+    """Take a view of every rank that runs, and report it with `examined`."""
+
+    within_s: float
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ class Announce:
     by_hand: bool = False
 
 
-Action = Union[TerminateRanks, TerminateLauncher, KillEverything, Announce]
+Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,11 @@ class Life:
     """Time until which the other ranks may end on their own, after one failed because of another."""
 
     held_reason: str = ""
+    examine_until: float | None = None
+    """Time until which views of the ranks are awaited; None if they are not, or not any more."""
+
+    is_examined: bool = False
+    """Views of the ranks were taken, or are not wanted: once in a run."""
 
     @property
     def is_held(self) -> bool:
@@ -112,7 +128,7 @@ def rank_ended(life: Life, rank: int, failure: str | None, now: float, grace_s: 
 def rank_lost_another(life: Life, rank: int, failure: str, now: float) -> tuple[Life, list[Action]]:
     """Apply the failure of `rank` because of another rank."""
     after = _without(life, rank)
-    return _launcher_next(after) if life.is_stopping else (_held(after, failure, now), [])
+    return _launcher_next(after) if life.is_stopping else _examine(_held(after, failure, now), now)
 
 
 def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) -> tuple[Life, list[Action]]:
@@ -126,26 +142,47 @@ def launcher_ended(life: Life, failure: str | None, now: float, grace_s: float) 
 def launcher_lost_another(life: Life, failure: str, now: float) -> tuple[Life, list[Action]]:
     """Apply the failure of the launcher because of another node."""
     after = replace(life, launcher_running=False)
-    return (after if life.is_stopping else _held(after, failure, now)), []
+    return (after, []) if life.is_stopping else _examine(_held(after, failure, now), now)
 
 
 def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool = False) -> tuple[Life, list[Action]]:
-    """Stop the run. A later stop can only shorten the grace; the first one that a person requests is announced."""
+    """Stop the run. A later stop can only shorten the grace; the first one that a person requests is announced.
+
+    Ranks are examined before SIGTERM, unless a person requests the stop.
+    """
     deadline = now + grace_s
     if life.kill_at is not None:
         actions: list[Action] = [Announce(reason, by_hand=True)] if by_hand and not life.by_hand else []
-        return replace(life, kill_at=min(life.kill_at, deadline), by_hand=life.by_hand or by_hand), actions
+        after = replace(life, kill_at=min(life.kill_at, deadline), by_hand=life.by_hand or by_hand)
+        after, more = examined(after) if by_hand else (after, [])
+        return after, actions + more
     after = replace(life, phase="stopping", kill_at=deadline, hold_until=None, by_hand=by_hand)
-    actions = [Announce(reason, by_hand)]
-    if after.running:
-        actions.append(TerminateRanks(after.running))
-    after, more = _launcher_next(after)
-    return after, actions + more
+    if by_hand:
+        after = replace(after, examine_until=None, is_examined=True)
+    after, more = _examine(after, now)
+    if after.examine_until is None:
+        after, more = _terminate(after)
+    return after, [Announce(reason, by_hand), *more]
+
+
+def examined(life: Life) -> tuple[Life, list[Action]]:
+    """Apply the arrival of the views: a stop that waited for them continues."""
+    if life.examine_until is None:
+        return life, []
+    after = replace(life, examine_until=None, is_examined=True)
+    return _terminate(after) if after.is_stopping else (after, [])
+
+
+def end_examination(life: Life, now: float) -> tuple[Life, list[Action]]:
+    """Wait for the views no longer if their time is over."""
+    return examined(life) if life.examine_until is not None and now >= life.examine_until else (life, [])
 
 
 def tick(life: Life, now: float) -> list[Action]:
     """Return the actions that are due at `now`."""
     if life.kill_at is None or now < life.kill_at or not (life.running or life.launcher_running):
+        return []
+    if life.examine_until is not None:
         return []
     return [KillEverything()]
 
@@ -165,6 +202,18 @@ def _held(life: Life, failure: str, now: float) -> Life:
     return life if life.is_held else replace(life, hold_until=now + HOLD_S, held_reason=failure)
 
 
+def _examine(life: Life, now: float) -> tuple[Life, list[Action]]:
+    if life.is_examined or life.examine_until is not None or not life.running:
+        return life, []
+    return replace(life, examine_until=now + EXAMINE_S), [ExamineRanks(EXAMINE_S)]
+
+
+def _terminate(life: Life) -> tuple[Life, list[Action]]:
+    actions: list[Action] = [TerminateRanks(life.running)] if life.running else []
+    after, more = _launcher_next(life)
+    return after, actions + more
+
+
 def _launcher_next(life: Life) -> tuple[Life, list[Action]]:
     if life.is_stopping and life.launcher_running and not life.running and not life.launcher_terminated:
         return replace(life, launcher_terminated=True), [TerminateLauncher()]
@@ -173,6 +222,8 @@ def _launcher_next(life: Life) -> tuple[Life, list[Action]]:
 
 def next_deadline(life: Life) -> float | None:
     """Return the next time at which `tick` or `end_hold` has an effect."""
+    if life.examine_until is not None:
+        return life.examine_until
     if life.is_held:
         return life.hold_until
     return life.kill_at if life.running or life.launcher_running else None

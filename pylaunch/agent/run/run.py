@@ -6,6 +6,7 @@ import signal
 import socket
 import time
 from functools import partial
+from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
@@ -14,6 +15,7 @@ from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
+from pylaunch.agent.run.examinations import Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
@@ -49,6 +51,7 @@ class Run:
         self._rendezvous_port: int | None = None
         self._has_begun = False
         self._memory = Memory()
+        self._examinations = Examinations(workers, record.directory, loop)
         self._signalled: set[int] = set()
         """Ranks that ended after a signal from pylaunch or the launcher."""
 
@@ -114,11 +117,20 @@ class Run:
         self._record.append(wire.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
 
+    def examine(self, request: wire.Examine, deliver: Callable[[list[wire.RankExamined]], None]) -> None:
+        """Take a view of each rank that runs, for `deliver`."""
+        if self.life.phase == "prepared" or self.outcome is not None:
+            deliver([])
+        else:
+            self._examinations.begin(request, deliver, time.monotonic())
+
     def next_deadline(self) -> float | None:
         """Return the time at which `advance` must be called even if nothing happens."""
         if self._release_at is not None:
             return self._release_at
-        deadlines = [lifecycle.next_deadline(self.life), self._log_limit.next_look()]
+        deadlines = [
+            lifecycle.next_deadline(self.life), self._log_limit.next_look(), self._examinations.next_deadline(),
+        ]  # fmt: skip
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def advance(self, now: float) -> None:
@@ -128,6 +140,7 @@ class Run:
         self._log_limit.keep(now)
         self._memory.look(now)
         self._log_index.look(now)
+        self._examinations.advance(now)
         reaped = list(self._workers.reap(time.time()))
         for entry in list(self._entries):
             # A rank may have reported its end before its launcher ended: process that first.
@@ -142,6 +155,7 @@ class Run:
             self._workers.release(self._rendezvous_port)
             self.life = lifecycle.released(self.life)
         self._follow(lifecycle.end_hold(self.life, now, self.task.grace_s))
+        self._follow(lifecycle.end_examination(self.life, now))
         self._obey(lifecycle.tick(self.life, now))
         if self.life.is_over or self.life.has_given_up(now):
             self._finish("finished", "")
@@ -277,6 +291,9 @@ class Run:
             if isinstance(action, lifecycle.Announce):
                 states = self._rank_states()
                 self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand, states))
+            elif isinstance(action, lifecycle.ExamineRanks):
+                request = wire.Examine(wire.UNASKED, within_s=action.within_s)
+                self._examinations.begin(request, self._keep_views, time.monotonic())
             elif isinstance(action, lifecycle.TerminateRanks):
                 for rank in sorted(action.ranks):
                     self._workers.terminate(rank)
@@ -285,7 +302,14 @@ class Run:
             else:
                 self._workers.kill_everything()
 
+    def _keep_views(self, views: list[wire.RankExamined]) -> None:
+        """Record the views that were taken before the stop, which continues."""
+        for view in views:
+            self._record.append(view)
+        self._follow(lifecycle.examined(self.life))
+
     def _finish(self, outcome: str, message: str) -> None:
+        self._examinations.end()
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left = [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))

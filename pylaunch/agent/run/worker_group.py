@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.evidence import examination, rank_report
+from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import spawn
@@ -23,6 +24,8 @@ from pylaunch.agent.shared.untrusted_json import parse_object
 from pylaunch.agent.wire.lines import Lines
 
 LAUNCHER = "launcher"
+IN_RANK = "pylaunch/agent/in_rank"
+"""Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class WorkerGroup:
             processes.ROOT_MARK: root.path,
             "PYLAUNCH_NODE_RANK": str(task.node_rank),
             "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
-            RUNTIME_PATH: os.pathsep.join(filter(None, (path, archive()))),
+            RUNTIME_PATH: os.pathsep.join(filter(None, (os.path.join(archive(), IN_RANK), path, archive()))),
         }
         self._ranks: dict[int, int | None] = {}
         """Process id → rank, or None for the launcher."""
@@ -193,6 +196,7 @@ class WorkerGroup:
         """Return the layers of `rank` alone."""
         names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
         files = rank_report.environment(self._directory, rank.rank)
+        files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, examination.SOCKET)
         return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
 
     def streams(self) -> dict[str, str]:

@@ -48,7 +48,7 @@ def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
     return wire.Hello(
         protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
         python=platform.python_version(), phase=phase, time=time.time(), running=running,
-        knows=[wire.SINCE],
+        knows=[wire.SINCE, wire.EXAMINE],
     )  # fmt: skip
 
 
@@ -244,12 +244,26 @@ class Supervisor:
             controller.is_subscribed = True
             controller.pending_follow = message
             controller.awaits_follow = False
+        elif isinstance(message, wire.Examine):
+            self._examine(controller, message)
         elif isinstance(message, wire.Stop):
             controller.is_subscribed = True
             controller.awaits_follow = False
             self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
         else:
             raise wire.WireError(f"{type(message).__name__} is not for an agent")
+
+    def _examine(self, controller: Controller, request: wire.Examine) -> None:
+        def deliver(views: list[wire.RankExamined]) -> None:
+            for view in views:
+                controller.send(view)
+            controller.send(wire.Examined(request.serial, [view.rank for view in views]))
+            controller.flush()
+
+        if self._run is None or self._outcome is not None:
+            deliver([])
+        else:
+            self._run.examine(request, deliver)
 
     def _prepare(self, controller: Controller, message: wire.Prepare) -> None:
         task = message.task

@@ -17,6 +17,8 @@
     times/<rank>.out|err     sizes of that log over time (see `times`)
     ranks/<rank>.error.json  exception that ended a rank, as torch's `record` and pylaunch.runtime write it
     ranks/<rank>.step        last step that a rank has marked
+    ranks/<rank>.sock        a Python rank answers the agent here
+    ranks/<rank>.stacks      stacks that faulthandler wrote in the rank; locked by the process that answers
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
   blobs/<ab>/<sha256>        content of shipped code

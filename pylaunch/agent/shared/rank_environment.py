@@ -44,7 +44,8 @@ JOB = Layer.FLAGS
 them."""
 
 RUNTIME_PATH = "PYTHONPATH"
-"""Set in the layer AGENT to the value of the layers below plus the archive that contains pylaunch.runtime."""
+"""Set in the layer AGENT: a directory of the agent, the value of the layers below, and the archive that contains
+pylaunch.runtime."""
 
 AGENT_VARIABLES = (
     "PYLAUNCH_RUN",
@@ -54,6 +55,7 @@ AGENT_VARIABLES = (
     "PYLAUNCH_RANK",
     "PYLAUNCH_LOCAL_RANK",
     "PYLAUNCH_STEP_FILE",
+    "PYLAUNCH_RANK_SOCKET",
     "TORCHELASTIC_ERROR_FILE",
 )
 """Names of the layer AGENT besides RUNTIME_PATH."""

@@ -16,7 +16,7 @@ from pylaunch.agent.shared.layout import RunDirectory
 
 EVENTS = (
     wire.Released, wire.RankStarted, wire.RankEnded, wire.LauncherEnded, wire.Stopping, wire.PeersUnheard,
-    wire.Finished,
+    wire.RankExamined, wire.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""
 

@@ -13,6 +13,7 @@ LONGEST_S = 1e9
 LARGEST = 1 << 62
 MOST_DEVICES = 4096
 SHORTEST_USAGE_S = 0.01
+LONGEST_EXAMINATION_S = 10.0
 
 
 def checked(message: object) -> object:
@@ -41,6 +42,9 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
         for where, count in (("tail", message.tail), ("lag", message.lag)):
             yield where, count, count is None or 0 <= count <= LARGEST
         yield "usage_s", message.usage_s, not message.usage_s or SHORTEST_USAGE_S <= message.usage_s <= LONGEST_S
+    elif isinstance(message, wire.Examine):
+        yield "serial", message.serial, 0 < message.serial <= LARGEST
+        yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
     elif isinstance(message, wire.Stop):
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
 

@@ -13,6 +13,8 @@
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnded … , LauncherEnded
+    Examine(serial)    ──►
+                       ◄── RankExamined for each rank that runs, then Examined; also RankExamined before a stop
     Stop(grace, why)   ──►
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
@@ -30,6 +32,13 @@ from typing import Any, TypeVar
 
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.agent.wire import fields
+from pylaunch.agent.wire.examination import UNASKED as UNASKED
+from pylaunch.agent.wire.examination import Examined as Examined
+from pylaunch.agent.wire.examination import ExaminedCollective as ExaminedCollective
+from pylaunch.agent.wire.examination import ExaminedFrame as ExaminedFrame
+from pylaunch.agent.wire.examination import ExaminedGroup as ExaminedGroup
+from pylaunch.agent.wire.examination import ExaminedThread as ExaminedThread
+from pylaunch.agent.wire.examination import RankExamined as RankExamined
 from pylaunch.agent.wire.fields import WireError as WireError
 from pylaunch.agent.wire.fields import excerpt
 from pylaunch.agent.wire.node_task import LAUNCHER_FILES as LAUNCHER_FILES
@@ -52,6 +61,9 @@ PAUSE_S = 2.0
 
 SINCE = "since"
 """In `Hello.knows`: this agent supports `Follow.since`."""
+
+EXAMINE = "examine"
+"""In `Hello.knows`: this agent answers `Examine`."""
 
 MAX_BODY = 4 * MAX_LINE
 """Longest message that is decoded, in bytes: also bounds a task that is read from a file, which has no lines."""
@@ -130,6 +142,23 @@ class Follow:
 
     since: float | None = None
     """Omit output written before this time, to the precision of `logs/log_index.py`; None omits nothing."""
+
+
+@dataclass(frozen=True)
+class Examine:
+    """Request a view of each rank of the node that runs."""
+
+    serial: int
+    """From 1; the answers repeat it."""
+
+    call_sites: bool = False
+    """Include the call site of each collective, which costs a rank more."""
+
+    progress: bool = False
+    """Instead of the last collectives, one entry for each group: its last one, which costs a rank least."""
+
+    within_s: float = 0.5
+    """Time for the ranks to answer; without an answer, a view has the facts of /proc alone."""
 
 
 @dataclass(frozen=True)
@@ -371,14 +400,18 @@ AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
-    LauncherEnded, Stopping, PeersUnheard, Finished, Failed,
+    LauncherEnded, Stopping, PeersUnheard, RankExamined, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
-    cls.__name__: cls for cls in (NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark)
-}
+    cls.__name__: cls
+    for cls in (
+        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark,
+        ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective,
+    )
+}  # fmt: skip
 _BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 
 

@@ -14,6 +14,7 @@ from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.cli.views.terminal import REDRAW_S
 from pylaunch.launch.connect.interruptible import signals
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
 from pylaunch.workflows.status import watch_run
@@ -56,6 +57,9 @@ class Spectator:
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Update the board."""
         self._board.read(host, reading)
+
+    def rank_view(self, view: RankView) -> None:
+        """Ignore it: the board shows no stacks."""
 
     def message(self, text: str) -> None:
         """Print it."""

@@ -51,7 +51,7 @@ class Scope:
         match message:
             case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case wire.RankStarted() | wire.RankEnded() if message.rank not in self._ranks:
+            case wire.RankStarted() | wire.RankEnded() | wire.RankExamined() if message.rank not in self._ranks:
                 return ForeignMessage(f"rank {message.rank}")
             case wire.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])

@@ -24,6 +24,7 @@ from pylaunch.launch.connect.agent_link import (
 )
 from pylaunch.launch.connect.confine import ForeignMessage, Scope
 from pylaunch.launch.connect.liveness import Liveness
+from pylaunch.model.clock import ClockOffset
 from pylaunch.model.plan import RunPlan
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Child, spawn
@@ -37,6 +38,9 @@ LOOK_S = 1.0
 """Between two searches for silent nodes; each one sends Ping to all nodes."""
 
 RECONNECT_PAUSE_S = 0.5
+
+UNKNOWN_S = 60.0
+"""Uncertainty of a clock that could not be measured."""
 
 CONNECTING = 64
 """Connections that are opened at the same time: more would only delay each of them."""
@@ -145,6 +149,15 @@ class Fleet:
         """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now."""
         link = self.links.get(name)
         return time.time() if link is None else link.clock.to_ours(node_time)
+
+    def clock(self, name: str) -> ClockOffset:
+        """Return the clock offset of `name`; of one without a connection, none with an unknown uncertainty."""
+        link = self.links.get(name)
+        return ClockOffset(0.0, UNKNOWN_S) if link is None else link.clock
+
+    def knowing(self, feature: str) -> tuple[str, ...]:
+        """Return the connected hosts whose agents have `feature` in `Hello.knows`."""
+        return tuple(name for name, link in self.links.items() if feature in link.hello.knows)
 
     async def channel(self, name: str, verb: str) -> Child:
         """Start `verb` of the agent on `name` as a separate process, over the shared SSH connection."""

@@ -12,11 +12,16 @@ from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
+from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
+
+EXAMINE_S = 2.0
+"""For nodes to send the views of their ranks, which have half of that time to answer."""
 
 PROOF_S = 15.0
 """For a node to prove that it is clean, after SIGKILL."""
@@ -56,6 +61,11 @@ class RunFollower:
         self._watcher = watcher
         self._state = RunState({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
         self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
+        self._requests: dict[int, ViewRequest] = {}
+        """Requests for views that are under way, by serial."""
+
+        self._last_serial = wire.UNASKED
+        self._answered = asyncio.Event()
         self._interrupts = 0
         self._has_noted_unheard = False
         self._give_up_at: float | None = None
@@ -83,12 +93,46 @@ class RunFollower:
                 break
             ordered = self._state.stop
             await self._on_message(host, message)
+            self._answered.set()
             self._note_caught_up(host, message)
             if self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
         outcome = self._state.outcome(time.time())
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
+
+    async def examine(
+        self, *, call_sites: bool = False, progress: bool = False, within_s: float = EXAMINE_S
+    ) -> tuple[RankView, ...]:
+        """Return a view of every rank that runs and whose node answers within `within_s`. Call it beside `follow`.
+
+        `call_sites` adds where each collective was called; `progress` asks for the last collective of each group only,
+        which costs the ranks least.
+        """
+        self._last_serial += 1
+        ask_s = within_s / 2
+        asked = wire.Examine(self._last_serial, call_sites, progress, ask_s)
+        hosts = set(self._fleet.knowing(wire.EXAMINE)).intersection(self._state.live)
+        request = self._requests[asked.serial] = ViewRequest(asked, hosts)
+        try:
+            async with asyncio.timeout(within_s):
+                await self._fleet.broadcast(asked, hosts)
+                while request.waiting.intersection(self._state.live):
+                    self._answered.clear()
+                    await self._answered.wait()
+        except TimeoutError:
+            pass  # Views of nodes that have not answered are missing.
+        finally:
+            del self._requests[asked.serial]
+        return request.views
+
+    def _on_view(self, host: str, message: wire.RankExamined | wire.Examined) -> None:
+        if isinstance(message, wire.RankExamined) and message.serial == wire.UNASKED:
+            self._watcher.rank_view(rank_view(host, message, self._fleet.clock(host)))
+            return
+        request = self._requests.get(message.serial)
+        if request is not None:
+            request.take(host, message, self._fleet.clock(host))
 
     def _note_caught_up(self, host: str, message: object) -> None:
         if not self._behind:
@@ -120,6 +164,8 @@ class RunFollower:
                 self.given_up(host, message.message)
             case wire.Stopping():
                 self._on_stopping(host, message)
+            case wire.RankExamined() | wire.Examined():
+                self._on_view(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case Interrupted():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pylaunch.agent import wire
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
 from pylaunch.model.usage import NodeUsage, RankStep
@@ -28,6 +29,9 @@ class Watcher(Protocol):
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Receive the load of `host`."""
+
+    def rank_view(self, view: RankView) -> None:
+        """Receive the view of a rank that its node took before it stopped the rank."""
 
     def message(self, text: str) -> None:
         """Receive a line of progress."""

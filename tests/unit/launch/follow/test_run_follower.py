@@ -11,6 +11,7 @@ from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.usage import NodeUsage
 
@@ -35,6 +36,9 @@ class Listener:
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         raise AssertionError((host, reading))
+
+    def rank_view(self, view: RankView) -> None:
+        raise AssertionError(view)
 
     def message(self, text: str) -> None:
         self.phases.append(text)

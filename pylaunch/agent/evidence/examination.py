@@ -1,0 +1,238 @@
+"""Views of the ranks of this node, all taken at the same time, while the event loop continues.
+
+Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
+half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
+and /proc, which always answers. A rank that is stopped or that has no helper is not waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import socket
+import struct
+import time
+from functools import partial
+from typing import Mapping
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import process_view, rank_report, rank_states
+from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, stacks_of_faulthandler
+from pylaunch.agent.in_rank.questions import SIGNUM
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.shared import local_socket, processes, rank_files
+from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.agent.wire.examination import RankExamined
+
+LOOK_S = 0.02
+"""Between two looks at the file that faulthandler writes."""
+
+LARGEST_VIEW = wire.MAX_LINE - (64 << 10)
+SOCKET = "sock"
+STACKS = "stacks"
+MOST_STACKS = 128 << 10
+"""Bytes of one dump of faulthandler that are read."""
+
+NO_HELPER = "no stacks: Python was started with -I, -E or -S, or with another PYTHONPATH"
+NOT_PYTHON = "no stacks: not a Python program"
+_CREDENTIALS = struct.Struct("iII")
+_NOTHING = RankAnswer([], [], [], [])
+
+
+class RankQuestion:
+    """One rank that is asked. `answer` is set when it is done."""
+
+    def __init__(self, pid: int, rank: int, stacks: str, mask: Mask) -> None:
+        self.pid = pid
+        self.rank = rank
+        self.answering: int | None = None
+        """Process that listens for the rank."""
+
+        self.answer: RankAnswer | None = None
+        self.source = ""
+        self.note = ""
+        self.connection: socket.socket | None = None
+        self._stacks = stacks
+        self._mask = mask
+        self._received = b""
+        self._written_before: int | None = None
+        self._size = 0
+
+    def ask(self, path: str, words: str) -> None:
+        """Send the question to the helper of the rank, if it has one."""
+        if rank_states.state(self.pid) in tuple(rank_states.STOPPED):
+            self.finish("no stacks: the rank is stopped (SIGSTOP, or a debugger)")
+            return
+        try:
+            connection = local_socket.connect(path, timeout_s=0.0)
+        except OSError:
+            shown = process_view.view(self.pid).pid
+            self.finish(NO_HELPER if process_view.is_python(shown) else NOT_PYTHON)
+            return
+        self.connection = connection
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        listening = _CREDENTIALS.unpack(credentials)[0]
+        if listening not in set(rank_states.family(self.pid)):
+            self.finish("no stacks: another process listens at the socket of the rank")
+            return
+        self.answering = listening
+        with contextlib.suppress(OSError):
+            connection.send(words.encode() + b"\n")
+
+    def receive(self) -> None:
+        """Read from the helper."""
+        assert self.connection is not None
+        try:
+            chunk = self.connection.recv(1 << 16)
+        except BlockingIOError:
+            return
+        except OSError:
+            chunk = b""
+        self._received += chunk
+        line, end, _ = self._received.partition(b"\n")
+        if end:
+            try:
+                self.answer, self.source = decoded(self._mask.hide(line)), "helper"
+            except ValueError as error:
+                self.finish(f"no stacks: its answer cannot be read: {error}")
+        elif not chunk or len(self._received) > MOST_BYTES:
+            self.finish("no stacks: it closed the connection" if not chunk else "no stacks: its answer is too long")
+
+    def signal(self) -> None:
+        """Let faulthandler write the stacks of a rank whose helper is silent."""
+        if self.answering is None or not process_view.catches(self.answering, SIGNUM):
+            self.finish("no stacks: its helper does not answer")
+            return
+        self._written_before = self._size = rank_files.size(self._stacks)
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            processes.send(processes.read(self.answering), SIGNUM)
+
+    def look(self) -> None:
+        """Take the stacks that faulthandler has written, once their file has stopped growing."""
+        if self._written_before is None:
+            return
+        size = rank_files.size(self._stacks)
+        if size > self._size or size <= self._written_before:
+            self._size = size
+            return
+        try:
+            descriptor = rank_files.open_regular(self._stacks)
+            try:
+                written = os.pread(descriptor, MOST_STACKS, self._written_before)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            self.finish(f"no stacks: {self._stacks}: {error.strerror}")
+            return
+        self.answer = stacks_of_faulthandler(self._mask.hide(written).decode("utf-8", "replace"))
+        self.source = "signal"
+        self.note = "no collectives: Python code of the rank does not run (C code holds the GIL)"
+
+    def finish(self, note: str) -> None:
+        """Give up asking: /proc answers alone."""
+        self.answer, self.note = _NOTHING, note
+
+
+@dataclasses.dataclass(frozen=True)
+class ExaminedRun:
+    """The run whose ranks are examined."""
+
+    loop: EventLoop
+    directory: RunDirectory
+    streams: Mapping[str, str]
+    mask: Mask
+
+
+class Examination:
+    """One request for views of all ranks."""
+
+    def __init__(self, run: ExaminedRun, request: wire.Examine) -> None:
+        self._run = run
+        self._request = request
+        self._questions: list[RankQuestion] = []
+        self._watched: set[RankQuestion] = set()
+        self._signal_at = 0.0
+        self._ends_at = 0.0
+        self._has_signalled = False
+        self.views: list[RankExamined] = []
+
+    def begin(self, pids: Mapping[int, int], now: float) -> None:
+        """Ask the ranks in `pids` (rank → process id)."""
+        self._signal_at, self._ends_at = now + self._request.within_s / 2, now + self._request.within_s
+        words = "progress" if self._request.progress else "sites" if self._request.call_sites else "collectives"
+        for rank, pid in sorted(pids.items()):
+            question = RankQuestion(pid, rank, self._run.directory.of_rank(rank, STACKS), self._run.mask)
+            self._questions.append(question)
+            question.ask(self._run.directory.of_rank(rank, SOCKET), words)
+            if question.answer is None and question.connection is not None:
+                self._watched.add(question)
+                self._run.loop.watch(question.connection, partial(self._receive, question))
+        self._collect()
+
+    @property
+    def is_done(self) -> bool:
+        return not self._questions
+
+    def next_deadline(self) -> float:
+        """Return the time at which `advance` must be called even if nothing happens."""
+        if not self._has_signalled:
+            return self._signal_at
+        return min(self._ends_at, time.monotonic() + LOOK_S)
+
+    def advance(self, now: float) -> None:
+        """Ask in the next way where it is time."""
+        if not self._has_signalled and now >= self._signal_at:
+            self._has_signalled = True
+            for question in self._questions:
+                question.signal()
+        elif self._has_signalled:
+            for question in self._questions:
+                question.look()
+        if now >= self._ends_at:
+            self.end()
+        self._collect()
+
+    def end(self) -> None:
+        """Take the views that are missing from /proc."""
+        for question in self._questions:
+            question.finish(f"no stacks: no answer in {self._request.within_s:g} s")
+        self._collect()
+
+    def _receive(self, question: RankQuestion) -> None:
+        question.receive()
+        self._collect()
+
+    def _collect(self) -> None:
+        for question in [each for each in self._questions if each.answer is not None]:
+            self._questions.remove(question)
+            if question in self._watched and question.connection is not None:
+                self._run.loop.forget(question.connection)
+            if question.connection is not None:
+                question.connection.close()
+            self.views.append(self._view(question))
+
+    def _view(self, question: RankQuestion) -> RankExamined:
+        answer = question.answer or _NOTHING
+        process = process_view.view(question.pid, question.answering)
+        now = time.time()
+        view = RankExamined(
+            question.rank, self._request.serial, now, process.pid, process.state, process.cpu_s, question.source,
+            "; ".join(filter(None, (question.note, answer.note))), answer.frames, answer.threads, answer.groups,
+            answer.collectives, process.wchan, process.syscall,
+            rank_states.silent_s(question.rank, self._run.streams, now),
+            rank_report.last_step(self._run.directory, question.rank),
+        )  # fmt: skip
+        return fitting(view)
+
+
+def fitting(view: RankExamined) -> RankExamined:
+    """Return `view` with as many of its last collectives as fit in a message, and without stacks if they do not."""
+    while len(wire.encode(view)) > LARGEST_VIEW:
+        if view.collectives:
+            kept = view.collectives[(len(view.collectives) + 1) // 2 :]
+            view = dataclasses.replace(view, collectives=kept)
+        else:
+            view = dataclasses.replace(view, frames=[], threads=[], groups=[], note="its answer is too long")
+    return view

@@ -1,0 +1,128 @@
+"""Decode what a rank reports of itself: the answer of its helper thread, and what faulthandler writes. Pure.
+
+A rank can write anything. An answer of another shape raises ValueError; lists and texts are cut to the bounds of
+`wire.examination`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, TypeVar
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.wire import examination as bounds
+
+MOST_BYTES = 512 << 10
+"""Size of an answer of a rank."""
+
+MODULE = "/in_rank/questions.py"
+"""End of the path of the module whose thread answers: its own stack is omitted."""
+
+_HEADER = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? \(most recent call first\):$")
+_FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RankAnswer:
+    """Stacks and collectives that a rank reports."""
+
+    frames: list[wire.ExaminedFrame]
+    threads: list[wire.ExaminedThread]
+    groups: list[wire.ExaminedGroup]
+    collectives: list[wire.ExaminedCollective]
+    note: str = ""
+
+
+def decoded(line: bytes) -> RankAnswer:
+    """Return the answer of a helper thread. Raises ValueError for anything else."""
+    body = untrusted_json.parse_object(line, MOST_BYTES)
+    try:
+        frames = [
+            wire.ExaminedFrame(_text(function), _text(path), _count(number))
+            for function, path, number in _list(body["frames"], bounds.MOST_FRAMES)
+        ]
+
+        def numbers(given: Any, most: int) -> list[int]:
+            return [number for number in map(_count, _list(given, most)) if number < len(frames)]
+
+        threads = [
+            wire.ExaminedThread(_text(name), is_main is True, numbers(stack, bounds.MOST_STACK_FRAMES))
+            for name, is_main, stack in _list(body["threads"], bounds.MOST_THREADS)
+        ]
+        groups = [
+            wire.ExaminedGroup(_text(name), _text(words), list(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
+            for name, words, ranks in _list(body["groups"], bounds.MOST_GROUPS)
+        ]
+        collectives = [
+            _collective(row, lambda site: numbers(site, bounds.MOST_SITE_FRAMES))
+            for row in _list(body["collectives"], bounds.MOST_COLLECTIVES)
+        ]
+        return RankAnswer(frames, threads, groups, collectives, _text(body["note"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"expected stacks and collectives: {error}") from None
+
+
+def _collective(row: Any, site: Callable[[Any], list[int]]) -> wire.ExaminedCollective:
+    group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
+    return wire.ExaminedCollective(
+        _text(group), _count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
+        [_text(dtype) for dtype in _list(dtypes, bounds.MOST_TENSORS)], is_retired is True, is_p2p is True,
+        None if age_s is None else _seconds(age_s), site(call_site),
+    )  # fmt: skip
+
+
+def _shapes(given: Any) -> list[list[int]]:
+    shapes = _list(given, bounds.MOST_TENSORS)
+    return [[_count(length) for length in _list(shape, bounds.MOST_TENSORS)] for shape in shapes]
+
+
+def _list(given: Any, most: int) -> list[Any]:
+    if not isinstance(given, list):
+        raise TypeError(f"a list instead of {type(given).__name__}")
+    return given[:most]
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"a text instead of {type(given).__name__}")
+    return given[-bounds.LONGEST_TEXT :]
+
+
+def _count(given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"a number instead of {type(given).__name__}")
+    return max(0, min(given, bounds.LARGEST_COUNT))
+
+
+def _seconds(given: Any) -> float:
+    if not isinstance(given, (int, float)) or isinstance(given, bool):
+        raise TypeError(f"seconds instead of {type(given).__name__}")
+    return float(given)
+
+
+def stacks_of_faulthandler(text: str) -> RankAnswer:
+    """Return the threads in what faulthandler wrote. It lists the main thread last and does not name threads."""
+    frames: list[wire.ExaminedFrame] = []
+    threads: list[wire.ExaminedThread] = []
+    for line in text.splitlines():
+        header, frame = _HEADER.match(line), _FRAME.match(line)
+        if header is not None:
+            threads.append(wire.ExaminedThread((header[2] or "")[: bounds.LONGEST_TEXT], is_main=False, frames=[]))
+        elif frame is not None and threads and len(frames) < bounds.MOST_FRAMES:
+            stack = threads[-1].frames
+            if len(stack) < bounds.MOST_STACK_FRAMES:
+                line_number = int(frame[2][:9]) if frame[2].isdigit() else 0
+                stack.append(len(frames))
+                frames.append(
+                    wire.ExaminedFrame(_text(frame[3]), _text(frame[1]), line_number)
+                )  # fmt: skip
+    own = [thread for thread in threads if any(frames[each].path.endswith(MODULE) for each in thread.frames)]
+    others = [thread for thread in threads if thread not in own and thread.frames]
+    if others:
+        main = others.pop()
+        others.insert(0, wire.ExaminedThread("MainThread", is_main=True, frames=main.frames))
+    return RankAnswer(frames, others[: bounds.MOST_THREADS], [], [])

@@ -1,0 +1,58 @@
+"""Start of Python in a rank: run the next sitecustomize, then serve the agent's questions from one thread.
+
+The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here, so that the script's own sitecustomize
+runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, and only
+in the first Python process of the rank: others (DataLoader workers, launchers) find the lock taken.
+"""
+
+import os
+import sys
+
+VARIABLE = "PYLAUNCH_RANK_SOCKET"
+
+
+def run_next() -> None:
+    """Import the sitecustomize that Python would have found without this one."""
+    here = __file__.rpartition("/")[0]
+    this = sys.modules.pop("sitecustomize")
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    try:
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401, PLC0415 -- the next one
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+        sys.modules["sitecustomize"] = this  # The import of this module expects its entry.
+
+
+def load(name: str) -> dict:  # type: ignore[type-arg]  # this file runs on Python 3.8
+    """Return the names that the module `name` beside this file defines. `sys.modules` does not get an entry."""
+    names = {"__name__": f"pylaunch.agent.in_rank.{name}"}
+    exec(__spec__.loader.get_code(name), names)  # type: ignore[union-attr]
+    return names
+
+
+def serve() -> None:
+    """Answer questions at the socket of this rank, unless another process does."""
+    path = os.environ.get(VARIABLE)
+    if path is None:
+        return
+    try:
+        import fcntl  # noqa: PLC0415 -- not needed outside of ranks
+
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        stacks = os.open(path[: -len("sock")] + "stacks", flags, 0o600)
+        try:
+            fcntl.flock(stacks, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            load("questions")["Questions"](path, stacks, load).start()
+        except BaseException:
+            os.close(stacks)
+            raise
+    except (ImportError, OSError, AttributeError, ValueError, RuntimeError):
+        return  # The script must not notice: its node reports the rank without stacks.
+
+
+if __name__ == "sitecustomize":
+    try:
+        run_next()
+    finally:
+        serve()

@@ -1,0 +1,112 @@
+"""View of a rank at one moment: its process, stacks and collectives, as its agent reports them.
+
+Lists and texts are bounded where the agent reads the rank, and again where the controller decodes the message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+UNASKED = 0
+"""Serial of views that an agent takes before it stops its ranks; a request has a higher one."""
+
+MOST_THREADS = 64
+MOST_STACK_FRAMES = 64
+MOST_SITE_FRAMES = 8
+MOST_COLLECTIVES = 300
+MOST_GROUPS = 256
+MOST_GROUP_RANKS = 4096
+MOST_TENSORS = 8
+MOST_FRAMES = 4096
+"""Different places in the code of one view."""
+
+LONGEST_TEXT = 300
+"""Characters of a name, a path or a note."""
+
+LARGEST_COUNT = 1 << 62
+
+
+@dataclass(frozen=True)
+class ExaminedFrame:
+    """A place in Python code."""
+
+    function: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True)
+class ExaminedThread:
+    """Python stack of one thread."""
+
+    name: str
+    is_main: bool
+    frames: list[int]
+    """Indices in `RankExamined.frames`, innermost first."""
+
+
+@dataclass(frozen=True)
+class ExaminedGroup:
+    """A process group of the rank."""
+
+    name: str
+    description: str
+    ranks: list[int]
+
+
+@dataclass(frozen=True)
+class ExaminedCollective:
+    """An entry of the flight recorder."""
+
+    group: str
+    sequence: int
+    operation: str
+    input_sizes: list[list[int]]
+    output_sizes: list[list[int]]
+    dtypes: list[str]
+    is_retired: bool
+    is_p2p: bool = False
+    age_s: float | None = None
+    call_site: list[int] = field(default_factory=list)
+    """Indices in `RankExamined.frames`, innermost first."""
+
+
+@dataclass(frozen=True)
+class RankExamined:
+    """View of one rank."""
+
+    rank: int
+    serial: int
+    """`Examine.serial`, or UNASKED."""
+
+    time: float
+    pid: int
+    """The process that answered, or the first one of the rank."""
+
+    state: str
+    cpu_s: float
+    source: str
+    """Origin of the stacks: one of SOURCES."""
+
+    note: str = ""
+    frames: list[ExaminedFrame] = field(default_factory=list)
+    threads: list[ExaminedThread] = field(default_factory=list)
+    groups: list[ExaminedGroup] = field(default_factory=list)
+    collectives: list[ExaminedCollective] = field(default_factory=list)
+    """The last ones, oldest first."""
+
+    wchan: str = ""
+    syscall: str = ""
+    silent_s: float | None = None
+    step: int | None = None
+
+
+SOURCES = ("helper", "signal", "")
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Every rank of the node that runs has been examined."""
+
+    serial: int
+    ranks: list[int]

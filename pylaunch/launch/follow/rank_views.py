@@ -1,0 +1,98 @@
+"""Views of ranks from the messages of their nodes.
+
+To take the views of a live run: `RunFollower.examine` while a follower follows it, `launch.existing.examine` otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pylaunch.agent import wire
+from pylaunch.agent.wire import examination as bounds
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
+
+
+def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> RankView:
+    """Return the view that `host` reports, its time on the controller's clock. Lists and texts are bounded."""
+    frames = [
+        Frame(_text(each.function), _text(each.path), each.line) for each in examined.frames[: bounds.MOST_FRAMES]
+    ]
+    return RankView(
+        rank=examined.rank,
+        host=host,
+        time=clock.to_ours(examined.time),
+        uncertainty_s=clock.uncertainty,
+        pid=examined.pid,
+        state=_text(examined.state)[:1],
+        cpu_s=examined.cpu_s,
+        source=examined.source if examined.source in bounds.SOURCES else "",
+        note=_text(examined.note),
+        threads=tuple(
+            ThreadStack(_text(each.name), each.is_main, _frames(frames, each.frames[: bounds.MOST_STACK_FRAMES]))
+            for each in examined.threads[: bounds.MOST_THREADS]
+        ),
+        groups=tuple(
+            ProcessGroup(_text(each.name), _text(each.description), tuple(each.ranks[: bounds.MOST_GROUP_RANKS]))
+            for each in examined.groups[: bounds.MOST_GROUPS]
+        ),
+        collectives=tuple(_collective(frames, each) for each in examined.collectives[-bounds.MOST_COLLECTIVES :]),
+        wchan=_text(examined.wchan),
+        syscall=_text(examined.syscall),
+        silent_s=examined.silent_s,
+        step=examined.step,
+    )
+
+
+def _collective(frames: Sequence[Frame], each: wire.ExaminedCollective) -> Collective:
+    return Collective(
+        group=_text(each.group),
+        sequence=each.sequence,
+        operation=_text(each.operation),
+        input_sizes=_shapes(each.input_sizes),
+        output_sizes=_shapes(each.output_sizes),
+        dtypes=tuple(map(_text, each.dtypes[: bounds.MOST_TENSORS])),
+        is_retired=each.is_retired,
+        is_p2p=each.is_p2p,
+        age_s=each.age_s,
+        call_site=_frames(frames, each.call_site[: bounds.MOST_SITE_FRAMES]),
+    )
+
+
+def _frames(frames: Sequence[Frame], numbers: Iterable[int]) -> tuple[Frame, ...]:
+    return tuple(frames[number] for number in numbers if 0 <= number < len(frames))
+
+
+def _shapes(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(shape[: bounds.MOST_TENSORS]) for shape in shapes[: bounds.MOST_TENSORS])
+
+
+def _text(text: str) -> str:
+    return text[: bounds.LONGEST_TEXT]
+
+
+class ViewRequest:
+    """Views that were requested from hosts, until every host has answered or is gone."""
+
+    def __init__(self, request: wire.Examine, hosts: Iterable[str]) -> None:
+        self.request = request
+        self.waiting = set(hosts)
+        """Hosts that have not sent all of their views."""
+
+        self._views: dict[int, RankView] = {}
+
+    @property
+    def views(self) -> tuple[RankView, ...]:
+        """Views so far, by rank."""
+        return tuple(self._views[rank] for rank in sorted(self._views))
+
+    def take(self, host: str, message: object, clock: ClockOffset) -> None:
+        """Add a message of `host` if it is an answer to this request."""
+        if isinstance(message, wire.RankExamined) and message.serial == self.request.serial:
+            self._views[message.rank] = rank_view(host, message, clock)
+        elif isinstance(message, wire.Examined) and message.serial == self.request.serial:
+            self.waiting.discard(host)
+
+    def without(self, host: str) -> None:
+        """Wait for `host` no longer."""
+        self.waiting.discard(host)
