@@ -7,6 +7,7 @@ the terminal, writes its final message and exits without waiting.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -43,6 +44,9 @@ class _Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._arrived)
         signal.signal(signal.SIGALRM, self._end)
+        # Registered first, so called last. After it, Python would restore the default action, and a late signal would
+        # replace the exit code.
+        atexit.register(_ignore)
 
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         self._number += 1
@@ -66,6 +70,11 @@ class _Interrupts:
             with contextlib.suppress(OSError):
                 os.write(2, words)
         os._exit(self._exit_code)
+
+
+def _ignore() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 _of_this_process = _Interrupts()

@@ -132,6 +132,29 @@ def test_who_does_not_listen_is_ended_soon_after_the_second_signal_and_at_once_b
         assert signals == 2 or time.monotonic() - begun < 1
 
 
+LATE = """
+import builtins, os, signal
+from pylaunch.transport import interrupts
+
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid()):
+        print("late", flush=True)
+        kill(pid, {number})
+
+interrupts.install("enough", 130)
+builtins.late = Late()
+interrupts.leaving()
+raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_arrives_while_python_exits_does_not_change_the_exit_code(number: signal.Signals) -> None:
+    words = [sys.executable, "-c", LATE.format(number=int(number))]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=ENDS_S, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "late\n", "")
+
+
 @pytest.mark.parametrize(
     ("number", "reason"), [(signal.SIGTERM, "pylaunch received SIGTERM"), (signal.SIGINT, "interrupted")]
 )
