@@ -50,5 +50,11 @@ def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path)
     names = {line.partition("=")[0] for line in controller.text("0.out").splitlines()}
     person = {"HOME", "USER", "LOGNAME", "SHELL"}
     ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}
-    runtime = {"PYTHONPATH", "PYLAUNCH_HOSTFILE", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERROR_FILE"}
+    runtime = {
+        "PYTHONPATH",
+        "PYLAUNCH_HOSTFILE",
+        "PYLAUNCH_STEP_FILE",
+        "PYLAUNCH_RANK_SOCKET",
+        "TORCHELASTIC_ERROR_FILE",
+    }
     assert names == {"PATH"} | person | ours | runtime
