@@ -28,6 +28,7 @@ VERBS = {
     "ps": "List runs, live and past",
     "status": "Show one run: nodes, ranks, how far it is or how it ended",
     "logs": "Show what the ranks of a run wrote",
+    "stacks": "Show what each rank of a run is doing: its stacks and its collectives",
     "collect": "Put everything about a run into one archive, for a bug report",
     "attach": "Follow a live run again",
     "stop": "Stop a run and prove that nothing of it is left",

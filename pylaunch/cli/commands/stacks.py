@@ -1,0 +1,52 @@
+"""`pylaunch stacks`: what each rank of a run is doing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find
+from pylaunch.cli.flags.selection import chosen, ranks_of
+from pylaunch.cli.views import document, rank_stacks
+from pylaunch.errors import ExitCode
+from pylaunch.launch.connect.interruptible import signals
+from pylaunch.workflows.stacks import stacks
+
+
+@dataclass(frozen=True)
+class StackFlags:
+    """Flags of `stacks` that choose ranks, and what is shown of them."""
+
+    rank: str | None
+    node: str | None
+    collectives: bool
+
+
+@click.command()
+@options.run
+@options.nodes_know
+@click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
+@click.option("--node", metavar="HOSTS", help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].")
+@click.option("--collectives", is_flag=True, help="Also show the last collectives of each process group.")
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, as_json: bool, **asked: Any) -> int:
+    """Show what each rank of RUN (the only live one without) is doing, with no change to the script.
+
+    Ranks with the same stack are shown once, the innermost function first. Programs other than Python show their
+    process state and system call. A run that failed shows what its ranks did before pylaunch stopped them.
+    """
+    flags = StackFlags(**asked)
+    record = find(run, inventory)
+    nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
+    wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
+    ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
+    report = stacks(record, ranks, signals, call_sites=flags.collectives)
+    if as_json:
+        document.show(rank_stacks.content(report))
+    else:
+        rank_stacks.show(report, collectives=flags.collectives)
+    return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE

@@ -1,0 +1,146 @@
+"""Stacks and collectives of ranks, as text and as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+
+from pylaunch.cli import console
+from pylaunch.cli.sanitise import visible_line
+from pylaunch.cli.views import document
+from pylaunch.cli.views.live import counted
+from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, other_threads, shown_stack, stack_groups
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.rank_view import Collective, Frame, RankView
+from pylaunch.workflows.stacks import StacksReport
+
+MOST_THREADS = 12
+"""Other threads that are shown for one group of ranks."""
+
+LAST = 3
+"""Collectives that are shown for each process group."""
+
+BOLD, RESET = "\x1b[1m", "\x1b[0m"
+
+
+def show(report: StacksReport, *, collectives: bool) -> None:
+    """Print the ranks by stack, then the nodes that did not report theirs."""
+    colours = console.has_colour(sys.stdout)
+    for line in lines(report, collectives=collectives):
+        console.write(sys.stdout, _coloured(line, colours=colours) + "\n")
+    for host, reason in report.missing.items():
+        console.say(f"{host}: {reason}")
+
+
+def lines(report: StacksReport, *, collectives: bool) -> Iterator[str]:
+    """Yield the text; frames of the user's code are between two NUL characters."""
+    plan = report.record.plan
+    if not report.views:
+        yield f"no rank of run {plan.run} is recorded" if report.is_recorded else f"no rank of run {plan.run} runs"
+        return
+    groups = stack_groups(report.views)
+    when = "before they were stopped" if report.is_recorded else "now"
+    yield f"run {plan.run}: {counted(len(report.views), 'rank')} {when}, {counted(len(groups), 'stack')}"
+    for group in groups:
+        yield from _group(group, plan.job.workdir)
+        if collectives:
+            yield from _collectives(group, plan.job.workdir)
+
+
+def _group(group: StackGroup, workdir: str) -> Iterator[str]:
+    first = group.views[0]
+    states = sorted({PROCESS_STATES.get(view.state, view.state) for view in group.views})
+    noun = "rank" if len(group.views) == 1 else "ranks"
+    yield ""
+    yield f"{noun} {fold_ranks(group.ranks)} on {fold({view.host for view in group.views})}: {', '.join(states)}"
+    if first.note:
+        yield f"  {_plain(first.note)}"
+    if not group.stack and (first.syscall or first.wchan):
+        kernel = f" in {first.wchan}" if first.wchan else ""
+        yield f"  pid {first.pid}: system call {_plain(first.syscall or 'unknown')}{_plain(kernel)}"
+    if group.stack:
+        yield f"  {_stack(group.stack, workdir)}"
+    threads = other_threads(group)
+    for name, ranks, frames in threads[:MOST_THREADS]:
+        of = "" if ranks == group.ranks else f" (rank {fold_ranks(ranks)})"
+        yield f"  thread {_plain(name) or 'without a name'}{of}: {_stack(frames, workdir)}"
+    if len(threads) > MOST_THREADS:
+        yield f"  … {len(threads) - MOST_THREADS} more threads; --json has all of them"
+
+
+def _stack(frames: tuple[Frame, ...], workdir: str) -> str:
+    shown = (f"\0{_plain(each.text)}\0" if each.is_own else _plain(each.text) for each in shown_stack(frames, workdir))
+    return " <- ".join(shown)
+
+
+def _collectives(group: StackGroup, workdir: str) -> Iterator[str]:
+    for view in group.views:
+        by_group: dict[str, list[Collective]] = {}
+        for each in view.collectives:
+            by_group.setdefault(each.group, []).append(each)
+        if not by_group:
+            yield f"  rank {view.rank}: no collectives recorded"
+        names = {each.name: each.description for each in view.groups}
+        for name, calls in by_group.items():
+            words = f"{name} ({names[name]})" if names.get(name) else name
+            yield f"  rank {view.rank}, group {_plain(words)}: {'; '.join(_call(each) for each in calls[-LAST:])}"
+            if calls[-1].call_site:
+                yield f"    {_stack(calls[-1].call_site, workdir)}"
+
+
+def _call(call: Collective) -> str:
+    state = "over" if call.is_retired else "pending"
+    age = "" if call.age_s is None else f" for {call.age_s:.1f} s" if not call.is_retired else ""
+    shapes = " ".join("x".join(map(str, shape)) or "scalar" for shape in call.input_sizes)
+    what = " ".join(filter(None, (call.operation, shapes, ",".join(call.dtypes))))
+    return _plain(f"#{call.sequence} {what} {state}{age}")
+
+
+def _plain(text: str) -> str:
+    """Return text of a rank as one line without control characters."""
+    return visible_line(text)
+
+
+def _coloured(line: str, *, colours: bool) -> str:
+    """Return `line` with the marked frames in bold on a terminal."""
+    pieces = line.split("\0")
+    if not colours:
+        return "".join(pieces)
+    return "".join(f"{BOLD}{piece}{RESET}" if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def content(report: StacksReport) -> Mapping[str, object]:
+    """Return the document: the folded groups and every view."""
+    plan = report.record.plan
+    return {
+        "run": plan.run,
+        "recorded": report.is_recorded,
+        "groups": [
+            {"ranks": list(group.ranks), "stack": [str(frame) for frame in group.stack]}
+            for group in stack_groups(report.views)
+        ],
+        "ranks": [_view(view) for view in report.views],
+        "hosts": document.hosts((node.host.name for node in plan.nodes), report.missing, {}),
+    }
+
+
+def _view(view: RankView) -> dict[str, object]:
+    return {
+        "rank": view.rank,
+        "on": view.host,
+        "time": document.moment(view.time),
+        "uncertainty_s": round(view.uncertainty_s, 6),
+        "pid": view.pid,
+        "state": view.state or None,
+        "cpu_s": view.cpu_s,
+        "silent_s": view.silent_s,
+        "step": view.step,
+        "wchan": view.wchan or None,
+        "syscall": view.syscall or None,
+        "source": view.source or None,
+        "note": view.note or None,
+        "threads": [asdict(thread) for thread in view.threads],
+        "process_groups": [asdict(group) for group in view.groups],
+        "collectives": [asdict(each) for each in view.collectives],
+    }
