@@ -16,8 +16,8 @@ from typing import Protocol, TextIO
 
 import click
 
-from pylaunch.cli.sanitise import RESET, rank_output, visible, visible_line
 from pylaunch.cli.views import columns as layout
+from pylaunch.model.sanitise import RESET, rank_output, visible, visible_line
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS = (

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pylaunch.cli import console
 from pylaunch.cli.flags.invocation import Invocation, current
-from pylaunch.cli.sanitise import Pieces
 from pylaunch.cli.views import hints
 from pylaunch.cli.views.listing import duration
 from pylaunch.explain.rank_end import described
@@ -15,6 +14,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.sanitise import Pieces
 from pylaunch.model.usage import NodeUsage
 from pylaunch.preflight.finding_lines import FIX
 from pylaunch.store.runs import Recorder

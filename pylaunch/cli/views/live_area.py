@@ -20,9 +20,9 @@ from types import FrameType
 from rich.cells import cell_len
 
 from pylaunch.cli import console
-from pylaunch.cli.sanitise import RESET, visible_line
 from pylaunch.cli.views.columns import cropped
 from pylaunch.cli.views.listing import duration
+from pylaunch.model.sanitise import RESET, visible_line
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 DIM = "\x1b[2m"

@@ -1,9 +1,10 @@
-"""Make text of hosts, users and ranks safe for a terminal: remove everything that a terminal obeys. Pure.
+"""Make text of hosts, users and ranks safe to show: remove everything that a terminal or a browser's text obeys. Pure.
 
 `visible` is for values in our own sentences: every control character is shown as its escape (`\\x1b`), so that two
 different values never look alike. `rank_output` is for what ranks write: colours (SGR) are kept, other escape sequences
 and control characters are dropped. Both show bidirectional controls, line separators and invisible tags as escapes.
-Only `console` calls them, because only terminals need it: files and pipes get text as it is.
+`cli.console` calls them for terminals and `report` for HTML, before Jinja2 escapes it. Other files and pipes get text
+as it is.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.cli.sanitise import Pieces, rank_output, visible, visible_line
+from pylaunch.model.sanitise import Pieces, rank_output, visible, visible_line
 
 
 @pytest.mark.parametrize(
