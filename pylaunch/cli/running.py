@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pylaunch.cli import console
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.flags.invocation import current
+from pylaunch.cli.flags.start import NAMED_BY_RUN
 from pylaunch.cli.views import document, findings, run_data
 from pylaunch.cli.views.collecting import collect
 from pylaunch.cli.views.starting import StartView
 from pylaunch.cli.views.terminal import USAGE_S, has_board
-from pylaunch.errors import ExitCode
+from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.transport.process import Background, fork_to_background
+from pylaunch.workflows.report import write_report
 from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
 from pylaunch.workflows.start_checks import ChecksFailedError
 from pylaunch.workflows.start_events import RanksReleased, StartEvent
@@ -35,6 +39,9 @@ class Presentation:
     as_json: bool = False
     collect_to: Path | None = None
     """Copy the logs of the last attempt that had ranks to this directory at the end."""
+
+    report_to: Path | None = None
+    """Write the report of a failed run to this file; RUN in the usual name stands for the id."""
 
 
 def run_planned(planned: PlannedRun, options: StartOptions, shown: Presentation) -> int:
@@ -81,9 +88,14 @@ def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, v
 def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) -> int:
     try:
         outcome = work()
-    except ChecksFailedError as error:
-        error.evidence = tuple(map(findings.completed, error.evidence))
+    except PylaunchError as error:
+        if isinstance(error, ChecksFailedError):
+            error.evidence = tuple(map(findings.completed, error.evidence))
+        if shown.report_to is not None and view.run:
+            _report(view.run, shown.report_to)
         raise
+    if shown.report_to is not None and outcome.status is Status.FAILED:
+        _report(view.run, shown.report_to)
     if shown.collect_to is not None:
         _collect(view.run, shown.collect_to)
     return exit_code(outcome)
@@ -94,6 +106,18 @@ def _collect(run: str, directory: Path) -> None:
         if record.outcome is None or record.outcome.status is not Status.REFUSED:
             collect(record, directory)
             return
+
+
+def _report(run: str, file: Path) -> None:
+    """Write the report of the last attempt; a failure to write is a warning, as the run has ended."""
+    record = runs.read(runs.attempts(run)[-1])
+    named = Path(NAMED_BY_RUN.replace("RUN", record.plan.run)).absolute() if file.name == NAMED_BY_RUN else file
+    try:
+        made = write_report(record, named, os.environ)
+    except UsageError as error:
+        console.say(f"warning: no report: {error.message}")
+    else:
+        console.say(f"report: {made.file}")
 
 
 def exit_code(outcome: Outcome) -> ExitCode:

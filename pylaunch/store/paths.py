@@ -67,6 +67,11 @@ class RunPaths:
         return self.directory / "views.jsonl"
 
     @property
+    def findings(self) -> Path:
+        """Findings of the checks that ran beside the start, one JSON object a line; absent without any."""
+        return self.directory / "findings.jsonl"
+
+    @property
     def controller(self) -> Path:
         """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
         return self.directory / "controller"

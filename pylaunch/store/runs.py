@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 
 from pylaunch.errors import UsageError
-from pylaunch.model.attestation import Attestation
+from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Connection
+from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.rank_view import RankView
@@ -111,6 +112,11 @@ class Recorder:
         """Append the view of a rank; it is written when this returns."""
         with self._errors_reported(), self._paths.views.open("ab") as file:
             file.write(msgspec.json.encode(view) + b"\n")
+
+    def append_finding(self, finding: Finding) -> None:
+        """Append the finding of a check that ran beside the start."""
+        with self._errors_reported(), self._paths.findings.open("ab") as file:
+            file.write(msgspec.json.encode(finding) + b"\n")
 
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
@@ -221,6 +227,24 @@ def views(run: str) -> tuple[RankView, ...]:
                 view = msgspec.json.decode(line, type=RankView)
                 found[view.rank] = view
     return tuple(found[rank] for rank in sorted(found))
+
+
+def findings(run: str) -> tuple[Finding, ...]:
+    """Return the findings of the checks that ran beside the start of `run`."""
+    path = run_paths(run).findings
+    found = []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
+            found.append(msgspec.json.decode(line, type=Finding))
+    return tuple(found)
+
+
+def attestation(run: str) -> Attestation | None:
+    """Return the facts of the nodes of `run`; None if it was never prepared, or if they were changed."""
+    try:
+        return parse(run_paths(run).attestation.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def ids() -> list[str]:

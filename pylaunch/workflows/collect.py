@@ -20,21 +20,22 @@ import msgspec
 
 from pylaunch import __version__
 from pylaunch.errors import UsageError
-from pylaunch.inventory.load import texts_of
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold
-from pylaunch.model.redaction import Redaction, secrets_in
+from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
-from pylaunch.model.secret import sounds_secret
 from pylaunch.model.size import shown_size
 from pylaunch.preflight.finding_lines import all_lines
+from pylaunch.report.page import page
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.workflows import run_facts
+from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.log_excerpts import MARK, read_excerpts
 from pylaunch.workflows.notes import Notes, ignore
+from pylaunch.workflows.report import gathered
 
 LIMIT = 50_000_000
 """Bytes of all files of an archive before compression."""
@@ -100,30 +101,19 @@ def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
     """Write the archive of `request`. Raises UsageError if the file exists or cannot be written."""
     _refuse_existing(request.file)
     record = request.record
-    content = _Content(Redaction(_secret_values(request)))
+    content = _Content(Redaction(known_secrets(record, request.environment)))
     _add_record(content, request)
     _add_plan(content, record)
     on_note(f"asking {fold(record.plan.cluster.names)} for logs and facts")
     _add_hosts(content, record)
     _add_logs(content, request)
+    content.texts["report.html"] = page(gathered(record), content.mask.hide)
     content.add("README.txt", _readme(record, content))
     _write(request.file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
     left_out = tuple(content.left_out)
     return RunArchive(
         record.plan.run, request.file, request.file.stat().st_size, tuple(sorted(content.texts)), left_out
     )
-
-
-def _secret_values(request: CollectRequest) -> set[str]:
-    """Return every secret value that this machine knows: of its environment, the plan and the inventory."""
-    job = request.record.plan.job
-    ours = request.environment
-    values = {value for name, value in ours.items() if sounds_secret(name) or name in job.secrets}
-    values |= {value for name, value in job.env.items() if sounds_secret(name)}
-    values |= set(secrets_in(json.dumps(msgspec.to_builtins(request.record.plan))))
-    for source in request.record.plan.sources:
-        values |= {value for text in texts_of(Path(source)) for value in secrets_in(text)}
-    return values
 
 
 def _add_record(content: _Content, request: CollectRequest) -> None:
@@ -213,6 +203,7 @@ def _plain(name: str) -> str:
 
 _ABOUT = (
     ("record/", "the run's record on the controller: plan, events, outcome, facts of the nodes; all attempts"),
+    ("report.html", "the run as one page, see pylaunch help report"),
     ("versions.json", "pylaunch, agent, Python, operating system of the controller"),
     ("topology.json", "hosts, addresses, ranks and devices"),
     ("environment.json", "command lines and variables of ranks, by layer"),

@@ -52,12 +52,14 @@ from pylaunch.workflows.start_events import (
     AttemptRefused,
     AttemptStarted,
     Emit,
+    FindingReported,
     LeftoverEnded,
     NodesDiffer,
     RanksReleased,
     RunBegun,
     RunEnded,
     SpareRefused,
+    StartEvent,
     TreeChanged,
     TurnLost,
     Waiting,
@@ -200,7 +202,7 @@ class _Attempt:
         try:
             with (
                 _refusal_recorded(recorder, lambda: self._released_at is not None),
-                ChecksAtStart(plan, self._options.checks, self._emit) as checks,
+                ChecksAtStart(plan, self._options.checks, self._with_findings) as checks,
             ):
                 agent = AgentVersion(self._recorded.archive.version)
                 ended = on_fleet(plan, agent, partial(self._on_fleet, checks), source=self._source, last_s=LAST_S)
@@ -214,6 +216,12 @@ class _Attempt:
         self._emit(AttemptEnded(plan, ended, ran_s(self._watcher.releases, ended)))
         seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
         return Attempt(plan.cluster.names, ended, seconds, progress=ended.furthest_step)
+
+    def _with_findings(self, event: StartEvent) -> None:
+        """Emit `event`; a finding is recorded, too."""
+        if isinstance(event, FindingReported):
+            self._recorded.recorder.append_finding(event.finding)
+        self._emit(event)
 
     async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
         plan, options = self._plan, self._options

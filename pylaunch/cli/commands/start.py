@@ -11,7 +11,7 @@ import click
 from pylaunch.cli import console
 from pylaunch.cli.flags import environment, options, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.flags.start import AUTO, StartFlags
+from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
 from pylaunch.cli.views.starting import StartView
@@ -96,6 +96,13 @@ Examples:
     "--collect", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Bring all logs here at the end."
 )
 @click.option(
+    "--report",
+    is_flag=False,
+    flag_value=NAMED_BY_RUN,
+    metavar="[FILE]",
+    help=f"If the run fails, write it as one HTML file.  [default: {NAMED_BY_RUN} here]",
+)
+@click.option(
     "--node-timeout",
     type=float,
     default=StartFlags.node_timeout,
@@ -144,13 +151,14 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         turn=flags.turn(),
         ends_leftovers=flags.stale == "kill",
     )
+    shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file())
     planned = plan_start(load_cluster(inventory, limit=limit), job, StartView().show)
     program.report_ranks_alone(chosen, planned.plan.world_size)
     if flags.dry_run:
         show_plan(planned.plan, planned.commands, as_json=as_json)
         return ExitCode.DONE
     try:
-        return run_planned(planned, wanted, Presentation(flags.detach, as_json, flags.collect))
+        return run_planned(planned, wanted, shown)
     except TakenError as error:
         if wanted.turn is None:
             hints = (error.hint, "to wait until they are free: the same command with --queue")

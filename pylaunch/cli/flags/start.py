@@ -15,8 +15,12 @@ from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.size import shown_size
+from pylaunch.workflows.report import refuse_existing
 
 AUTO = "auto"
+
+NAMED_BY_RUN = "pylaunch-RUN.html"
+"""Value of --report without a file."""
 
 MIN_NODE_TIMEOUT_S = 3
 """The controller expects a heartbeat of each node every second."""
@@ -46,6 +50,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     start_timeout: float = 60.0
     log_limit: str = "1GiB"
     collect: Path | None = None
+    report: str | None = None
     node_timeout: float = 10.0
     detach: bool = False
     kill_on_disconnect: bool = False
@@ -55,6 +60,19 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     queue_timeout: float | None = None
     stale: str = "leave"
     dry_run: bool = False
+
+    def report_file(self) -> Path | None:
+        """Return the path in --report, "" if pylaunch names the file; None without --report.
+
+        Raises UsageError for a file that exists, and for a word that is probably the script.
+        """
+        if self.report is None or self.report == NAMED_BY_RUN:
+            return None if self.report is None else Path(NAMED_BY_RUN)
+        file = Path(self.report).absolute()
+        if file.suffix != ".html":
+            raise UsageError(f"--report {self.report}: expected a name that ends in .html", hint="--report -- SCRIPT")
+        refuse_existing(file)
+        return file
 
     def turn(self) -> Turn | None:
         """Return the place in the queue; None without --queue."""

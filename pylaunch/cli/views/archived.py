@@ -1,10 +1,11 @@
-"""An archive of a run: its path on stdout, and what it lacks."""
+"""Files about a run, an archive or a report: the path on stdout, and what the file lacks."""
 
 from __future__ import annotations
 
 from pylaunch.cli import console
 from pylaunch.model.size import shown_size
 from pylaunch.workflows.collect import RunArchive
+from pylaunch.workflows.report import ReportFile
 
 
 def show(made: RunArchive) -> None:
@@ -24,3 +25,16 @@ def as_json(made: RunArchive) -> dict[str, object]:
         "files": list(made.names),
         "left_out": list(made.left_out),
     }
+
+
+def show_report(made: ReportFile) -> None:
+    """Print the path of a report, its size and what is missing."""
+    for line in made.missing:
+        console.say(f"missing: {line}")
+    console.data(str(made.file))
+    console.say(f"run {made.run}: report of {shown_size(made.size)}, secrets masked")
+
+
+def report_as_json(made: ReportFile) -> dict[str, object]:
+    """Return a report as data."""
+    return {"run": made.run, "report": str(made.file), "bytes": made.size, "missing": list(made.missing)}

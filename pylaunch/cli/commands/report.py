@@ -1,0 +1,47 @@
+"""`pylaunch report`: a run as one HTML file that opens offline."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pylaunch.cli.flags import options
+from pylaunch.cli.flags.resolve_run import find_newest
+from pylaunch.cli.views import archived, document
+from pylaunch.errors import ExitCode
+from pylaunch.workflows.report import write_report
+
+EXAMPLES = """\b
+Examples:
+  pylaunch report
+  pylaunch report 7f3a -o why.html
+  pylaunch start -i cluster.ini --report -- train.py
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@options.run
+@options.nodes_know
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File to write.  [default: pylaunch-RUN.html here]",
+)
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
+    """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
+
+    The file needs no network and no JavaScript. Secrets are masked. Nodes that answer are asked for the last lines of
+    their ranks.
+    """
+    record = find_newest(run, inventory)
+    made = write_report(record, output or Path(f"pylaunch-{record.plan.run}.html"), os.environ)
+    if as_json:
+        document.show(archived.report_as_json(made))
+    else:
+        archived.show_report(made)
+    return ExitCode.DONE

@@ -1,0 +1,102 @@
+"""Write the HTML report of a run: its record, and the last lines of its ranks where nodes answer."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.redaction import Redaction
+from pylaunch.model.run import RunRecord
+from pylaunch.render import render
+from pylaunch.report.content import ReportInput
+from pylaunch.report.page import page
+from pylaunch.report.ranks import ONE_LOG, SHOWN_LINES
+from pylaunch.store import runs
+from pylaunch.workflows.known_secrets import known_secrets
+from pylaunch.workflows.log_excerpts import read_ends
+from pylaunch.workflows.run_facts import versions
+
+DEADLINE_S = 20.0
+"""For the last lines of all ranks."""
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A report that was written."""
+
+    run: str
+    file: Path
+    size: int
+    """Bytes."""
+
+    missing: tuple[str, ...]
+    """Reasons for missing content, one line each."""
+
+
+def write_report(record: RunRecord, file: Path, environment: Mapping[str, str]) -> ReportFile:
+    """Write the report of `record` to `file`. Nodes are asked for the last lines of their ranks.
+
+    Secrets of `environment` (the variables of this process) are masked. Raises UsageError if `file` exists or cannot be
+    written.
+    """
+    refuse_existing(file)
+    content = gathered(record)
+    data = page(content, Redaction(known_secrets(record, environment)).hide).encode("utf-8", "replace")
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+            out.write(data)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
+    return ReportFile(record.plan.run, file, len(data), content.missing)
+
+
+def refuse_existing(file: Path) -> None:
+    """Raise UsageError if `file` exists: nothing is replaced."""
+    if file.exists() or file.is_symlink():
+        raise UsageError(f"{file} exists already", hint="name another file: -o FILE")
+
+
+def gathered(record: RunRecord) -> ReportInput:
+    """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
+    logs, missing = _last_lines(record)
+    known = versions(record)
+    attestation = runs.attestation(record.plan.run)
+    attested = {} if attestation is None else attestation.hosts
+    return ReportInput(
+        record,
+        time.time(),
+        findings=runs.findings(record.plan.run),
+        views=runs.views(record.plan.run),
+        logs=logs,
+        facts={name: host.facts.get("essentials", {}) for name, host in attested.items()},
+        variables=_variables(record),
+        versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
+        missing=missing,
+    )
+
+
+def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Return the last lines by rank, of stderr, or of stdout where stderr is empty; and why lines are missing."""
+    if not record.has_started:
+        return {}, ()
+    found = read_ends(record, rank_streams(record.plan), SHOWN_LINES, ONE_LOG, DEADLINE_S)
+    logs: dict[int, str] = {}
+    for (_, stream), text in found.texts.items():
+        rank, _, channel = stream.partition(".")
+        if text.strip() and (channel == "err" or int(rank) not in logs):
+            logs[int(rank)] = text
+    return logs, found.missing
+
+
+def _variables(record: RunRecord) -> dict[str, dict[str, str]]:
+    if record.is_foreign:
+        return {}
+    try:
+        return {node.host.name: dict(command.env) for node, command in render(record.plan)}
+    except PylaunchError:
+        return {}

@@ -1,0 +1,82 @@
+"""The HTML report of real runs: on request, and at the end of every failed run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from tests.json_pages import has_the_forms, undescribed
+from tests.starts.cluster import DirectoryCluster, ended
+
+SECRET = "tr0ub4dor-and-3"
+SCRIPT = """\
+echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN"
+[ $RANK = 1 ] || {{ touch {directory}/up; exec sleep 600; }}
+until [ -e {directory}/up ]; do sleep 0.02; done
+echo "ValueError: no shard 7" >&2
+exit 3
+"""
+
+
+@pytest.fixture
+def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch) -> DirectoryCluster:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    made = directories("n1", "n2")
+    (made.inventory.parent / "job").write_text(SCRIPT.format(directory=made.inventory.parent))
+    return made
+
+
+def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCluster, tmp_path: Path) -> None:
+    file = tmp_path / "why.html"
+    job = ("--", "sh", str(cluster.inventory.parent / "job"))
+    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job))
+    assert failed.returncode == ExitCode.JOB_FAILED, failed.stderr
+    assert f"report: {file}\n" in failed.stderr
+    text = file.read_text()
+    (run,) = cluster.outcomes()
+    assert "rank 1 on n2 exited with code 3" in text
+    assert "ValueError: no shard 7" in text
+    assert "rank 0 of &lt;b&gt;2&lt;/b&gt; uses" in text
+    assert f"pylaunch logs {run} --rank 1" in text
+    assert "rank 1 failed at" in text
+    assert "first ranks of all nodes within" in text
+    assert SECRET not in text
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    again = ended(cluster.start(f"--report={file}", *job))
+    assert again.returncode == ExitCode.USAGE
+    assert "exists already" in again.stderr
+    assert len(cluster.outcomes()) == 1
+
+    good = ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"))
+    assert good.returncode == ExitCode.DONE
+    assert not (tmp_path / "good.html").exists()
+
+
+def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster, tmp_path: Path) -> None:
+    file = tmp_path / "why.html"
+    refused = ended(cluster.start(f"--report={file}", "--python", "/nowhere/python", "--", "/nowhere/program"))
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert f"report: {file}\n" in refused.stderr
+    text = file.read_text()
+    assert "refused" in text
+    assert "/nowhere/program" in text
+
+
+def test_a_report_on_request_says_which_node_is_down(cluster: DirectoryCluster, tmp_path: Path) -> None:
+    ended(cluster.start("--", "sh", str(cluster.inventory.parent / "job")))
+    (cluster.nodes["n2"].path / "python3").rename(cluster.nodes["n2"].path / "gone")
+    (run,) = cluster.outcomes()
+    file = tmp_path / "why.html"
+    done = cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), "--json")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    document = json.loads(done.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch report") == set()
+    assert (document["run"], document["bytes"]) == (run, file.stat().st_size)
+    assert any(line.startswith("n2: ") for line in document["missing"])
+    assert "ValueError: no shard 7" in file.read_text()  # from the outcome, which this machine has

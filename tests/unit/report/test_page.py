@@ -1,0 +1,135 @@
+"""A report is one file without scripts, shows what a person needs first, and keeps hostile text inside its elements."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pylaunch.model.redaction import Redaction
+from pylaunch.report.content import ReportInput
+from pylaunch.report.page import page
+from tests import report_samples
+
+NOTHING = Redaction().hide
+VOID = {"meta", "link", "br"}
+
+
+class Document(HTMLParser):
+    """Elements, attributes and text of a page; a tag that does not close its element fails the test."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.text: dict[str, str] = {}
+        self._open: list[str] = []
+        self._ids: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag not in VOID:
+            self._open.append(tag)
+            self._ids.append(dict(attrs).get("id") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+        self._ids.pop()
+
+    def handle_data(self, data: str) -> None:
+        for name in filter(None, self._ids):
+            self.text[name] = self.text.get(name, "") + data
+
+
+@pytest.fixture(scope="module")
+def large() -> str:
+    return page(report_samples.large(), NOTHING)
+
+
+def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> None:
+    found = Document(large)
+    assert f"rank {report_samples.CAUSE} on gpu038 was killed by SIGKILL" in found.text["verdict"]
+    assert "memory.max 4294967296" in found.text["verdict"]
+    assert f"pylaunch logs 7f3a9c01 --rank {report_samples.CAUSE}" in found.text["verdict"]
+    assert f"[rank{report_samples.CAUSE}] step 29" in found.text["last-lines"]
+    assert f"rank {report_samples.CAUSE} failed at" in found.text["timeline"]
+    stacks = found.text["stacks"]
+    assert stacks.index("read_shard (/work/data.py:71)") < stacks.index("255 ranks 0-148,150-255")
+    collectives = found.text["collectives"]
+    assert re.search(r"dp\s*412\s*0-148,150-255\s*all_reduce \(4096x1024\) float32\s*waiting", collectives)
+    assert re.search(r"411\s*149\s*all_reduce \(4096x1024\) float32\s*finished", collectives)
+    assert "clock is 41 ms behind" in found.text["findings"]
+    assert re.search(r"nccl\s*gpu\[001-006,008-064\]\s*2.27.3\s*gpu007\s*2.26.2", found.text["differences"])
+    assert re.search(r"OMP_NUM_THREADS\s*gpu\[001-008,010-064\]\s*8\s*gpu009\s*1", found.text["differences"])
+    assert "gpu064: no route to host" in found.text["missing"]
+
+
+def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
+    begun = time.process_time()
+    again = page(report_samples.large(), NOTHING)
+    assert time.process_time() - begun < 5  # 0.4 s on a free core
+    assert again == large
+    assert len(large.encode()) < 5_000_000
+    found = Document(large)
+    assert found.elements["svg"] == 2 * 64
+    assert found.elements["details"] == 2 + 64 + 3  # stacks, hosts; further nodes of both timelines and of the hosts
+    assert sum(name == "open" for name, _ in found.attributes) == 2
+
+
+def test_more_nodes_than_rows_share_one_row() -> None:
+    of = report_samples.plan(300, 2)
+    found = Document(page(ReportInput(report_samples.record(of, 7), 0.0), NOTHING))
+    assert found.elements["svg"] < 20
+    assert "gpu004" in found.text["timeline"]
+    assert "gpu[001-003,005-300]" in found.text["timeline"]
+    assert "gpu300" in found.text["timeline"]  # among those that were ready last
+
+
+def test_nothing_is_loaded_and_nothing_is_run(large: str) -> None:
+    for text in (large, page(report_samples.hostile(), NOTHING)):
+        found = Document(text)
+        assert not {"script", "img", "iframe", "object", "embed", "form", "base", "video"} & set(found.elements)
+        assert [name for name, _ in found.attributes if name.startswith("on")] == []
+        targets = [value for name, value in found.attributes if name in ("src", "href", "xlink:href", "action")]
+        assert all(value.startswith("#") or value == "data:," for value in targets)
+        assert "url(" not in text
+        assert "@import" not in text
+
+
+def test_hostile_text_stays_text() -> None:
+    text = page(report_samples.hostile(), NOTHING)
+    found, harmless = Document(text), Document(page(report_samples.large(), NOTHING))
+    assert set(found.elements) <= set(harmless.elements)
+    assert found.elements["h1"] == 1
+    assert found.elements["main"] == 1
+    assert "<script>document.title='owned'</script>" in found.text["ranks"]
+    assert "{{ 7 * 7 }}" in found.text["ranks"]
+    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\ud800-\udfff]", text) is None
+    assert "right to left \\u202e" in found.text["ranks"]
+    assert len(text.encode()) < 5_000_000
+    assert max(map(len, text.splitlines())) < 50_000
+
+
+def test_secrets_are_masked_before_a_line_is_cut() -> None:
+    of = report_samples.plan(2, 1)
+    secret = "tr0ub4dor-and-3"
+    logs = {0: "x" * 1990 + secret + "\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz", 1: f"uses {secret}"}
+    text = page(ReportInput(report_samples.record(of, 1), 0.0, logs=logs), Redaction([secret]).hide)
+    assert "tr0ub" not in text
+    assert "hf_abc" not in text
+
+
+def test_a_run_without_nodes_or_end_has_a_page() -> None:
+    of = report_samples.plan(2, 1)
+    base = report_samples.record(of, 1)
+    found = Document(page(ReportInput(replace(base, events=(), outcome=None), 0.0), NOTHING))
+    assert "does not know the end" in found.text["verdict"]
+    assert "no timeline" in found.text["timeline"]
