@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from pylaunch.cli import console
-from pylaunch.cli.sanitise import visible_line
 from pylaunch.cli.views import document
 from pylaunch.cli.views.live import counted
 from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, other_threads, shown_stack, stack_groups
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.rank_view import Collective, Frame, RankView
+from pylaunch.model.sanitise import visible_line
 from pylaunch.workflows.stacks import StacksReport
 
 MOST_THREADS = 12
