@@ -57,7 +57,7 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
         "skew": None if skew is None else timeline.seconds_text(skew),
         "start": timeline.start_timeline(record),
         "course": timeline.run_timeline(record),
-        "stacks": ranks.by_stack(content.views),
+        "stacks": ranks.by_stack(content.views, plan.job.workdir),
         "collectives": ranks.by_collective(content.views),
         "host_ranks": prominent,
         "other_ranks": [host for host in hosts if host not in prominent],

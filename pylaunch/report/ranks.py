@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named, RankEnd
@@ -24,21 +25,16 @@ LEAST_LOG = 1000
 LONGEST_LINE = 2000
 OMITTED = "[lines are omitted here]"
 
-STATES = {
-    "R": "running", "S": "sleeping", "D": "waiting in the kernel", "T": "stopped", "t": "stopped by a debugger",
-    "Z": "ended", "": "gone",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
-class StackGroup:
+class StackRow:
     """Ranks whose main threads are at the same place."""
 
     ranks: str
     count: int
     hosts: str
     place: str
-    """Innermost frame, or the reason why there is none."""
+    """Innermost frame and the innermost one of the user's code, or the reason why there is none."""
 
     state: str
     frames: tuple[str, ...]
@@ -83,30 +79,26 @@ class HostRanks:
         return any(rank.is_named for rank in self.ranks)
 
 
-def by_stack(views: Sequence[RankView]) -> tuple[StackGroup, ...]:
+def by_stack(views: Sequence[RankView], workdir: str) -> tuple[StackRow, ...]:
     """Return the ranks grouped by the stack of their main threads, the smallest group first."""
-    groups: dict[tuple[str, tuple[str, ...], str], list[RankView]] = {}
-    for view in views:
-        main = next((thread for thread in view.threads if thread.is_main), None)
-        frames = tuple(map(str, main.frames[:MOST_FRAMES])) if main is not None else ()
-        place = frames[0] if frames else view.note or _kernel_place(view)
-        groups.setdefault((place, frames, view.state), []).append(view)
-    found = [
-        StackGroup(
-            fold_ranks(sorted(view.rank for view in members)),
-            len(members),
-            fold(dict.fromkeys(view.host for view in members)),
-            place,
-            STATES.get(state, f"state {state}"),
-            frames,
-        )
-        for (place, frames, state), members in groups.items()
-    ]
-    return tuple(sorted(found, key=lambda group: group.count)[:MOST_GROUPS])
+    smallest_first = sorted(stack_groups(views), key=lambda group: len(group.views))
+    return tuple(_stack_row(group, workdir) for group in smallest_first[:MOST_GROUPS])
 
 
-def _kernel_place(view: RankView) -> str:
-    return ", ".join(filter(None, (view.syscall, view.wchan))) or "unknown"
+def _stack_row(group: StackGroup, workdir: str) -> StackRow:
+    first = group.views[0]
+    shown = shown_stack(group.stack, workdir)
+    own = [frame.text for frame in shown[1:] if frame.is_own]
+    places = [*(frame.text for frame in shown[:1]), *own[:1]]
+    states = sorted({PROCESS_STATES.get(view.state, f"state {view.state}") for view in group.views})
+    return StackRow(
+        fold_ranks(group.ranks),
+        len(group.views),
+        fold(dict.fromkeys(view.host for view in group.views)),
+        " ← ".join(places) or first.note or ", ".join(filter(None, (first.syscall, first.wchan))) or "unknown",
+        ", ".join(states),
+        tuple(map(str, group.stack[:MOST_FRAMES])),
+    )
 
 
 def by_collective(views: Iterable[RankView]) -> tuple[CollectiveRow, ...]:

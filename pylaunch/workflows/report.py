@@ -39,7 +39,7 @@ class ReportFile:
 
 
 def write_report(record: RunRecord, file: Path, environment: Mapping[str, str]) -> ReportFile:
-    """Write the report of `record` to `file`. Nodes are asked for the last lines of their ranks.
+    """Write the report of `record` to `file`. The last lines of ranks are read from their nodes.
 
     Secrets of `environment` (the variables of this process) are masked. Raises UsageError if `file` exists or cannot be
     written.

@@ -35,8 +35,8 @@ Examples:
 def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
 
-    The file needs no network and no JavaScript. Secrets are masked. Nodes that answer are asked for the last lines of
-    their ranks.
+    The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
+    nodes that answer.
     """
     record = find_newest(run, inventory)
     made = write_report(record, output or Path(f"pylaunch-{record.plan.run}.html"), os.environ)

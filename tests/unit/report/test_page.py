@@ -62,7 +62,7 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert f"[rank{report_samples.CAUSE}] step 29" in found.text["last-lines"]
     assert f"rank {report_samples.CAUSE} failed at" in found.text["timeline"]
     stacks = found.text["stacks"]
-    assert stacks.index("read_shard (/work/data.py:71)") < stacks.index("255 ranks 0-148,150-255")
+    assert stacks.index("read_shard (data.py:71) ← train (train.py:214)") < stacks.index("255 ranks 0-148,150-255")
     collectives = found.text["collectives"]
     assert re.search(r"dp\s*412\s*0-148,150-255\s*all_reduce \(4096x1024\) float32\s*waiting", collectives)
     assert re.search(r"411\s*149\s*all_reduce \(4096x1024\) float32\s*finished", collectives)
