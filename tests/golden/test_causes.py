@@ -13,8 +13,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "causes.md"
 HEAD = """\
 # Causes of a failure
 
-When a run fails, pylaunch ranks its causes. The end of `pylaunch start` and `pylaunch status RUN` show the first one with its evidence,
-`pylaunch status RUN --verbose` also shows observations that were rejected, with the reason, and facts that could not be read.
+When a run fails, pylaunch ranks its causes. The end of `pylaunch start` and `pylaunch status RUN` show the first
+one with its evidence, `pylaunch status RUN --verbose` also shows observations that were rejected, with the reason,
+and facts that could not be read.
 
     pylaunch status RUN --verbose
     pylaunch status RUN --json        # outcome.causes, outcome.rejected
@@ -23,14 +24,16 @@ When a run fails, pylaunch ranks its causes. The end of `pylaunch start` and `py
 - **likely**: a rank failed on its own or a fact of a host fits, and other explanations are weaker.
 - **possible**: it fits, and so may others. A fact of a host that is only possible names nobody.
 
-A rank that lost its connection to another one, or waited for it in vain, is a victim and never named. Times of two hosts that are closer than
-the uncertainty of their clocks have no order. A fact that is later than the first failure is a consequence.
+A rank that lost its connection to another one, or waited for it in vain, is a victim and never named. Times of two
+hosts that are closer than the uncertainty of their clocks have no order. A fact that is later than the first
+failure is a consequence.
 
 ## Evidence that nodes collect
 
-When a failure stops a run, the agent on each node collects within half a second: kernel messages since the preparation (/dev/kmsg; not
-readable in most containers, and without CAP_SYSLOG where `kernel.dmesg_restrict` is 1), TCP connections of its ranks that make no progress,
-increases of the error counters of network interfaces and InfiniBand ports, memory events, pressure, and steps of the node's clock.
+When a failure stops a run, the agent on each node collects within half a second: kernel messages since the
+preparation (/dev/kmsg; not readable in most containers, and without CAP_SYSLOG where `kernel.dmesg_restrict` is
+1), TCP connections of its ranks that make no progress, increases of the error counters of network interfaces and
+InfiniBand ports, memory events, pressure, and steps of the node's clock.
 
 ## Kinds
 
