@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pylaunch.model.cause import Cause, Confidence
+from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.hostset import fold
 
 
@@ -66,12 +66,12 @@ KINDS = {each.id: each for each in _TABLE}
 """By id."""
 
 
-def advised(cause: Cause, hosts: Iterable[str] = (), device: str = "") -> Cause:
+def advised(cause: FailureCause, hosts: Iterable[str] = (), device: str = "") -> FailureCause:
     """Return `cause` with the question and the hint of its kind; `hosts` are those that it is about."""
     known, at = KINDS[cause.kind], sorted(set(hosts) or ({cause.named.host} if cause.named is not None else ()))
     rank = None if cause.named is None else cause.named.rank
     words = {"host": fold(at) if at else "the host", "rank": rank, "device": device}
-    is_sure = cause.confidence is Confidence.CERTAIN
+    is_sure = cause.confidence is Certainty.CERTAIN
     has_all = ("{host}" not in known.hint or at) and ("{device}" not in known.hint or device)
     return replace(
         cause,

@@ -13,7 +13,7 @@ from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes
 from pylaunch.explain.xid import XidKind, explain
-from pylaunch.model.cause import Cause, Confidence, Named, RejectedCause
+from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import RankEnd
@@ -27,11 +27,11 @@ STEP_S = 5.0
 MOST_WARNINGS = 3
 MOST_LINES = 4
 
-Found = Cause | RejectedCause
+Found = FailureCause | RejectedCause
 
 
 @dataclass(frozen=True)
-class Event:
+class HostEvent:
     """A kernel message with its host and its distance to the first failure."""
 
     host: str
@@ -46,19 +46,19 @@ class Event:
         return f"{self.host} kernel, {seconds(abs(self.before_s))} {order} the first failure: {self.message.text}"
 
 
-def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[Cause], list[RejectedCause]]:
+def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
         _gpu, network_causes, _storage, _processor, _clock, _versions, _warnings,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (
-        [each for each in found if isinstance(each, Cause)],
+        [each for each in found if isinstance(each, FailureCause)],
         [each for each in found if isinstance(each, RejectedCause)],
     )
 
 
-def events(evidence: Evidence, first: RankEnd, *kinds: str) -> list[Event]:
+def events(evidence: Evidence, first: RankEnd, *kinds: str) -> list[HostEvent]:
     """Return the kernel messages of `kinds` on all hosts, oldest first."""
     found = []
     for facts in evidence.hosts:
@@ -66,11 +66,11 @@ def events(evidence: Evidence, first: RankEnd, *kinds: str) -> list[Event]:
             if message.kind in kinds:
                 before_s = first.time - message.time
                 slack = KERNEL_S + facts.uncertainty_s + first.uncertainty_s
-                found.append(Event(facts.host, message, before_s, before_s < -slack))
+                found.append(HostEvent(facts.host, message, before_s, before_s < -slack))
     return sorted(found, key=lambda each: (-each.before_s, each.host, each.message.text))
 
 
-def rejected_late(found: Iterable[Event]) -> Iterator[RejectedCause]:
+def rejected_late(found: Iterable[HostEvent]) -> Iterator[RejectedCause]:
     """Yield the messages that are consequences, as rejected causes."""
     for each in found:
         if each.is_consequence:
@@ -97,18 +97,18 @@ def _gpu(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
             name = f"Xid {xid.code} on {each.host} ({xid.name})"
             yield RejectedCause(name, "a consequence of an error of the program, or of another Xid")
         elif is_fatal or (each.message.kind == kernel_log.XID and xid.kind is XidKind.DAMAGED):
-            causes.append((each, Confidence.LIKELY))
+            causes.append((each, Certainty.LIKELY))
         else:
-            causes.append((each, Confidence.POSSIBLE))
-    for confidence in (Confidence.LIKELY, Confidence.POSSIBLE):
+            causes.append((each, Certainty.POSSIBLE))
+    for confidence in (Certainty.LIKELY, Certainty.POSSIBLE):
         group = [each for each, level in causes if level is confidence]
         if group:
             hosts = {each.host for each in group}
-            found_cause = Cause("gpu", _gpu_text(group, hosts), confidence, only(hosts), _lines(group))
+            found_cause = FailureCause("gpu", _gpu_text(group, hosts), confidence, only(hosts), _lines(group))
             yield advised(found_cause, hosts)
 
 
-def _gpu_text(group: list[Event], hosts: set[str]) -> str:
+def _gpu_text(group: list[HostEvent], hosts: set[str]) -> str:
     message = group[0].message
     xid = explain(message.code or 0)
     what = f"Xid {xid.code}, {xid.name}" if message.kind == kernel_log.XID else f"SXid {message.code}"
@@ -131,16 +131,16 @@ def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
         return
     hosts = {each.host for each in (*found, *hung)}
     stuck = {host: ranks for host, ranks in waiting.items() if host in hosts}
-    confidence = Confidence.LIKELY if stuck else Confidence.POSSIBLE
+    confidence = Certainty.LIKELY if stuck else Certainty.POSSIBLE
     shown = (found or hung)[0]
     if len(hosts) == 1 and len(stuck) == 1 and sum(map(len, stuck.values())) == 1:
         ((host, (rank,)),) = stuck.items()
         text = f"rank {rank} on {host} waits for storage (state D): {shown.message.text}"
-        yield advised(Cause("storage", text, confidence, Named(host, rank), _lines([*found, *hung])), hosts)
+        yield advised(FailureCause("storage", text, confidence, Named(host, rank), _lines([*found, *hung])), hosts)
         return
     text = f"storage fails on {fold(hosts)}: {shown.message.text}"
-    named = only(hosts) if confidence is Confidence.LIKELY else None
-    yield advised(Cause("storage", text, confidence, named, _lines([*found, *hung])), hosts)
+    named = only(hosts) if confidence is Certainty.LIKELY else None
+    yield advised(FailureCause("storage", text, confidence, named, _lines([*found, *hung])), hosts)
 
 
 def _processor(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
@@ -150,31 +150,31 @@ def _processor(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
     if found:
         hosts = {each.host for each in found}
         text = f"hardware errors or hanging processors on {fold(hosts)}: {found[0].message.text}"
-        yield advised(Cause("processor", text, Confidence.POSSIBLE, None, _lines(found)), hosts)
+        yield advised(FailureCause("processor", text, Certainty.POSSIBLE, None, _lines(found)), hosts)
 
 
-def _clock(evidence: Evidence, first: RankEnd) -> Iterator[Cause]:
+def _clock(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     steps = {each.host: each.clock_step_s for each in evidence.hosts if abs(each.clock_step_s) >= STEP_S}
     if steps:
         texts = [f"{host}: {'forward' if step > 0 else 'back'} {seconds(abs(step))}" for host, step in steps.items()]
         text = f"the clock of {fold(steps)} was set during the run ({'; '.join(sorted(texts))})"
-        yield advised(Cause("clock-step", text, Confidence.POSSIBLE), steps)
+        yield advised(FailureCause("clock-step", text, Certainty.POSSIBLE), steps)
 
 
-def _versions(evidence: Evidence, first: RankEnd) -> Iterator[Cause]:
+def _versions(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     if evidence.differences:
         text = f"nodes differed at the start: {evidence.differences[0]}"
-        yield advised(Cause("versions-differ", text, Confidence.POSSIBLE, None, evidence.differences[:4]))
+        yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, evidence.differences[:4]))
 
 
-def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[Cause]:
+def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     for finding in sorted(evidence.findings, key=lambda each: (each.check, each.hosts))[:MOST_WARNINGS]:
         text = f"{finding.check} warned about {fold(finding.hosts)} at the start: {finding.text}"
-        found = Cause("check-warned", text, Confidence.POSSIBLE, None, finding.evidence[:2])
+        found = FailureCause("check-warned", text, Certainty.POSSIBLE, None, finding.evidence[:2])
         yield advised(found, finding.hosts, device=finding.check)
 
 
-def _lines(found: Iterable[Event]) -> tuple[str, ...]:
+def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:
     return tuple(map(str, found))[:MOST_LINES]
 
 
@@ -191,7 +191,7 @@ def lines_about(evidence: Evidence, end: RankEnd) -> list[str]:
     return lines
 
 
-def _belongs(event: Event, end: RankEnd) -> bool:
+def _belongs(event: HostEvent, end: RankEnd) -> bool:
     if event.is_consequence:
         return False
     if event.message.rank is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pylaunch.agent.shared import kernel_log
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
-from pylaunch.model.cause import Cause, Confidence, Named, RejectedCause
+from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.host_evidence import StuckConnection
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import RankEnd
@@ -21,7 +21,7 @@ COUNTED_LINKS = ("carrier_changes", "link_downed")
 Pair = tuple[str, str]
 
 
-def network_causes(evidence: Evidence, first: RankEnd) -> Iterator[Cause | RejectedCause]:
+def network_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause | RejectedCause]:
     """Yield the causes in the network."""
     pairs = silent_pairs(evidence)
     yield from _links(evidence, first, {host for pair in pairs for host in pair})
@@ -58,7 +58,7 @@ def _described(host: str, peer: str, each: StuckConnection) -> str:
     )
 
 
-def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[Cause]:
+def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[FailureCause]:
     live = {pair: lines for pair, lines in pairs.items() if not evidence.lost.keys() & set(pair)}
     if not live:
         return
@@ -81,11 +81,11 @@ def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[Cause]:
         yield _path(f"hosts {fold(hosts)} no longer reach each other", lines, None)
 
 
-def _path(text: str, lines: list[str], named: Named | None) -> Cause:
-    return advised(Cause("path-blocked", text, Confidence.LIKELY, named, tuple(lines[:6])))
+def _path(text: str, lines: list[str], named: Named | None) -> FailureCause:
+    return advised(FailureCause("path-blocked", text, Certainty.LIKELY, named, tuple(lines[:6])))
 
 
-def _readers(evidence: Evidence) -> Iterator[Cause]:
+def _readers(evidence: Evidence) -> Iterator[FailureCause]:
     owners = evidence.owners
     found: dict[str, list[str]] = {}
     for facts in evidence.hosts:
@@ -96,10 +96,10 @@ def _readers(evidence: Evidence) -> Iterator[Cause]:
                 found.setdefault(peer, []).append(line)
     for peer, lines in sorted(found.items()):
         text = f"a rank on {peer} no longer reads from its connections"
-        yield advised(Cause("not-reading", text, Confidence.POSSIBLE, None, tuple(sorted(lines)[:4])))
+        yield advised(FailureCause("not-reading", text, Certainty.POSSIBLE, None, tuple(sorted(lines)[:4])))
 
 
-def _links(evidence: Evidence, first: RankEnd, silent: set[str]) -> Iterator[Cause | RejectedCause]:
+def _links(evidence: Evidence, first: RankEnd, silent: set[str]) -> Iterator[FailureCause | RejectedCause]:
     down: dict[str, tuple[str, str]] = {}
     for facts in evidence.hosts:
         slack = 1.0 + facts.uncertainty_s + first.uncertainty_s
@@ -120,9 +120,9 @@ def _links(evidence: Evidence, first: RankEnd, silent: set[str]) -> Iterator[Cau
     if not down:
         return
     is_shared = len(down) > 1
-    confidence = Confidence.LIKELY if silent & down.keys() else Confidence.POSSIBLE
+    confidence = Certainty.LIKELY if silent & down.keys() else Certainty.POSSIBLE
     devices = sorted({device for device, _ in down.values()})
     text = f"network link down on {fold(down)} ({', '.join(devices[:3])})"
-    named = Named(next(iter(down)), None) if not is_shared and confidence is Confidence.LIKELY else None
+    named = Named(next(iter(down)), None) if not is_shared and confidence is Certainty.LIKELY else None
     lines = tuple(line for _, line in sorted(down.values()))[:4]
-    yield advised(Cause("link", text, confidence, named, lines), down, devices[0])
+    yield advised(FailureCause("link", text, confidence, named, lines), down, devices[0])

@@ -11,7 +11,7 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 6. the one rank that had not ended when all others had;
 7. a launcher, where no rank failed.
 
-Facts of the hosts (`host_causes`) add causes, and precede the observations of 5 and 6 where they are likely. Confidence
+Facts of the hosts (`host_causes`) add causes, and precede the observations of 5 and 6 where they are likely. Certainty
 only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
 """
 
@@ -29,7 +29,7 @@ from pylaunch.explain.host_causes import host_causes, lines_about, only
 from pylaunch.explain.network_causes import silent_pairs
 from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
-from pylaunch.model.cause import Cause, Confidence, Named, RejectedCause
+from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
 
@@ -39,12 +39,12 @@ STATES = {
     "D": "waiting for a disk, a network file system or a driver (state D)",
     "Z": "a zombie",
 }
-RANKED = tuple(Confidence)
+RANKED = tuple(Certainty)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Cause of a failure."""
+    """FailureCause of a failure."""
 
     reason: str
     named: Named | None
@@ -53,7 +53,7 @@ class Verdict:
     shown: RankEnd | None
     """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[FailureCause, ...] = ()
     """The most credible first."""
 
     rejected: tuple[RejectedCause, ...] = ()
@@ -70,7 +70,7 @@ def judge(evidence: Evidence) -> Verdict | None:
     causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
     ranked = sorted(causes, key=lambda each: RANKED.index(each.confidence))  # Stable: the observation precedes.
     rejected += _rejected_ends(failed, ranked[0] if ranked else None)
-    if not ranked or (observed.cause is None and ranked[0].confidence is Confidence.POSSIBLE):
+    if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
         return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))
     top = ranked[0]
     if observed.cause is not None and top.kind == observed.cause.kind and top.reason == observed.cause.reason:
@@ -94,7 +94,7 @@ class _Observation:
 
     reason: str
     shown: RankEnd | None
-    cause: Cause | None
+    cause: FailureCause | None
 
 
 def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
@@ -105,22 +105,22 @@ def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
     if own and (first is None or own[0].time <= first.time + SAME_MOMENT_S):
         return _of_first(evidence, own)
     if killed := [end for end in own if _is_killed(end)]:
-        return _of_end(evidence, killed[0], Confidence.LIKELY)
+        return _of_end(evidence, killed[0], Certainty.LIKELY)
     if evidence.lost:
         return _of_lost(evidence)
     if first is None:
-        return _of_end(evidence, failed[0], Confidence.LIKELY)
+        return _of_end(evidence, failed[0], Certainty.LIKELY)
     return (
         _stopped(evidence, first)
         or _left(evidence, first)
-        or (_of_end(evidence, own[0], Confidence.POSSIBLE) if own else None)
+        or (_of_end(evidence, own[0], Certainty.POSSIBLE) if own else None)
         or _alone(evidence, first)
         or _Observation(f"no rank is named: {_symptom_of(first)}", first, None)
     )
 
 
-def _capped(each: Cause, evidence: Evidence) -> Cause:
-    return each if evidence.is_complete else replace(each, confidence=Confidence.POSSIBLE)
+def _capped(each: FailureCause, evidence: Evidence) -> FailureCause:
+    return each if evidence.is_complete else replace(each, confidence=Certainty.POSSIBLE)
 
 
 def _is_killed(end: RankEnd) -> bool:
@@ -137,10 +137,10 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
         texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
         text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
         lines = [line for each in rivals for line in lines_about(evidence, each)]
-        found = Cause("rank-failed", text, Confidence.POSSIBLE, None, tuple(lines[:6]))
+        found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
         return _Observation(text, end, advised(found))
     is_sure = len(rivals) == 1 and best < _DOUBTFUL
-    return _of_end(evidence, end, Confidence.CERTAIN if is_sure else Confidence.LIKELY)
+    return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
 
 
 _DOUBTFUL = 3
@@ -155,19 +155,19 @@ def _weight(end: RankEnd) -> int:
     return _DOUBTFUL if sounds_like_a_victim(end) else 2
 
 
-def _of_end(evidence: Evidence, end: RankEnd, confidence: Confidence) -> _Observation:
+def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
     reason = f"{end.who} {described(end)}"
     kind = "launcher-failed" if end.rank is None else kind_of(end)
     if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
-        confidence = Confidence.POSSIBLE
+        confidence = Certainty.POSSIBLE
     lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
-    return _Observation(reason, end, advised(Cause(kind, reason, confidence, Named(end.host, end.rank), lines)))
+    return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
 
 
-def _is_about_others(each: Cause, end: RankEnd) -> bool:
+def _is_about_others(each: FailureCause, end: RankEnd) -> bool:
     """Return True for a likely cause outside of the host of `end`."""
     is_elsewhere = each.named is None or each.named.host != end.host
-    return each.confidence is not Confidence.POSSIBLE and is_elsewhere
+    return each.confidence is not Certainty.POSSIBLE and is_elsewhere
 
 
 def _others(evidence: Evidence, rank: int | None) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _others(evidence: Evidence, rank: int | None) -> Iterator[str]:
         yield f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)} {text}"
 
 
-def _rejected_ends(failed: list[RankEnd], top: Cause | None) -> list[RejectedCause]:
+def _rejected_ends(failed: list[RankEnd], top: FailureCause | None) -> list[RejectedCause]:
     found = []
     for end in failed:
         if top is not None and top.named is not None and (end.host, end.rank) == (top.named.host, top.named.rank):
@@ -203,8 +203,8 @@ def _of_lost(evidence: Evidence) -> _Observation:
     reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
     witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence).items() if pair[1] in evidence.lost}
     lines = [line for found in witnesses.values() for line in found[:1]]
-    confidence = Confidence.CERTAIN if witnesses and len(hosts) == 1 else Confidence.LIKELY
-    found = Cause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
+    confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
+    found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
     return _Observation(reason, None, advised(found, hosts))
 
 
@@ -218,12 +218,12 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
         return _judged(
             evidence,
             first,
-            Cause("rank-stopped", f"{text}{_after(state)}", Confidence.CERTAIN, Named(host, state.rank)),
+            FailureCause("rank-stopped", f"{text}{_after(state)}", Certainty.CERTAIN, Named(host, state.rank)),
         )
     who = fold_ranks([state.rank for _, state in found])
     hosts = fold({host for host, _ in found})
     text = f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger)"
-    return _judged(evidence, first, Cause("rank-stopped", text, Confidence.LIKELY))
+    return _judged(evidence, first, FailureCause("rank-stopped", text, Certainty.LIKELY))
 
 
 def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
@@ -237,10 +237,10 @@ def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
         end = gone[0]
         after = "" if end.step is None else f" after step {end.step}"
         text = f"{end.who} exited with code 0{after}, {when}"
-        return _judged(evidence, first, Cause("exited-early", text, Confidence.LIKELY, Named(end.host, end.rank)))
+        return _judged(evidence, first, FailureCause("exited-early", text, Certainty.LIKELY, Named(end.host, end.rank)))
     who = fold_ranks([end.rank for end in gone if end.rank is not None])
     text = f"ranks {who} exited with code 0, the last {when}"
-    return _judged(evidence, first, Cause("exited-early", text, Confidence.POSSIBLE))
+    return _judged(evidence, first, FailureCause("exited-early", text, Certainty.POSSIBLE))
 
 
 def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
@@ -255,14 +255,14 @@ def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
     parts += [f"last output {seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
     parts += [f"at step {state.step}"] if state.step is not None else []
     text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)})"
-    return _judged(evidence, first, Cause("rank-silent", text, Confidence.POSSIBLE, Named(host, state.rank)))
+    return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
 
 
 def _after(state: UnfinishedRank) -> str:
     return "" if state.step is None else f" after step {state.step}"
 
 
-def _judged(evidence: Evidence, first: RankEnd, found: Cause) -> _Observation:
+def _judged(evidence: Evidence, first: RankEnd, found: FailureCause) -> _Observation:
     """Return an observation about ranks that the victim `first` waited for."""
     lines = tuple(_others(evidence, None if found.named is None else found.named.rank))
     whole = advised(replace(found, evidence=lines))

@@ -14,8 +14,8 @@ class Named:
     rank: int | None
 
 
-class Confidence(Enum):
-    """Confidence in a cause, highest first."""
+class Certainty(Enum):
+    """Certainty of a cause, highest first."""
 
     CERTAIN = "certain"
     """The evidence allows no other cause."""
@@ -26,7 +26,7 @@ class Confidence(Enum):
 
 
 @dataclass(frozen=True)
-class Cause:
+class FailureCause:
     """A cause of a failure."""
 
     kind: str
@@ -35,7 +35,7 @@ class Cause:
     reason: str
     """One line."""
 
-    confidence: Confidence
+    confidence: Certainty
     named: Named | None = None
     """Rank or node at fault; None if the evidence names nobody."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pylaunch.errors import RunFailedError
-from pylaunch.model.cause import Cause, RejectedCause
+from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
 from pylaunch.model.host_evidence import HostEvidence
 
@@ -118,7 +118,7 @@ class Outcome:
     """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
     named: Named | None = None
-    """Cause of the failure; None if the evidence names no rank and no node."""
+    """FailureCause of the failure; None if the evidence names no rank and no node."""
 
     by_hand: bool = False
     """A person requested the end, whatever else happened."""
@@ -132,7 +132,7 @@ class Outcome:
     hint: str = ""
     """Hint, as it was first printed."""
 
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[FailureCause, ...] = ()
     """Causes of the failure, the most credible first; () for a run that did not fail."""
 
     rejected: tuple[RejectedCause, ...] = ()

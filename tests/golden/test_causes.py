@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pylaunch.explain.cause_kinds import KINDS
-from pylaunch.model.cause import Confidence
+from pylaunch.model.cause import Certainty
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "causes.md"
 
@@ -62,4 +62,4 @@ def test_the_reference_of_causes_has_the_rows_of_the_table() -> None:
 
 
 def test_every_confidence_is_explained() -> None:
-    assert all(f"- **{confidence.value}**" in HEAD for confidence in Confidence)
+    assert all(f"- **{confidence.value}**" in HEAD for confidence in Certainty)

@@ -33,7 +33,7 @@ KEPT = 48
 
 
 @dataclass(frozen=True)
-class Row:
+class TcpConnection:
     """A connection in /proc/net/tcp or tcp6."""
 
     local: tuple[str, int]
@@ -55,14 +55,14 @@ class Row:
         return self.local[0] != self.peer[0]
 
 
-def parse(table: Iterable[str]) -> Iterator[Row]:
+def parse(table: Iterable[str]) -> Iterator[TcpConnection]:
     """Yield the connections in the lines of /proc/net/tcp or tcp6, without listening sockets and broken lines."""
     for line in itertools.islice(table, MOST_ROWS):
         words = line.split()
         try:
             sending, _, receiving = words[4].partition(":")
             timer = words[5].partition(":")[0]
-            row = Row(
+            row = TcpConnection(
                 _place(words[1]), _place(words[2]), STATES[words[3]], int(sending, 16), int(receiving, 16),
                 int(words[6], 16) if timer == "01" else 0, int(words[8]) if timer == "04" else 0, words[9],
             )  # fmt: skip
@@ -102,10 +102,10 @@ def troubled(pids: Mapping[int, int | None], until: float) -> tuple[list[wire.Ra
     return found[:KEPT], count, missing
 
 
-def _rows(pids: Mapping[int, int | None], until: float) -> tuple[list[Row], str]:
+def _rows(pids: Mapping[int, int | None], until: float) -> tuple[list[TcpConnection], str]:
     """Return the connections in the network namespace of the first process that is alive."""
     for pid in (*pids, os.getpid()):
-        rows: list[Row] = []
+        rows: list[TcpConnection] = []
         try:
             for name in ("tcp", "tcp6"):
                 with open(f"/proc/{pid}/net/{name}", encoding="ascii", errors="replace") as table:
@@ -139,7 +139,7 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
     return owners, is_whole
 
 
-def _socket(row: Row, rank: int | None) -> wire.RankSocket:
+def _socket(row: TcpConnection, rank: int | None) -> wire.RankSocket:
     return wire.RankSocket(
         rank, row.state, *row.local, *row.peer, row.send_queue, row.receive_queue, row.retransmits, row.probes
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.model.argv import quoted
-from pylaunch.model.cause import Cause
+from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
 from pylaunch.store import runs
@@ -93,7 +93,7 @@ def outcome(plan: RunPlan, ended: Outcome) -> dict[str, object]:
     }
 
 
-def _cause(cause: Cause) -> Mapping[str, object]:
+def _cause(cause: FailureCause) -> Mapping[str, object]:
     return {
         "kind": cause.kind,
         "reason": cause.reason,
