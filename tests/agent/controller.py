@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pylaunch.agent import wire
 from tests.waiting import wait_until
 
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
 POLL_S = 0.01
 T = TypeVar("T")
 
@@ -180,6 +180,6 @@ def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: 
     ]
     plain = wire.NodeTask(
         run=run, host="n1", node_rank=0, workdir=str(workdir), ranks=ranks, env={"PATH": os.environ["PATH"]},
-        launcher=[], hold_port=None, devices=[], needs=[], grace_s=5.0, world_size=len(ranks),
+        launcher=[], hold_port=None, devices=[], needs=[], grace_s=60.0, world_size=len(ranks),
     )  # fmt: skip
     return dataclasses.replace(plain, **changes)

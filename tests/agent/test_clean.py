@@ -105,8 +105,9 @@ def test_a_start_removes_leftovers_of_a_killed_supervisor_and_reports_them(node:
     script = "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 60' & exec sleep 60"
     first = node.started(task(tmp_path, script))
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
+    rank = first.pid(0)
     os.kill(node.supervisor(first), signal.SIGKILL)
-    gone(first.pid(0))
+    gone(rank)
     assert is_alive(pid)
     second = node.prepared(task(tmp_path, "true", run="r2"))
     removed = second.all(wire.Ready)[0].removed

@@ -87,7 +87,7 @@ def test_a_peer_with_the_key_can_send_anything_without_ending_an_agent(alone: No
         word = {"sender": "n2", "to": "n1", "serial": 1, "answers": 0, "stop": "", "grace_s": 0.0, "over": False}
         for body in (DEEP[:8000], b"[" * 8000, b"null", json.dumps({**word, "serial": -1}).encode(),
                      json.dumps({**word, "stop": "x", "grace_s": 1e300}).encode(), b"{}", b"\xff" * 100):  # fmt: skip
-            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
                 connection.sendall(peer_status._mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
                 assert connection.recv(100) == b""
         (tmp_path / "go").write_text("on\n")
@@ -104,7 +104,7 @@ def test_a_supervisor_has_a_limit_of_connections_and_serves_its_controller(node:
 
     def is_full() -> bool:
         with contextlib.suppress(BlockingIOError):  # More than the kernel keeps waiting: it takes them soon.
-            crowd.append(local_socket.connect(path, timeout_s=10))
+            crowd.append(local_socket.connect(path, timeout_s=60))
             return len(crowd) > 90 and not crowd[-1].recv(10)
         return False
 

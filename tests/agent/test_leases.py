@@ -25,6 +25,9 @@ NOBODY = 65534
 PORT = 100_000 + 1000 * os.getpid()
 """The first of some that no program and no other test wants the lease of."""
 
+BOUND_S = 60.0
+"""More than all silent holders together cost on a busy machine; less than one deadline for each of 200."""
+
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 
 FORGER = r"""
@@ -98,7 +101,7 @@ def test_another_user_who_holds_a_lease_is_named_whatever_is_answered(mode: str)
     with Forger(mode, name) as forger:
         begun = time.monotonic()
         found = leases.take(name)
-        assert time.monotonic() - begun < 3 * leases.ANSWER_S
+        assert time.monotonic() - begun < BOUND_S
     assert isinstance(found, leases.Holder)
     user = pwd.getpwuid(NOBODY).pw_name
     assert (found.run, found.user, found.is_ours) == ("", user, False)
@@ -113,8 +116,8 @@ def test_another_user_who_holds_a_lease_is_named_whatever_is_answered(mode: str)
 def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean(
     mode: str, node: Node, tmp_path: Path
 ) -> None:
-    controller = node.started(task(tmp_path, "read line < go", devices=[905]))
     os.mkfifo(tmp_path / "go")
+    controller = node.started(task(tmp_path, "read line < go", devices=[905]))
     with Forger(mode, device(node, 906)):
         refused = node.refusal(task(tmp_path, "true", run="r2", devices=[905, 906]))
         (tmp_path / "go").write_text("on\n")
@@ -126,7 +129,10 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
 
 
 @as_root
-def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_run(node: Node, tmp_path: Path) -> None:
+def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_run(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "ANSWER_S", 60.0)
     holdings = Holdings(task(tmp_path, "true", devices=[907]), NodeRoot(str(node.root)))
     with Forger("forged", device(node, 907)):
         assert list(holdings.still_taken()) == []
@@ -142,15 +148,15 @@ def test_rendezvous_ports_with_silent_holders_cost_a_second_and_name_the_holders
     with Forger("silent", *map(leases.port_name, ports.candidates())) as forger:
         begun = time.monotonic()
         (reason,) = Holdings(task(tmp_path, "true", choose_port=True), NodeRoot(str(tmp_path))).take()
-        assert time.monotonic() - begun < 3 * leases.ANSWER_S
+        assert time.monotonic() - begun < BOUND_S
     user = pwd.getpwuid(NOBODY).pw_name
     assert reason.code == "port-busy"
     assert reason.message.endswith(f"; {PORT}-{PORT + 199}: held for pid {forger.process.pid} of {user}")
 
 
 def test_a_holder_that_asks_and_never_reads_costs_the_agent_nothing(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "read line < go", devices=[908]))
     os.mkfifo(tmp_path / "go")
+    controller = node.started(task(tmp_path, "read line < go", devices=[908]))
     asking = [socket.socket(socket.AF_UNIX) for _ in range(50)]
     for each in asking:
         each.setblocking(False)

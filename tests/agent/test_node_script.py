@@ -30,7 +30,7 @@ def root(tmp_path: Path, agent_archive: Path) -> Path:
 
 def run(script: str, root: Path, *more: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     words = ["/bin/sh", "-c", script, "sh", str(root), "", "", python, *more]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=15)
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
 
 
 def enter(root: Path) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.agent.logs import log_index
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
 
@@ -122,17 +123,18 @@ def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(no
 
 
 def test_output_before_a_given_time_is_omitted_live_and_afterwards(node: Node, tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    script = f"echo early; while [ ! -e {go} ]; do sleep 0.05; done; echo late; sleep 0.3"
-    controller = node.started(task(tmp_path, script))
-    wait_until(lambda: controller.until(wire.Output), "the first line")
-    index = Path(node.root, "runs", "r1", "times", "0.out")
-    wait_until(index.exists, "the first mark")
+    for gate in ("go", "end"):
+        os.mkfifo(tmp_path / gate)
+    controller = node.started(task(tmp_path, "echo early; read x < go; echo late; read x < end"))
+    index = str(node.root / "runs" / "r1" / "times" / "0.out")
+    wait_until(lambda: log_index.read(index), "the first mark")
     between = time.time()
-    go.touch()
     watcher = node.attach()
     assert wire.SINCE in watcher.until(wire.Hello).knows
     watcher.send(wire.Follow({}, None, since=between))
+    watcher.until(wire.CaughtUp)
+    for gate in ("go", "end"):
+        (tmp_path / gate).write_text("now\n")
     watcher.until(wire.Finished)
     assert watcher.text("0.out") == "late\n"
     controller.until(wire.Finished)

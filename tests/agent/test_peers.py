@@ -54,14 +54,14 @@ def test_prepared_agents_report_which_ports_of_each_other_they_can_connect_to(
 ) -> None:
     peers = dict.fromkeys(("n1", "n2", "n3", "n4"), "127.0.0.1")
     nodes = [Node(tmp_path / name, agent_archive) for name in ("n1", "n2")]
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf, socket.create_server(("127.0.0.1", 0)) as closed:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf, socket.socket() as closed:
         full = deaf.getsockname()
         callers = [socket.socket() for _ in range(4)]
         for caller in callers:  # Until the kernel drops further ones.
             caller.setblocking(False)
             caller.connect_ex(full)
+        closed.bind(("127.0.0.1", 0))  # It never listens, and nobody else can.
         nobody = closed.getsockname()[1]
-        closed.close()
         first, second = (
             node.prepared(task(tmp_path, PATIENT, host=f"n{number}", peers=peers))
             for number, node in enumerate(nodes, start=1)
@@ -91,19 +91,15 @@ def stop_reason(root: Path) -> str:
     return next(each.reason for each in map(wire.decode, lines) if isinstance(each, wire.Stopping))
 
 
-def test_a_failure_stops_all_nodes_within_two_seconds_when_every_controller_is_gone(
-    together: Together, tmp_path: Path
-) -> None:
+def test_a_failure_stops_all_nodes_when_every_controller_is_gone(together: Together, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
-    controllers = together(PATIENT, f"read line < {flag}; exit 9", PATIENT)
+    controllers = together(PATIENT, f"read line < {flag}; exit 9", PATIENT, node_timeout_s=600.0, grace_s=600.0)
     pids = [each.pid(0) for each in controllers]
     for each in controllers:
         each.kill()
     flag.write_text("now\n")
-    began = time.monotonic()
     gone(*pids)
-    assert time.monotonic() - began < 2
     assert stop_reason(tmp_path / "n1") == stop_reason(tmp_path / "n3") == "n2: rank 0 ended with exit code 9"
     gone(*map(supervisor, controllers))
 
@@ -130,25 +126,36 @@ def test_a_node_whose_run_has_ended_does_not_count_as_lost(together: Together, t
     assert not any(b'"Stopping"' in line for line in (tmp_path / "n2/runs/r1/events.jsonl").read_bytes().splitlines())
 
 
+def hears(controller: Controller, sender: str) -> None:
+    """Wait until the agent n1 of `controller` has heard `sender`: from that agent, or from here."""
+    with socket.create_connection(("127.0.0.1", controller.all(wire.Ready)[0].port), timeout=60) as peer:
+        peer.sendall(peer_status.encode(bytes.fromhex(KEY), peer_status.PeerStatus(sender, "n1", 1)))
+        peer.shutdown(socket.SHUT_WR)
+        while peer.recv(1 << 16):
+            continue
+
+
 def pause(seconds: float) -> None:
     """Wait while nothing may happen."""
     select.select([], [], [], seconds)
 
 
 def test_a_silent_node_stops_the_others_only_when_no_controller_decides(together: Together, tmp_path: Path) -> None:
-    first, second = together(PATIENT, PATIENT, node_timeout_s=3.0)
-    pause(1.0)  # They greet each other every 0.2 s; an agent that was never heard does not count as lost.
+    first, second = together(PATIENT, PATIENT, node_timeout_s=5.0)
+    hears(first, "n2")  # An agent that was never heard does not count as lost.
     os.kill(supervisor(second), signal.SIGSTOP)
     try:
-        for serial in range(10):
-            first.send(wire.Ping(serial))
-            pause(0.5)
+        until = time.monotonic() + 6.5
+        while time.monotonic() < until:
+            first.send(wire.Ping(1))
+            first.until(wire.Pong)
+            pause(0.2)
         assert is_alive(first.pid(0))
         first.kill()
         gone(first.pid(0))
     finally:
         os.kill(supervisor(second), signal.SIGCONT)
-    assert stop_reason(tmp_path / "n1") == "n2 lost: no heartbeat for 3 s"
+    assert stop_reason(tmp_path / "n1") == "n2 lost: no heartbeat for 5 s"
     second.until(wire.Finished)  # It receives the stop when it runs again.
 
 
@@ -174,11 +181,11 @@ def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, 
     first, _ = together(PATIENT, PATIENT)
     status = peer_status.PeerStatus("n2", "n1", 10**6, stop="forged")
     line = peer_status.encode(bytes.fromhex(key), status)
-    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as stranger:
+    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=60) as stranger:
         stranger.sendall(line)
         assert stranger.recv(1) == b""
     assert is_alive(first.pid(0))
-    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=5) as member:
+    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=60) as member:
         member.sendall(peer_status.encode(bytes.fromhex(KEY), status))
         first.until(wire.Stopping)
 

@@ -18,13 +18,7 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import ports
 from pylaunch.agent.shared.layout import NodeRoot
 from tests.agent.controller import Node, gone, task
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from tests.ports import free_port
 
 
 def reasons(node: Node, asked: wire.NodeTask) -> dict[str, wire.Reason]:
@@ -175,8 +169,13 @@ def test_a_leased_device_is_refused_with_its_holder_and_free_when_the_holder_is_
     assert [reason.code for reason in found] == ["device-leased"]
     assert "device 901 is leased to run r1 of " in found[0].message
     assert found[0].hint == "pylaunch stop r1"
-    os.kill(node.supervisor(first), 9)
-    gone(node.supervisor(first))
+    supervisor = node.supervisor(first)
+    # A process at the gate has the descriptors of its agent until it ends.
+    at_gate = map(int, Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split())
+    agent = [supervisor, *at_gate]
+    assert len(agent) == 2
+    os.kill(supervisor, 9)
+    gone(*agent)
     node.prepared(task(tmp_path, "true", run="r3", devices=[900, 901, 902]))
 
 

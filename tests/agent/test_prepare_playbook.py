@@ -36,7 +36,7 @@ def play(tmp_path: Path) -> Any:
         words = ["-i", f"{tmp_path}/inventory", "-e", f"@{tmp_path}/given.json", "-v", *more]
         ended = subprocess.run(
             [Path(sys.executable).parent / "ansible-playbook", *words, REPOSITORY / "playbooks/prepare.yml"],
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, "ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_NOCOLOR": "1"},
         )  # fmt: skip
         line = next(line for line in ended.stdout.splitlines() if "=> {" in line)

@@ -22,7 +22,7 @@ from pylaunch.provision.probe import parse_facts, readers_asked
 
 
 def ran(words: tuple[str, ...], stdin: bytes) -> str:
-    ended = subprocess.run([sys.executable, *words], input=stdin, capture_output=True, check=True, timeout=60)
+    ended = subprocess.run([sys.executable, *words], input=stdin, capture_output=True, check=True, timeout=300)
     return ended.stdout.decode()
 
 

@@ -271,14 +271,14 @@ def test_a_manifest_that_was_lost_with_the_power_stops_no_code_from_coming(node:
     assert shipped(node, read_tree(work), "r2").path.endswith("/r2")
 
 
-@pytest.mark.parametrize("program", [("sleep", "60"), ("sh", "-c", "cat > /dev/null; exec sleep 60")])
+@pytest.mark.parametrize("program", [("sleep", "600"), ("sh", "-c", "cat > /dev/null; exec sleep 600")])
 def test_a_node_that_takes_or_answers_nothing_is_given_up(
     program: tuple[str, ...], work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ship, "SILENT_S", 0.2)
 
     async def once() -> Shipped:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await ship._ship(read_tree(work), await spawn(program))
 
     with pytest.raises(NotShippedError, match=r"took no more of the code for 0\.2 s"):

@@ -21,10 +21,12 @@ def nvidia_smi(directory: Path, script: str) -> None:
     (directory / "nvidia-smi").chmod(0o755)
 
 
-def readings(node: Node, tmp_path: Path, count: int) -> list[wire.Usage]:
+def readings(node: Node, tmp_path: Path, count: int, *, has_gpu: bool = False) -> list[wire.Usage]:
     controller = node.prepared(task(tmp_path, "sleep 60"))
     controller.send(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
     found = [controller.until(wire.Usage) for _ in range(count)]
+    while has_gpu and found[-1].gpu is None:
+        found.append(controller.until(wire.Usage))
     controller.send(wire.Stop(0.0, "seen enough"))
     assert controller.until(wire.Finished).leftovers == []
     return found
@@ -33,7 +35,7 @@ def readings(node: Node, tmp_path: Path, count: int) -> list[wire.Usage]:
 def test_a_controller_that_requests_usage_gets_it(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nvidia_smi(tmp_path / "bin", "echo 80, 1024, 2048; echo 40, 0, 2048")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    found = readings(node, tmp_path, 20)
+    found = readings(node, tmp_path, 20, has_gpu=True)
     assert all(0 <= each.cpu <= 1 for each in found)
     assert all(0 < each.memory_used < each.memory for each in found)
     assert (found[-1].gpu, found[-1].gpu_memory_used, found[-1].gpu_memory) == (0.6, 1024 << 20, 4096 << 20)
