@@ -8,6 +8,7 @@ import pwd
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -126,6 +127,24 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
     assert "device 905 is leased to run r1 of " in first
     assert f"of {pwd.getpwuid(NOBODY).pw_name}" in second
     assert refused[1].hint == ""
+
+
+def test_a_holder_that_exits_while_it_is_asked_refuses_no_start(node: Node, tmp_path: Path) -> None:
+    exiting = socket.socket(socket.AF_UNIX)
+    exiting.bind(device(node, 909))
+    exiting.listen()
+
+    def exits() -> None:
+        with exiting.accept()[0]:
+            exiting.close()
+
+    holder = threading.Thread(target=exits)
+    holder.start()
+    holdings = Holdings(task(tmp_path, "true", devices=[909]), NodeRoot(str(node.root)))
+    assert holdings.take() == []
+    assert len(holdings.leases) == 1
+    holdings.drop()
+    holder.join()
 
 
 @as_root

@@ -39,7 +39,8 @@ class Holdings:
         found = leases.holders(self._names[index] for index in taken)
         for index in taken:
             holder = found[self._names[index]] or self._lease(self._names[index])
-            if holder is not None:
+            # A holder that is exiting sends no answer and is gone.
+            if holder is not None and (holder.run or not self._bind(self._names[index])):
                 yield wire.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
 
     def _take_port(self) -> Iterator[wire.Reason]:

@@ -28,9 +28,10 @@ class Cleaned:
     """Agents of live runs that are stopped by SIGSTOP and answer nobody."""
 
 
-def lock(directory: RunDirectory) -> int | None:
+def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
     """Take the lock of a run's supervisor; None while the supervisor lives, or if the run is gone.
 
+    LOCK_SH excludes a supervisor and others who take LOCK_EX, but not others who take LOCK_SH.
     Closing the descriptor releases the lock. None also if the lock path is not a regular file: then nothing proves that
     the supervisor is dead.
     """
@@ -42,7 +43,7 @@ def lock(directory: RunDirectory) -> int | None:
         # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
         held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(held, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(held)
         return None
@@ -53,7 +54,7 @@ def is_live(directory: RunDirectory) -> bool:
     """Return True if the run has a live supervisor."""
     if not os.path.isdir(directory.path):
         return False
-    held = lock(directory)
+    held = lock(directory, fcntl.LOCK_SH)  # Two that look at the same moment do not see each other.
     if held is None:
         return True
     os.close(held)

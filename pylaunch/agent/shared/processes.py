@@ -187,14 +187,14 @@ def end_all(
 ) -> list[Process]:
     """Send SIGTERM to all processes that `find` returns, SIGKILL after `grace_s`, and repeat until none is left.
 
-    Return the processes that survive SIGKILL for SURVIVES_S. The time that `find` takes counts.
+    Return the processes that survive SIGKILL for SURVIVES_S. The time that `find` takes counts; time for which this
+    process is paused after it does not.
     """
     signalled: set[tuple[int, int]] = set()
     left = find()
-    begun = time.monotonic()
+    begun = now = time.monotonic()
     killed: float | None = None
     while left:
-        now = time.monotonic()
         if killed is not None and now > killed + SURVIVES_S:
             break
         if killed is None and now >= begun + grace_s:
@@ -207,5 +207,6 @@ def end_all(
                 send(process, signal.SIGTERM)
                 send(process, signal.SIGCONT)  # A stopped process handles SIGTERM only after SIGCONT.
         sleep(POLL_S)
+        now = time.monotonic()
         left = find()
     return left
