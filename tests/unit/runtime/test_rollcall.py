@@ -13,16 +13,15 @@ from dataclasses import dataclass
 import pytest
 
 from pylaunch.runtime.rollcall import RollCallClient, RollCallServer
+from tests.ports import free_port
 
-LONG_S = 20.0
+LONG_S = 60.0
 SHORT_S = 0.3
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture

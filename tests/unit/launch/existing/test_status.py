@@ -23,7 +23,7 @@ def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch
     both_asked = asyncio.Barrier(2)
 
     async def answered(plan: RunPlan, *_: object) -> status.RunStatus:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await both_asked.wait()
         return status.RunStatus((status.NodeState("n1", plan.run),), None)
 

@@ -43,7 +43,7 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
                 LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
             )
         fleet.put_back(messages)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
             start = await Session(launch, fleet, Listener()).release()
         left = []
