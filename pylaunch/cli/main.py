@@ -31,6 +31,7 @@ VERBS = {
     "stacks": "Show what each rank of a run is doing: its stacks and its collectives",
     "collect": "Put everything about a run into one archive, for a bug report",
     "report": "Write a run as one HTML file: why it failed, timeline, stacks, logs",
+    "explain": "Show why a run failed, or what the logs of any launcher say about it",
     "attach": "Follow a live run again",
     "stop": "Stop a run and prove that nothing of it is left",
     "gpus": "Show every device of every host, and who holds it",

@@ -1,0 +1,104 @@
+"""The explanation of a failure from texts, as lines and as JSON."""
+
+from __future__ import annotations
+
+from pylaunch.cli import console
+from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
+from pylaunch.workflows.explain_logs import LogExplanation
+
+PAGES = "errors-"
+"""Beginning of the topics of the pages about signatures."""
+
+
+def show(explained: LogExplanation, *, verbose: bool) -> None:
+    """Print the verdict, its evidence and the next step; with `verbose` what else was considered."""
+    verdict = explained.verdict
+    if explained.record is not None and explained.record.outcome is not None:
+        outcome = explained.record.outcome
+        console.data(f"run {explained.record.plan.run} {outcome.status.value}: {outcome.reason}")
+    first = verdict.first
+    if first is None:
+        console.data(f"no failure found in {_read(explained)}")
+    else:
+        _show_cause(first, abstains=verdict.abstains)
+        for other in verdict.causes[1:]:
+            if verbose:
+                console.data(f"also: {_headline(other)}")
+                _show_evidence(other.evidence[:2])
+        if len(verdict.causes) > 1 and not verbose:
+            console.data(f"also found: {', '.join(each.cause.id for each in verdict.causes[1:6])} (--verbose)")
+    if verbose:
+        for each in verdict.rejected:
+            console.data(f"rejected: {each.cause}: {each.why}")
+            _show_evidence((each.evidence,))
+        console.say(f"read {_read(explained)}")
+    for note in explained.notes:
+        console.say(f"note: {note}")
+    if first is not None:
+        console.say(f"hint: {first.cause.fix[0]}" if not verdict.abstains else f"hint: {first.cause.check}")
+
+
+def _show_cause(cause: LogCause, *, abstains: bool) -> None:
+    console.data(("cause not shown: " if abstains else "") + _headline(cause))
+    _show_evidence(cause.evidence)
+    if cause.because:
+        console.data(f"  decided by: {cause.because}")
+    console.data(f"  to be sure: {cause.cause.sure} {cause.cause.check}")
+    console.data(f"  see: pylaunch help {PAGES}{cause.cause.page}")
+
+
+def _headline(cause: LogCause) -> str:
+    return f"{cause.cause.id}: {cause.text} ({cause.confidence.value} confidence)"
+
+
+def _show_evidence(lines: tuple[EvidenceLine, ...]) -> None:
+    for each in lines:
+        who = f"{each.who}: " if each.who else ""
+        console.data(f"  {each.file}:{each.line}: {who}{each.text}")
+
+
+def _read(explained: LogExplanation) -> str:
+    files = f"{explained.files} log{'s' if explained.files != 1 else ''}"
+    return f"{files} ({explained.lines} lines, {explained.size / 1e6:.1f} MB)"
+
+
+def as_data(explained: LogExplanation) -> dict[str, object]:
+    """Return the explanation as JSON data."""
+    verdict = explained.verdict
+    outcome = None if explained.record is None else explained.record.outcome
+    return {
+        "run": None if explained.record is None else explained.record.plan.run,
+        "reason": None if outcome is None else outcome.reason,
+        "failed": verdict.failed,
+        "abstains": verdict.abstains,
+        "causes": [_cause(each) for each in verdict.causes],
+        "rejected": [
+            {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected
+        ],
+        "logs": explained.files,
+        "lines": explained.lines,
+        "bytes": explained.size,
+        "notes": list(explained.notes),
+    }
+
+
+def _cause(cause: LogCause) -> dict[str, object]:
+    return {
+        "cause": cause.cause.id,
+        "title": cause.cause.title,
+        "text": cause.text,
+        "signature": cause.signature,
+        "confidence": cause.confidence.value,
+        "ranks": list(cause.ranks),
+        "host": cause.host,
+        "because": cause.because or None,
+        "question": cause.cause.sure,
+        "check": cause.cause.check,
+        "fixes": list(cause.cause.fix),
+        "page": f"{PAGES}{cause.cause.page}",
+        "evidence": [_evidence(each) for each in cause.evidence],
+    }
+
+
+def _evidence(line: EvidenceLine) -> dict[str, object]:
+    return {"file": line.file, "line": line.line, "who": line.who or None, "text": line.text}

@@ -1,0 +1,204 @@
+"""Facts across the logs of all ranks: versions, progress of collectives, silent ranks, order in time. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pylaunch.explain.logs.line import LogTime, Origin
+from pylaunch.explain.logs.scan import LogMatch, LogScan
+from pylaunch.explain.logs.signature import Role
+
+NEAR_LINES = 60
+"""A cause is at most this many lines before the end of its log, or `FOLLOWED_LINES` before the next sign of failure."""
+
+FOLLOWED_LINES = 400
+_PROCESSES = 65_536
+
+
+@dataclass(frozen=True)
+class CollectiveTimeouts:
+    """Collective time-outs that ranks printed."""
+
+    reporters: frozenset[int]
+    silent: frozenset[int]
+    """Ranks of the same job that printed none; () where the logs show too few ranks to judge."""
+
+    operations: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    """Sequence number, operation and number of elements, by rank."""
+
+    enqueued: dict[int, int] = field(default_factory=dict)
+    """Last enqueued work, by rank."""
+
+    completed: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def laggards(self) -> tuple[int, ...]:
+        """Ranks whose last enqueued work is lower than the others'; () if they are no minority."""
+        if len(set(self.enqueued.values())) < 2:
+            return ()
+        most = max(self.enqueued.values())
+        low = tuple(sorted(rank for rank, value in self.enqueued.items() if value < most))
+        lowest = min(self.enqueued.values())
+        behind = tuple(rank for rank in low if self.enqueued[rank] == lowest)
+        return behind if 2 * len(behind) < len(self.enqueued) else ()
+
+    @property
+    def differing(self) -> tuple[int, ...]:
+        """Ranks that waited in another collective of the same sequence number: the minority."""
+        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+        numbers = {sequence for sequence, _, _ in self.operations.values()}
+        if len(numbers) != 1:
+            return ()
+        for rank, (_, operation, elements) in self.operations.items():
+            groups[operation, elements].append(rank)
+        if len(groups) < 2:
+            return ()
+        least = min(groups.values(), key=len)
+        return tuple(sorted(least)) if 2 * len(least) < len(self.operations) else ()
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """Content of all logs together."""
+
+    scans: Sequence[LogScan]
+
+    @cached_property
+    def matches(self) -> list[LogMatch]:
+        """All matches, in the order of the logs and their lines."""
+        return [match for scan in self.scans for match in scan.matches]
+
+    @cached_property
+    def by_file(self) -> dict[str, LogScan]:
+        """Log by name."""
+        return {scan.file: scan for scan in self.scans}
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Signatures that were found."""
+        return frozenset(match.signature.id for match in self.matches)
+
+    def of(self, *ids: str) -> list[LogMatch]:
+        """Return the matches of some signatures."""
+        return [match for match in self.matches if match.signature.id in ids]
+
+    @cached_property
+    def ranks(self) -> frozenset[int]:
+        """Ranks that wrote a line or are named in one."""
+        found = {rank for scan in self.scans for rank in scan.ranks}
+        found |= {scan.origin.rank for scan in self.scans if scan.origin.rank is not None}
+        found |= {match.origin.rank for match in self.matches if match.origin.rank is not None}
+        return frozenset(rank for rank in found if rank < _PROCESSES)
+
+    @cached_property
+    def failures(self) -> dict[str, list[int]]:
+        """Lines with a sign of failure, by file: roots, symptoms, wrappers and exceptions."""
+        lines: dict[str, list[int]] = defaultdict(list)
+        for match in self.matches:
+            if match.signature.role in (Role.ROOT, Role.SYMPTOM, Role.WRAPPER):
+                lines[match.file].append(match.line)
+        for scan in self.scans:
+            lines[scan.file] += [raised.line for unit in scan.exceptions for raised in unit.chain]
+        return {file: sorted(numbers) for file, numbers in lines.items()}
+
+    def is_fatal(self, file: str, line: int) -> bool:
+        """Return True unless the log continues normally after the line: then the program survived it."""
+        scan = self.by_file[file]
+        if scan.lines - line <= NEAR_LINES:
+            return True
+        reach = line
+        for number in self.failures.get(file, []):
+            if number > reach + FOLLOWED_LINES:
+                break
+            reach = max(reach, number)
+        return scan.lines - reach <= FOLLOWED_LINES
+
+    @cached_property
+    def nccl_versions(self) -> dict[str, set[str]]:
+        """Versions of NCCL by the CUDA that they are for; "" where a rank reports its own."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for match in self.of("nccl-version"):
+            wheels = _WHEEL.findall(match.text)
+            for cuda, version in wheels:
+                found[cuda].add(version)
+            if "version" in match.groups and not wheels:
+                found[""].add(match.groups["version"])
+        return found
+
+    @property
+    def has_two_nccl_versions(self) -> bool:
+        """True if ranks or nodes report different versions for the same CUDA."""
+        return any(len(versions) > 1 for versions in self.nccl_versions.values())
+
+    @property
+    def made_progress(self) -> bool:
+        """True if steps, epochs or losses were printed."""
+        return any(scan.made_progress for scan in self.scans)
+
+    @cached_property
+    def timeouts(self) -> CollectiveTimeouts:
+        """Collective time-outs of all ranks."""
+        operations: dict[int, tuple[str, str, str]] = {}
+        enqueued: dict[int, int] = {}
+        completed: dict[int, int] = {}
+        reporters: set[int] = set()
+        for match in self.of("nccl-watchdog-timeout", "nccl-watchdog-status", "gloo-timeout"):
+            rank = match.origin.rank
+            if rank is None:
+                continue
+            reporters.add(rank)
+            if "seq" in match.groups:
+                named = match.groups
+                operations.setdefault(rank, (named["seq"], named.get("op", ""), named.get("numel", "")))
+            if "enqueued" in match.groups:
+                enqueued.setdefault(rank, int(match.groups["enqueued"]))
+                completed.setdefault(rank, int(match.groups["completed"]))
+        everyone = set(self.ranks) | (set(range(max(reporters) + 1)) if reporters else set())
+        silent = everyone - reporters
+        if len(silent) > max(1, len(everyone) // 4) or len(reporters) < 2:
+            silent = set()
+        return CollectiveTimeouts(frozenset(reporters), frozenset(silent), operations, enqueued, completed)
+
+
+_WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
+_ADDRESS = re.compile(r"\[?((?:\d{1,3}\.){3}\d{1,3}|(?:::ffff:)?(?:\d{1,3}\.){3}\d{1,3}|fe80:[0-9a-fA-F:]{2,40}|::1)\b")
+_BRIDGES = [ipaddress.ip_network(each) for each in ("172.17.0.0/16", "172.18.0.0/16", "192.168.122.0/24")]
+
+
+def addresses(text: str) -> list[str]:
+    """Return the addresses in a text."""
+    return _ADDRESS.findall(text)
+
+
+def kind_of_address(text: str) -> str:
+    """Return "loopback", "bridge" (docker0, virbr0), "link-local", "" for any other, or "name" for a host name."""
+    plain = text.strip("[]").removeprefix("::ffff:").split("%")[0]
+    if plain in ("localhost", "localhost.localdomain", "ip6-localhost"):
+        return "loopback"
+    try:
+        address = ipaddress.ip_address(plain)
+    except ValueError:
+        return "name"
+    if address.is_loopback:
+        return "loopback"
+    if address.is_link_local:
+        return "link-local"
+    return "bridge" if any(address in network for network in _BRIDGES if address.version == network.version) else ""
+
+
+def is_before(one: tuple[LogTime | None, str, int], other: tuple[LogTime | None, str, int]) -> bool | None:
+    """Return True if a line (time, file, number) was written before another; None if nothing shows it."""
+    (time, file, line), (time2, file2, line2) = one, other
+    if time is not None and time2 is not None and time.zone == time2.zone and time.seconds != time2.seconds:
+        return time.seconds < time2.seconds
+    return line < line2 if file == file2 else None
+
+
+def same_process(one: Origin, other: Origin) -> bool:
+    """Return True if two origins may be one process."""
+    return one.rank == other.rank and one.local == other.local

@@ -1,0 +1,287 @@
+"""Rank the causes that the logs of a run show: roots before symptoms, the earliest first, or nobody. Pure.
+
+1. A root counts where its log ends after it or fails soon after; a program that continued survived it.
+2. A warning counts where a failure that it can explain follows, or where the log ends with it.
+3. Symptoms are read across all ranks only if no root is left: the rank that is silent, behind or different.
+4. Reports of an end alone (exit codes, SIGKILL, wrappers) are no cause: the verdict abstains and asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pylaunch.explain.logs.facts import LogFacts, is_before
+from pylaunch.explain.logs.gpu_memory import read_gpu_memory
+from pylaunch.explain.logs.line import LogTime
+from pylaunch.explain.logs.reading import Clue, read
+from pylaunch.explain.logs.scan import LogMatch, LogScan
+from pylaunch.explain.logs.signature import CauseClass, Role, SignatureCatalogue
+from pylaunch.explain.logs.traceback import ExceptionUnit
+from pylaunch.explain.logs.uncaught import exception_match
+from pylaunch.explain.logs.waiting import TIMEOUTS, read_waiting
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hostset import fold_ranks
+
+EVIDENCE_LINES = 6
+MOST_RANKED = 40
+EVIDENCE_LENGTH = 240
+LAST_LINES = 3
+"""A warning in this many last lines of its log counts without a failure after it."""
+
+_BLAMELESS = ("start", "network", "infiniband", "nccl", "collectives", "jax", "ssh")
+"""Pages whose signatures name nobody: the rank that prints the line may be a victim."""
+
+ABSTAINING = ("killed", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
+"""Classes without a cause: their verdict asks a question."""
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """Line of a log that supports a cause."""
+
+    file: str
+    line: int
+    who: str
+    """Process that wrote it: "rank 3 on n2"; "" if the log does not show it."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class LogCause:
+    """Cause that the logs support."""
+
+    cause: CauseClass
+    signature: str
+    """Id of the signature; "exception" for an exception that none explains."""
+
+    text: str
+    """Verdict in one line."""
+
+    confidence: Confidence
+    ranks: tuple[int, ...]
+    """Ranks that are named as the cause; () names nobody."""
+
+    host: str | None
+    evidence: tuple[EvidenceLine, ...]
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class RejectedCause:
+    """Text that is not the cause, and the reason."""
+
+    cause: str
+    evidence: EvidenceLine
+    why: str
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """Causes that the logs support, the most likely first."""
+
+    causes: tuple[LogCause, ...]
+    rejected: tuple[RejectedCause, ...]
+    failed: bool
+    """False if the logs show no failure."""
+
+    @property
+    def first(self) -> LogCause | None:
+        """Verdict; None if the logs show no failure."""
+        return self.causes[0] if self.causes else None
+
+    @property
+    def abstains(self) -> bool:
+        """True if the logs show a failure but not its cause."""
+        return self.first is not None and self.first.cause.id in ABSTAINING
+
+
+_RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
+
+
+@dataclass
+class _Candidate:
+    match: LogMatch
+    reading: Clue
+    tier: int
+    others: list[LogMatch] = field(default_factory=list)
+    """Further matches of the same cause."""
+
+
+def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
+    """Return the verdict on the logs of one run."""
+    return _Judge(catalogue, LogFacts(scans)).verdict()
+
+
+class _Judge:
+    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts) -> None:
+        self._catalogue = catalogue
+        self._facts = facts
+        self._rejected: list[RejectedCause] = []
+
+    def verdict(self) -> LogVerdict:
+        matches = self._facts.matches
+        exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
+        readings = [(match, self._read(match)) for match in matches]
+        roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
+        readings += (uncaught := [exception_match(self._catalogue, unit) for unit in exceptions])
+        roots = self._specific(roots) + [_Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
+        fatal = [each for each in roots if self._counts(each)]
+        symptoms = [_Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
+        wrappers = [_Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
+        warnings = [_Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
+        failed = [
+            each for each in fatal + symptoms + wrappers if self._facts.is_fatal(each.match.file, each.match.line)
+        ]
+        fatal += [each for each in warnings if self._explains(each, failed)]
+        for each in fatal:
+            each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
+        ranked = _in_time(_merged(fatal))
+        if not ranked:
+            ranked = self._of_symptoms([each for each in symptoms if each in failed])
+        if not ranked:
+            ranked = _merged([each for each in wrappers if each in failed])[:1]
+        for each in ranked[1:]:
+            self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means.lower()}")
+        if ranked and ranked[0].tier < 4:
+            for each in _merged([each for each in symptoms + wrappers if each in failed]):
+                self._reject(each, "a symptom or a report of the end")
+        causes = tuple(self._cause(each) for each in ranked)
+        return LogVerdict(causes, tuple(self._rejected), bool(failed or causes))
+
+    def _read(self, match: LogMatch) -> Clue:
+        return read_gpu_memory(match, self._facts) if match.signature.id == "cuda-oom" else read(match, self._facts)
+
+    def _specific(self, roots: list[_Candidate]) -> list[_Candidate]:
+        """Drop generic roots on lines that a specific one explains."""
+        lines = {(each.match.file, each.match.line) for each in roots if not each.match.signature.generic}
+        return [
+            each
+            for each in roots
+            if not each.match.signature.generic or (each.match.file, each.match.line) not in lines
+        ]
+
+    def _counts(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        if match.signature.page == "gpu" and match.signature.id in ("gpu-xid", "gpu-off-bus", "nvswitch-sxid"):
+            return True
+        if match.signature.id.startswith("kernel-") or self._facts.is_fatal(match.file, match.line):
+            return True
+        self._reject(candidate, "the log continues normally after it")
+        return False
+
+    def _explains(self, warning: _Candidate, failed: Iterable[_Candidate]) -> bool:
+        match, allowed = warning.match, warning.match.signature.explains
+        later = [
+            each
+            for each in failed
+            if (allowed is None or each.match.signature.id in allowed)
+            and is_before(_at(match), _at(each.match)) is not False
+        ]
+        scan = self._facts.by_file[match.file]
+        last = scan.tail[-LAST_LINES:] if allowed is None else scan.tail[-1:] if not allowed else []
+        ends = not scan.made_progress and any(match.signature.pattern.search(line) for line in last)
+        if later or ends:
+            return True
+        self._reject(warning, "a warning that no failure follows")
+        return False
+
+    def _of_symptoms(self, symptoms: list[_Candidate]) -> list[_Candidate]:
+        """Read time-outs across ranks; else return the first symptom."""
+        for each in symptoms:
+            if each.match.signature.id in TIMEOUTS:
+                timeouts = [other for other in symptoms if other.match.signature.id in TIMEOUTS]
+                reading = read_waiting(each.match, self._facts)
+                return [replace(each, reading=reading, others=[other.match for other in timeouts if other is not each])]
+        order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
+        return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in _merged(order)[:1]]
+
+    def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
+        """Return the exceptions that no signature explains and that are no wrappers."""
+        known = {match.line for match in scan.matches if match.signature.role is not Role.CONTEXT}
+        return [unit for unit in scan.exceptions if not any(each.line in known for each in unit.chain)]
+
+    def _reject(self, candidate: _Candidate, why: str) -> None:
+        entry = RejectedCause(candidate.reading.cause, _evidence(candidate.match), why)
+        if len(self._rejected) < 50 and not any(
+            each.cause == entry.cause and each.evidence.file == entry.evidence.file for each in self._rejected
+        ):
+            self._rejected.append(entry)
+
+    def _cause(self, candidate: _Candidate) -> LogCause:
+        match, reading = candidate.match, candidate.reading
+        every = [match, *candidate.others]
+        ranks = reading.ranks
+        host = None
+        if not ranks and match.signature.page not in _BLAMELESS:
+            ranks = tuple(sorted({each.origin.rank for each in every if each.origin.rank is not None}))
+            hosts = {each.origin.host for each in every}
+            host = next(iter(hosts)) if len(hosts) == 1 else None
+            if len(ranks) > 1 and len(ranks) >= max(2, len(self._facts.ranks)):
+                ranks, host = (), None
+        text = reading.text
+        if not reading.ranks and (ranks or host):
+            who = f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
+            text = f"{' on '.join(filter(None, (who, host)))}: {text}"
+        rest = sorted({_evidence(each) for each in candidate.others} - {_evidence(match)}, key=lambda each: each.line)
+        evidence = (_evidence(match), *rest)[:EVIDENCE_LINES]
+        return LogCause(self._catalogue.causes[reading.cause], match.signature.id, text, reading.confidence, ranks,
+                        host, evidence, reading.because)  # fmt: skip
+
+
+def _role(match: LogMatch, reading: Clue) -> Role:
+    return reading.role or match.signature.role
+
+
+def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
+    return match.time, match.file, match.line
+
+
+def _evidence(match: LogMatch) -> EvidenceLine:
+    return EvidenceLine(match.file, match.line, str(match.origin), match.text[:EVIDENCE_LENGTH])
+
+
+def _merged(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """Join candidates of one cause; an exception is a cause of its own by its text."""
+    found: dict[tuple[str, str], _Candidate] = {}
+    for each in candidates:
+        key = (each.reading.cause, each.reading.text if each.match.signature.id == "exception" else "")
+        if (known := found.get(key)) is None:
+            found[key] = each
+        else:
+            known.others.append(each.match)
+            if (
+                _RANKS_OF[each.reading.confidence] < _RANKS_OF[known.reading.confidence]
+                and each.match.file == known.match.file
+            ):
+                known.others.append(known.match)
+                known.match, known.reading = each.match, each.reading
+    return list(found.values())
+
+
+def _in_time(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Sort by time where times or lines can be compared, else by tier and confidence."""
+    left = sorted(candidates, key=lambda each: (each.tier, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
+    ranked: list[_Candidate] = []
+    while left:
+        first = next(
+            (
+                each
+                for each in left
+                if not any(is_before(_first(other), _first(each)) for other in left if other is not each)
+            ),
+            left[0],
+        )
+        left.remove(first)
+        ranked.append(first)
+    return ranked
+
+
+def _first(candidate: _Candidate) -> tuple[LogTime | None, str, int]:
+    """Return the earliest match of a candidate."""
+    match = candidate.match
+    for other in candidate.others:
+        if is_before(_at(other), _at(match)):
+            match = other
+    return _at(match)

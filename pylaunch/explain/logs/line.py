@@ -1,0 +1,229 @@
+"""A line of a log without the prefixes of its launcher: rank, host, time and text. Pure.
+
+Prefixes: torchrun `[default0]:` and `[rank3]:`; srun -l `3: `; mpirun --tag-output `[1,3]<stderr>:`; pdsh and
+deepspeed `host: `; ray `(train pid=71, ip=10.0.0.3) `; kubectl `[pod/name/container] `; docker compose `name  | `;
+pylaunch `n2:5 | `; NCCL `host:pid:tid [dev] NCCL …`. Times: glog, ISO 8601, Python logging, syslog, dmesg -T.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+LONGEST = 4000
+"""Characters of a line that are read."""
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]{0,40}[A-Za-z]")
+_PEELED = 6
+"""Prefixes of one line that are removed at most."""
+
+_PREFIXES = (
+    re.compile(r"\[rank:? ?(?P<rank>\d{1,7})\]:? ?"),
+    re.compile(r"\[(?!rank)[A-Za-z_]{1,30}(?P<local>\d{1,4})\]:"),
+    re.compile(r"\[(?:prterun-[^\]@]{1,100}@)?\d{1,9},(?P<rank>\d{1,7})\](?:<(?:stdout|stderr|stddiag)>)?:? ?"),
+    re.compile(r"\[pod/(?P<host>[^/\]]{1,253})/[^\]]{1,253}\] "),
+    re.compile(
+        r"\((?P<task>[\w.:<>-]{1,100}) (?:rank=(?P<rank>\d{1,7}) )?pid=\d{1,9}(?:, ip=(?P<host>[\w.:]{1,64}))?\) "
+    ),
+    re.compile(r"(?P<host>[\w.-]{1,253}):(?P<rank>\d{1,7}) \| "),
+)
+_DOCKER = re.compile(r"(?P<host>[A-Za-z][\w.-]{0,253}) {1,20}\| ")
+_SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
+_PDSH = re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
+_NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
+_WRITTEN_BY = re.compile(r"\[(?:PG [^\]]{0,120}?|default\d? ?)?\b[Rr]ank (?P<rank>\d{1,7})\]|\bTP(?P<tp>\d{1,4})\]")
+
+_TIMES = (
+    (
+        "utc",
+        re.compile(
+            r"\[?\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[T ](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
+            r"(?:Z|(?P<sign>[+-])(?P<oh>\d\d):?(?P<om>\d\d))"
+        ),
+    ),
+    (
+        "local",
+        re.compile(
+            r"[\[(]?\d{4}[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T ](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+            r"(?:[.,](?P<f>\d{1,9}))?"
+        ),
+    ),
+    (
+        "local",
+        re.compile(
+            r"(?:\[rank\d{1,7}\]:)?\[?[IWEF](?P<month>\d{1,2}?)(?P<day>\d\d) "
+            r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.(?P<f>\d{3,9})"
+        ),
+    ),
+    (
+        "local",
+        re.compile(
+            r"\[?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+            r" {1,2}(?P<day>\d{1,2}) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
+        ),
+    ),
+    ("us", re.compile(r"\[?(?P<month>\d\d)/(?P<day>\d\d)/\d{4} (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)")),
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS_BEFORE = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)
+
+
+@dataclass(frozen=True)
+class LogTime:
+    """Time of a line. Two times can be compared if their `zone` is the same."""
+
+    zone: str
+    seconds: float
+    """Seconds since the beginning of the year."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Process that wrote a line, as far as the log shows it."""
+
+    host: str | None = None
+    rank: int | None = None
+    local: int | None = None
+    """Local rank; used only where the global one is unknown."""
+
+    def __str__(self) -> str:
+        on = f" on {self.host}" if self.host else ""
+        if self.rank is not None:
+            return f"rank {self.rank}{on}"
+        return f"local rank {self.local}{on}" if self.local is not None else self.host or ""
+
+
+@dataclass(frozen=True)
+class ParsedLine:
+    """Line of a log without its prefixes."""
+
+    origin: Origin
+    time: LogTime | None
+    text: str
+
+
+@dataclass(frozen=True)
+class LinePrefixes:
+    """Prefixes that only the majority of a log's lines can establish, because they look like any text."""
+
+    srun: bool = False
+    pdsh: bool = False
+    docker: bool = False
+    is_of_one: bool = False
+    """The log is that of one known process: prefixes are removed and do not change the origin."""
+
+    def parse(self, raw: str, of_file: Origin) -> ParsedLine:
+        """Return `raw` without its prefixes; `of_file` is the origin of lines that have none."""
+        text = _ANSI.sub("", raw[:LONGEST])
+        origin = of_file
+        for _ in range(_PEELED):
+            found = self._prefix(text)
+            if found is None:
+                break
+            origin = origin if self.is_of_one else _joined(origin, found)
+            text = text[found.end() :]
+        time = parse_time(text)
+        if self.is_of_one:
+            return ParsedLine(of_file, time, text)
+        if origin.rank is None and (by := _WRITTEN_BY.search(text[:200])):
+            origin = replace(origin, rank=int(by["rank"] or by["tp"]))
+        if found := _NCCL.match(text) or _NCCL.search(text[:300]):
+            origin = replace(origin, host=origin.host or found["host"])
+        return ParsedLine(origin, time, text)
+
+    def _prefix(self, text: str) -> re.Match[str] | None:
+        for each in _PREFIXES:
+            if found := each.match(text):
+                return found
+        if self.docker and (found := _DOCKER.match(text)):
+            return found
+        if self.srun and (found := _SRUN.match(text)):
+            return found
+        return _PDSH.match(text) if self.pdsh else None
+
+
+def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePrefixes:
+    """Return the prefixes that most of the lines of `sample` have."""
+    lines = [_ANSI.sub("", line[:LONGEST]) for line in sample if line.strip()]
+    if len(lines) < 2:
+        return LinePrefixes(is_of_one=is_of_one)
+
+    def most(pattern: re.Pattern[str]) -> bool:
+        return sum(1 for line in lines if pattern.match(line)) >= 0.8 * len(lines)
+
+    srun = most(_SRUN)
+    pdsh = not srun and most(_PDSH) and _few_hosts(lines)
+    return LinePrefixes(srun=srun, pdsh=pdsh, docker=most(_DOCKER), is_of_one=is_of_one)
+
+
+def _few_hosts(lines: list[str]) -> bool:
+    """Return True if the words before the colon look like hosts: few of them, and no level or exception."""
+    hosts = {found["host"] for line in lines if (found := _PDSH.match(line))}
+    levels = {"error", "warning", "info", "debug", "note", "traceback", "hint", "fatal"}
+    is_word = any(host.lower() in levels or host.endswith(("Error", "Exception", "Warning")) for host in hosts)
+    return not is_word and len(hosts) <= max(1, len(lines) // 2)
+
+
+def _joined(origin: Origin, found: re.Match[str]) -> Origin:
+    named = found.groupdict()
+    host, rank, local = named.get("host"), named.get("rank"), named.get("local")
+    return Origin(
+        host or origin.host,
+        int(rank) if rank else origin.rank,
+        int(local) if local else origin.local,
+    )
+
+
+def parse_time(text: str) -> LogTime | None:
+    """Return the time near the beginning of a line."""
+    head = text[:80]
+    for zone, pattern in _TIMES:
+        if found := pattern.match(head) or (pattern.search(head) if zone in ("utc", "local") else None):
+            seconds = _seconds(found)
+            if seconds is not None:
+                return LogTime("local" if zone == "us" else zone, seconds)
+    return None
+
+
+def _seconds(found: re.Match[str]) -> float | None:
+    named = found.groupdict()
+    month = _MONTHS.index(named["name"]) + 1 if named.get("name") else int(named["month"])
+    if not 1 <= month <= 12:
+        return None
+    fraction = named.get("f")
+    value = (
+        (_DAYS_BEFORE[month - 1] + int(named["day"]) - 1) * 86400.0
+        + int(named["h"]) * 3600
+        + int(named["m"]) * 60
+        + int(named["s"])
+        + (int(fraction) / 10 ** len(fraction) if fraction else 0.0)
+    )
+    if named.get("sign"):
+        offset = int(named["oh"]) * 3600 + int(named["om"]) * 60
+        value += -offset if named["sign"] == "+" else offset
+    return value
+
+
+_RANK_NAMES = (
+    re.compile(r"(?:^|[/_.-])rank[_-]?(?P<rank>\d{1,7})(?:[/_.-]|$)", re.IGNORECASE),
+    re.compile(r"/attempt_\d{1,4}/(?P<local>\d{1,4})/(?:stdout|stderr|error)\.\w{1,5}$"),
+    re.compile(r"(?:^|/)(?P<rank>\d{1,7})\.(?:out|err|log|txt|stdout|stderr)(?:\.gz)?$"),
+    re.compile(r"(?:^|[/_.-])task[_-]?(?P<rank>\d{1,7})(?:[/_.-]|$)"),
+)
+_HOST_NAMES = (
+    re.compile(r"(?:^|/)(?P<host>[A-Za-z][\w-]{0,60}?\d{1,5})/(?:logs/)?(?:rank[_-]?)?\d{1,7}(?:/|\.)"),
+    re.compile(r"(?:^|/)(?P<host>[A-Za-z][\w-]{0,60}?\d{1,5})/launcher\.(?:out|err)(?:\.gz)?$"),
+    re.compile(r"(?:^|[/_.])(?P<host>(?:node|host|gpu|worker|n)-?\d{1,5})(?:[/_.]|$)"),
+)
+_NO_HOST = re.compile(r"(?:rank|attempt|task|local|step|run|job|log)[_-]?\d{0,7}", re.IGNORECASE)
+
+
+def origin_of_name(name: str) -> Origin:
+    """Return the rank and the host that the path of a log file names."""
+    rank = next((found for pattern in _RANK_NAMES if (found := pattern.search(name))), None)
+    hosts = (found for pattern in _HOST_NAMES if (found := pattern.search(name)))
+    host = next((found["host"] for found in hosts if not _NO_HOST.fullmatch(found["host"])), None)
+    named = rank.groupdict() if rank else {}
+    number, local = named.get("rank"), named.get("local")
+    return Origin(host, int(number) if number else None, int(local) if local else None)

@@ -1,0 +1,250 @@
+"""Find the signatures and exceptions in a log of any size, in bounded memory. Pure: bytes in, values out.
+
+The search has three steps. The words of a block, each once, exclude most of the anchors. The others are searched in the
+bytes of the block. Only lines with an anchor are decoded and compared with the patterns of its signatures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pylaunch.explain.logs.line import (
+    LONGEST,
+    LinePrefixes,
+    LogTime,
+    Origin,
+    ParsedLine,
+    learn_prefixes,
+    origin_of_name,
+)
+from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
+from pylaunch.explain.logs.traceback import TRACEBACK, ExceptionUnit, gather
+
+BLOCK = 1 << 20
+OVERLAP = 128 << 10
+"""Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
+
+FOLLOWING = 6
+"""Lines after a match that its pattern may use."""
+
+PER_ORIGIN = 3
+"""Matches of a signature that are kept for each process; the others are counted."""
+
+MOST_MATCHES = 20_000
+MOST_EXCEPTIONS = 2_000
+MOST_ORIGINS = 100_000
+SAMPLE = 64 << 10
+_PROGRESS = re.compile(
+    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}|\bloss\b[=: ]{1,3}-?\d"
+    rb"|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
+)
+_WORD = re.compile(rb"[A-Za-z_]{4,}")
+_TRACEBACK_WORDS = (b"Traceback", b"recent")
+_RANKS = re.compile(
+    rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|default)?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
+    rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
+)
+
+
+@dataclass(frozen=True)
+class LogMatch:
+    """Signature in a line."""
+
+    signature: Signature
+    origin: Origin
+    time: LogTime | None
+    file: str
+    line: int
+    text: str
+    """Line without its prefixes."""
+
+    groups: dict[str, str]
+    exception: ExceptionUnit | None = None
+    """For an exception that no signature explains: its text."""
+
+
+@dataclass
+class LogScan:
+    """Content of one log that matters."""
+
+    file: str
+    origin: Origin
+    lines: int = 0
+    size: int = 0
+    matches: list[LogMatch] = field(default_factory=list)
+    """In the order of the lines."""
+
+    exceptions: list[ExceptionUnit] = field(default_factory=list)
+    counts: dict[tuple[str, Origin], int] = field(default_factory=dict)
+    """Matches by signature and process, those that are not kept too."""
+
+    ranks: set[int] = field(default_factory=set)
+    """Ranks that wrote a line or are named in one."""
+
+    made_progress: bool = False
+    """Steps, epochs or losses are in its beginning or its end."""
+
+    tail: list[str] = field(default_factory=list)
+    """Last lines, without prefixes."""
+
+    cut: bool = False
+    """The log was longer than the reader's limit."""
+
+
+@dataclass(frozen=True)
+class LogSearch:
+    """Signatures prepared for the search in bytes; made once for a catalogue."""
+
+    anchors: tuple[tuple[bytes, tuple[bytes, ...], tuple[Signature, ...]], ...]
+    """Each anchor with its words and the signatures that it leads to."""
+
+    @classmethod
+    def of(cls, catalogue: SignatureCatalogue) -> LogSearch:
+        """Prepare all signatures of `catalogue`."""
+        table: dict[str, list[Signature]] = {}
+        for signature in catalogue.signatures.values():
+            for anchor in signature.anchors:
+                table.setdefault(anchor, []).append(signature)
+        entries = ((anchor.encode(), tuple(signatures)) for anchor, signatures in table.items())
+        return cls(tuple((anchor, tuple(_WORD.findall(anchor)), signatures) for anchor, signatures in entries))
+
+
+def scan(search: LogSearch, file: str, blocks: Iterable[bytes], origin: Origin | None = None) -> LogScan:
+    """Search a log that arrives as blocks of any size.
+
+    With the rank of `origin` all lines are that rank's, whatever prefixes they have; without, prefixes and the name of
+    the file decide.
+    """
+    return _Scanner(search, LogScan(file, origin or origin_of_name(file)), origin).scanned(blocks)
+
+
+class _Scanner:
+    def __init__(self, search: LogSearch, found: LogScan, origin: Origin | None) -> None:
+        self._search = search
+        self._is_of_one = origin is not None and origin.rank is not None
+        self._found = found
+        self._prefixes = LinePrefixes()
+        self._traced: dict[Origin, int] = {}
+        self._last_of_unit: dict[Origin, int] = {}
+
+    def scanned(self, blocks: Iterable[bytes]) -> LogScan:
+        held = b""
+        is_first = True
+        for block in _sized(blocks):
+            held += block
+            if is_first:
+                self._learn(held)
+                is_first = False
+            if len(held) < BLOCK:
+                continue
+            end = held.rfind(b"\n", 0, len(held) - OVERLAP) + 1 or len(held) - OVERLAP
+            self._search_block(held, end)
+            held = held[end:]
+        self._search_block(held, len(held))
+        self._found.lines += 0 if not held or held.endswith(b"\n") else 1
+        self._end(held)
+        return self._found
+
+    def _learn(self, beginning: bytes) -> None:
+        sample = beginning[:SAMPLE]
+        lines = sample.decode("utf-8", "replace").split("\n")[:400]
+        self._prefixes = learn_prefixes(lines, is_of_one=self._is_of_one)
+        self._found.made_progress = _PROGRESS.search(sample) is not None
+
+    def _end(self, rest: bytes) -> None:
+        ending = rest[-SAMPLE:]
+        self._found.made_progress = self._found.made_progress or _PROGRESS.search(ending) is not None
+        lines = [line for line in ending.decode("utf-8", "replace").split("\n") if line.strip()]
+        self._found.tail = [self._prefixes.parse(line, self._found.origin).text for line in lines[-20:]]
+
+    def _search_block(self, held: bytes, end: int) -> None:
+        """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
+        hits = self._hits(held, end)
+        before, position = self._found.lines, 0
+        for start in sorted(hits):
+            before += held.count(b"\n", position, start)
+            position = start
+            self._look(held, start, before + 1, hits[start])
+        self._found.lines += held.count(b"\n", 0, end)
+        self._found.size += end
+        if len(self._found.ranks) < MOST_ORIGINS:
+            self._found.ranks.update(int(own or named) for own, named in set(_RANKS.findall(held, 0, end)))
+
+    def _hits(self, held: bytes, end: int) -> dict[int, list[Signature]]:
+        """Return the signatures whose anchor is in a line, by the position of the line."""
+        hits: dict[int, list[Signature]] = {}
+        words = b"\n".join(set(_WORD.findall(held, 0, end)))
+        for anchor, parts, signatures in self._search.anchors:
+            if not all(part in words for part in parts):
+                continue
+            at = held.find(anchor, 0, end)
+            while at >= 0:
+                known = hits.setdefault(_line_start(held, at), [])
+                known += [each for each in signatures if each not in known]
+                after = held.find(b"\n", at)
+                at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
+        if not all(part in words for part in _TRACEBACK_WORDS):
+            return hits
+        at = held.find(TRACEBACK, 0, end)
+        while at >= 0:
+            hits.setdefault(_line_start(held, at), [])
+            at = held.find(TRACEBACK, at + 1, end)
+        return hits
+
+    def _look(self, held: bytes, start: int, number: int, signatures: list[Signature]) -> None:
+        raw, *following = self._lines(held, start)
+        first = self._prefixes.parse(raw, self._found.origin)
+        if TRACEBACK.decode() in raw and self._traced.get(first.origin, 0) < PER_ORIGIN * 4:
+            self._trace(held, start, number, first)
+        wanted = [each for each in signatures if self._is_wanted(each, first.origin)]
+        if not wanted:
+            return
+        parsed = (self._prefixes.parse(line, first.origin) for line in following)
+        rest = [line.text.strip() for line in parsed if line.origin == first.origin]
+        text = first.text[:LONGEST]
+        window = " ".join([text, *rest])[: 2 * LONGEST]
+        for signature in wanted:
+            found = signature.pattern.search(text) or signature.pattern.search(window)
+            if found is not None and found.start() < max(1, len(text)):
+                groups = {name: value for name, value in found.groupdict().items() if value is not None}
+                origin = first.origin
+                if "by" in groups and origin.rank is None:
+                    origin = Origin(origin.host, int(groups["by"]), origin.local)
+                self._found.matches.append(
+                    LogMatch(signature, origin, first.time, self._found.file, number, text.strip(), groups)
+                )
+
+    def _is_wanted(self, signature: Signature, origin: Origin) -> bool:
+        key = (signature.id, origin)
+        count = self._found.counts[key] = self._found.counts.get(key, 0) + 1
+        return count <= PER_ORIGIN and len(self._found.matches) < MOST_MATCHES
+
+    def _trace(self, held: bytes, start: int, number: int, first: ParsedLine) -> None:
+        is_inside = number <= self._last_of_unit.get(first.origin, 0)
+        if is_inside or len(self._found.exceptions) >= MOST_EXCEPTIONS:
+            return
+        following = self._lines(held, start, OVERLAP, 4000)[1:]
+        lines = (self._prefixes.parse(line, self._found.origin) for line in following)
+        unit = gather(self._found.file, number, first, lines)
+        if unit is not None:
+            self._traced[unit.origin] = self._traced.get(unit.origin, 0) + 1
+            self._last_of_unit[unit.origin] = unit.last
+            self._found.exceptions.append(unit)
+
+    def _lines(self, held: bytes, start: int, most: int = 32 << 10, count: int = FOLLOWING + 1) -> list[str]:
+        """Return the line at `start` and those after it."""
+        lines = held[start : start + most].split(b"\n", count)[:count]
+        return [line[:LONGEST].split(b"\r", 1)[0].decode("utf-8", "replace") for line in lines]
+
+
+def _line_start(held: bytes, at: int) -> int:
+    """Return the position of the line around `at`; a progress bar's carriage return begins a line, too."""
+    return max(held.rfind(b"\n", 0, at), held.rfind(b"\r", max(0, at - LONGEST), at)) + 1
+
+
+def _sized(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    for block in blocks:
+        for at in range(0, len(block), BLOCK):
+            yield block[at : at + BLOCK]

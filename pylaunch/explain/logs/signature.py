@@ -1,0 +1,168 @@
+"""Signatures of failures: texts that programs print, the cause of each, and how to be sure. Pure: parses TOML texts.
+
+Two kinds of text: `causes` has the classes of causes; every other one has the signatures of one page of the reference.
+A text is data that is checked when it is parsed: an unknown key, role or class raises ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+CAUSES = "causes"
+"""Name of the text with the classes of causes."""
+
+
+class Role(Enum):
+    """Part that a text has in a failure."""
+
+    ROOT = "root"
+    """It may be the cause itself."""
+
+    SYMPTOM = "symptom"
+    """A rank prints it because of another rank or node; never the cause while a root is known."""
+
+    WRAPPER = "wrapper"
+    """A report of an end that has no cause in it."""
+
+    WARNING = "warning"
+    """Normal in passing; a cause only where a failure follows."""
+
+    BENIGN = "benign"
+    """Harmless noise."""
+
+    CONTEXT = "context"
+    """A fact that helps to read the others."""
+
+
+@dataclass(frozen=True)
+class CauseClass:
+    """Class of causes: the unit of a verdict."""
+
+    id: str
+    page: str
+    title: str
+    sure: str
+    """Question that settles whether it is this cause."""
+
+    check: str
+    """Command that answers the question."""
+
+    fix: tuple[str, ...]
+    """Repairs, the most common first."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Text that a program prints."""
+
+    id: str
+    page: str
+    role: Role
+    cause: CauseClass | None
+    """Class where nothing else in the logs shows a better one; None for context and benign noise."""
+
+    means: str
+    anchors: tuple[str, ...]
+    """Literals: the first line of each match contains one."""
+
+    expression: str
+    example: str
+    sources: tuple[str, ...]
+    explains: tuple[str, ...] | None = None
+    """For a warning: signatures that it can be the cause of; None for any; () for none but the end of a log."""
+
+    generic: bool = False
+    """Another root in the same line is more specific."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled expression."""
+        return re.compile(self.expression, re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SignatureCatalogue:
+    """All signatures and the classes of causes that they lead to."""
+
+    causes: Mapping[str, CauseClass]
+    signatures: Mapping[str, Signature]
+
+    def of_page(self, page: str) -> list[Signature]:
+        """Return the signatures of a page, in the order of its text."""
+        return [each for each in self.signatures.values() if each.page == page]
+
+    @property
+    def pages(self) -> list[str]:
+        """Names of the pages."""
+        return sorted({each.page for each in self.causes.values()})
+
+
+_REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
+_OPTIONAL = {"cause", "explains", "generic"}
+_OF_A_CAUSE = {"page", "title", "sure", "check", "fix"}
+
+
+def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
+    """Parse the TOML texts by name. Raises ValueError for content that is not as documented here."""
+    tables = {name: tomllib.loads(text) for name, text in texts.items()}
+    causes = {key: _cause(key, entry) for key, entry in tables.pop(CAUSES, {}).items()}
+    signatures: dict[str, Signature] = {}
+    for page, entries in sorted(tables.items()):
+        for key, entry in entries.items():
+            if key in signatures:
+                raise ValueError(f"signature {key} is there twice")
+            signatures[key] = _signature(key, page, entry, causes)
+    for each in signatures.values():
+        if unknown := set(each.explains or ()) - set(signatures):
+            raise ValueError(f"signature {each.id} explains unknown signatures: {', '.join(sorted(unknown))}")
+    return SignatureCatalogue(causes, signatures)
+
+
+def _cause(key: str, entry: Mapping[str, object]) -> CauseClass:
+    if set(entry) != _OF_A_CAUSE:
+        raise ValueError(f"cause {key}: keys are {', '.join(sorted(entry))}")
+    text = {name: _text(key, entry[name]) for name in ("page", "title", "sure", "check")}
+    return CauseClass(id=key, fix=_texts(key, entry["fix"]), **text)
+
+
+def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping[str, CauseClass]) -> Signature:
+    if missing := _REQUIRED - set(entry):
+        raise ValueError(f"signature {key} has no {', '.join(sorted(missing))}")
+    if unknown := set(entry) - _REQUIRED - _OPTIONAL:
+        raise ValueError(f"signature {key} has unknown keys: {', '.join(sorted(unknown))}")
+    role = Role(entry["role"])
+    name = entry.get("cause")
+    if (name is None) != (role in (Role.CONTEXT, Role.BENIGN)):
+        raise ValueError(f"signature {key}: role {role.value} with cause {name}")
+    if name is not None and name not in causes:
+        raise ValueError(f"signature {key}: unknown cause {name}")
+    return Signature(
+        id=key,
+        page=page,
+        role=role,
+        cause=None if name is None else causes[str(name)],
+        means=_text(key, entry["means"]),
+        anchors=_texts(key, entry["anchors"]),
+        expression=_text(key, entry["pattern"]),
+        example=_text(key, entry["example"]),
+        sources=_texts(key, entry["sources"]),
+        explains=_texts(key, entry["explains"]) if "explains" in entry else None,
+        generic=entry.get("generic") is True,
+    )
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key}: {value!r} is not a text")
+    return value
+
+
+def _texts(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{key}: {value!r} is not a list")
+    return tuple(_text(key, each) for each in value)

@@ -1,0 +1,142 @@
+"""Explain a failure from texts: log files of any launcher, stdin, or the record and the logs of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from pathlib import Path
+
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.explain.logs.judgement import LogVerdict, judge_logs
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
+from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.launch.existing.logs import LogQuery, read_logs
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.run import RunRecord
+from pylaunch.store import runs
+from pylaunch.store.log_files import blocks_of, files_of, stream_blocks
+from pylaunch.store.signatures import signatures
+from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
+
+STDIN = "-"
+TAIL_LINES = 2000
+"""Lines of each stream that are read from the nodes of a run."""
+
+TAIL_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class LogExplanation:
+    """Verdict on the logs of one run, with what was read."""
+
+    verdict: LogVerdict
+    files: int
+    lines: int
+    size: int
+    """Bytes."""
+
+    notes: tuple[str, ...]
+    """Files and nodes that could not be read."""
+
+    record: RunRecord | None = None
+    """Run whose logs were read; None for files."""
+
+
+def explain_files(paths: Sequence[Path], stdin: BufferedReader | None = None) -> LogExplanation:
+    """Explain log files, directories of them, and `stdin` where a path is "-".
+
+    Raises UsageError for a path that cannot be read.
+    """
+    notes: list[str] = []
+    search = LogSearch.of(signatures())
+    scans = []
+    for path in paths:
+        if str(path) == STDIN and stdin is not None:
+            scans.append(scan(search, "stdin", stream_blocks(stdin, "stdin", notes.append), Origin()))
+            continue
+        try:
+            found = files_of(path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}", hint="pylaunch explain LOGFILE…") from None
+        scans += [scan(search, str(each), blocks_of(each, notes.append)) for each in found]
+    return _explained(scans, notes)
+
+
+def newest_run() -> RunRecord:
+    """Return the newest run that is recorded here. Raises UsageError if there is none."""
+    record = next(iter(runs.readable(lambda _: None)), None)
+    if record is None:
+        raise UsageError("no run is recorded here", hint="pylaunch explain LOGFILE…")
+    return record
+
+
+def explain_run(
+    record: RunRecord, emit: Callable[[str], None], interrupts: InterruptSource | None = None
+) -> LogExplanation:
+    """Explain a run by its record, and by the last lines of its logs where its nodes answer and have them."""
+    notes: list[str] = []
+    search = LogSearch.of(signatures())
+    collector = _Tails(emit)
+    query = LogQuery(record.plan.nodes, rank_streams(record.plan), tail=TAIL_LINES)
+    source = Interrupter() if interrupts is None else interrupts
+    try:
+        read_logs(record, RunWatcher(None, collector.take), query, source)
+    except ClusterNotReadyError as error:
+        notes.append(f"no node sent its logs: {error.message}; the record is used alone")
+    scans = list(collector.scans(search))
+    with_logs = {each.origin.rank for each in scans if each.size}
+    scans += [_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
+    explained = _explained(scans, notes)
+    return replace(explained, verdict=_of_named(explained.verdict, record.outcome), record=record)
+
+
+def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:
+    verdict = judge_logs(signatures(), scans)
+    return LogExplanation(
+        verdict, len(scans), sum(each.lines for each in scans), sum(each.size for each in scans), tuple(notes)
+    )
+
+
+def _ends(outcome: Outcome | None) -> Iterable[RankEnd]:
+    return () if outcome is None else (end for end in outcome.ends if end.failed)
+
+
+def _of_end(search: LogSearch, end: RankEnd) -> LogScan:
+    lines = [*end.last_lines, *((end.error,) if end.error else ())]
+    text = "\n".join(lines).encode("utf-8", "replace")
+    return scan(search, f"record of {end.who}", [text], Origin(end.host, end.rank))
+
+
+def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:
+    """Put causes that the named rank printed first: the record knows who failed first by corrected time."""
+    if outcome is None or outcome.status is not Status.FAILED or outcome.named is None or outcome.named.rank is None:
+        return verdict
+    who = f"rank {outcome.named.rank} on {outcome.named.host}"
+    own = [each for each in verdict.causes if any(line.who == who for line in each.evidence)]
+    return replace(verdict, causes=(*own, *(each for each in verdict.causes if each not in own)))
+
+
+class _Tails:
+    """Ends of the logs of all ranks, as their nodes send them."""
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self._texts: dict[tuple[str, str], str] = {}
+
+    def take(self, event: RunEvent) -> None:
+        """Keep the end of a stream; emit notices."""
+        if isinstance(event, LinesWritten):
+            key = (event.host, event.stream)
+            self._texts[key] = (self._texts.get(key, "") + event.text)[-TAIL_BYTES:]
+        elif isinstance(event, Notice):
+            self._emit(event.text)
+
+    def scans(self, search: LogSearch) -> Iterable[LogScan]:
+        """Yield the scan of every stream."""
+        for (host, stream), text in sorted(self._texts.items()):
+            rank = stream.partition(".")[0]
+            origin = Origin(host, int(rank) if rank.isdigit() else None)
+            yield scan(search, f"{host}/{stream}", [text.encode("utf-8", "surrogateescape")], origin)

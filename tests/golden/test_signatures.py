@@ -1,0 +1,73 @@
+"""The reference of signatures has the entries of the data. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pylaunch.explain.logs.signature import CauseClass, Role, Signature
+from pylaunch.store.signatures import signatures
+
+DIRECTORY = Path(__file__).parents[2] / "docs" / "reference"
+CATALOGUE = signatures()
+
+TITLES = {
+    "collectives": "Errors in collectives: time-outs, mismatches, lost peers",
+    "endings": "Ends of processes: signals, schedulers, crashes",
+    "files": "Errors of files, storage and checkpoints",
+    "frameworks": "Errors of DeepSpeed, accelerate and other launchers",
+    "gpu": "Errors of GPUs and their driver",
+    "infiniband": "Errors of InfiniBand, RoCE and libfabric",
+    "jax": "Errors of JAX's coordination",
+    "limits": "Errors of limits: memlock, open files, processes",
+    "memory": "Errors of memory: GPU, host and /dev/shm",
+    "nccl": "Errors of NCCL",
+    "network": "Errors of addresses, names and interfaces",
+    "python": "Errors of Python: modules, libraries, exceptions",
+    "ssh": "Errors of SSH",
+    "start": "Errors at the start: rendezvous, ports, missing ranks",
+}
+
+ROLES = """\
+A text has a **role**: a *root* may be the cause; a *symptom* is printed because of another rank or node; a *wrapper*
+reports an end without a cause; a *warning* counts only where a failure follows; *benign* text is harmless; *context*
+helps to read the others.
+"""
+
+
+def page(name: str) -> str:
+    """The reference of one page as it should be."""
+    causes = [each for each in CATALOGUE.causes.values() if each.page == name]
+    parts = [
+        f"# {TITLES[name]}\n",
+        "`pylaunch explain` recognises these causes and texts. This page is generated from its data.\n",
+        ROLES,
+    ]
+    parts += ["## Causes\n", *(cause(each) for each in causes)]
+    parts += ["## Texts\n", *(text(each) for each in CATALOGUE.of_page(name))]
+    return "\n".join(parts)
+
+
+def cause(each: CauseClass) -> str:
+    fixes = "".join(f"- {fix}\n" for fix in each.fix)
+    return f"### {each.id}\n\nCause: {each.title}.\n\nTo be sure: {each.sure}\n\n    {each.check}\n\nFix:\n\n{fixes}"
+
+
+def text(each: Signature) -> str:
+    leads = f", usually {each.cause.id}" if each.cause is not None else ""
+    sources = " ".join(f"[{number}]({source})" for number, source in enumerate(each.sources, 1))
+    return f"### {each.id}\n\n{each.means} ({each.role.value}{leads}).\n\n    {each.example}\n\nSources: {sources}\n"
+
+
+@pytest.mark.parametrize("name", CATALOGUE.pages)
+def test_the_reference_of_signatures_has_the_entries_of_the_data(name: str) -> None:
+    path = DIRECTORY / f"errors-{name}.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(page(name))
+    assert path.read_text() == page(name)
+
+
+def test_every_role_is_explained() -> None:
+    assert all(f"*{role.value}*" in ROLES for role in Role)
