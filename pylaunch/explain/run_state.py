@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence
 from pylaunch.explain.rank_end import described
-from pylaunch.explain.verdict import SAME_MOMENT_S, Evidence, judge
+from pylaunch.explain.verdict import Verdict, judge, judge_lost
+from pylaunch.model.finding import Finding
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome, RankEnd, Status, UnfinishedRank
 
 
@@ -23,6 +26,17 @@ class StopAll:
     grace: timedelta
     by_hand: bool = False
     """Requested by a person."""
+
+
+@dataclass(frozen=True)
+class KnownAtStart:
+    """Facts of the start that may explain a failure later."""
+
+    findings: tuple[Finding, ...] = ()
+    """Warnings of the checks."""
+
+    differences: tuple[str, ...] = ()
+    """Facts in which the nodes differ."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,14 @@ class RunState:
     by_hand_reason: str = ""
     states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
     """Unfinished ranks by host, at the time it began to stop."""
+
+    hosts: tuple[HostEvidence, ...] = ()
+    """Facts of each host at that time."""
+
+    tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Results of the connections that agents tried after the failure."""
+
+    known: KnownAtStart = KnownAtStart()
 
     def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
         """Add the end of a rank or a launcher. An end that is reported twice (after a re-attach) counts once.
@@ -82,6 +104,15 @@ class RunState:
         """Add the unfinished ranks of `host` at the time it began to stop; only the first report counts."""
         return self if host in self.states else replace(self, states={**self.states, host: states})
 
+    def with_facts(self, facts: HostEvidence) -> RunState:
+        """Add the facts of a host at the time it began to stop; only the first report counts."""
+        is_known = any(each.host == facts.host for each in self.hosts)
+        return self if is_known else replace(self, hosts=(*self.hosts, facts))
+
+    def with_tried(self, host: str, ends: Mapping[str, str]) -> RunState:
+        """Add the results of the connections that `host` tried after the failure."""
+        return replace(self, tried={**self.tried, host: ends})
+
     def with_stopping(self, reason: str, grace: timedelta) -> RunState:
         """Stop all nodes because one node stops, ordered or on its own; `reason` names the origin."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))
@@ -103,6 +134,14 @@ class RunState:
         return ranks <= {end.rank for end in self.ends if end.exit_code == 0}
 
     @property
+    def evidence(self) -> Evidence:
+        """Evidence so far."""
+        hosts, known = tuple(sorted(self.hosts, key=lambda each: each.host)), self.known
+        return Evidence(
+            self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences
+        )
+
+    @property
     def live(self) -> tuple[str, ...]:
         """Hosts that have neither finished nor been lost."""
         return tuple(sorted(self.ranks.keys() - self.finished.keys() - self.lost.keys()))
@@ -112,7 +151,7 @@ class RunState:
 
         A failure after a person requested the end is a consequence: ranks lose their neighbours.
         """
-        verdict = judge(Evidence(self.ranks, self.ends, self.states, self.lost))
+        verdict: Verdict | None = judge(self.evidence)
         by_hand = self.by_hand_at is not None
         seen = sum(end.rank is not None for end in self.ends)
         is_whole = seen == sum(map(len, self.ranks.values())) and not any(end.stopped for end in self.ends)
@@ -126,8 +165,8 @@ class RunState:
         elif by_hand and not is_whole:
             status, reason = Status.STOPPED, self.by_hand_reason
         elif self.lost:
-            host, why = next(iter(self.lost.items()))
-            status, reason = Status.FAILED, f"{host} lost: {why}"
+            verdict = judge_lost(self.evidence)
+            status, reason = Status.FAILED, verdict.reason
         elif any(end.stopped for end in self.ends):
             status, reason = Status.FAILED, self.stopping or "its nodes stopped it and did not say why"
         elif is_whole:
@@ -137,4 +176,7 @@ class RunState:
         else:
             status, reason = Status.FAILED, f"only {seen} ranks were ever started"
         shown, named = (None, None) if verdict is None else (verdict.shown, verdict.named)
-        return Outcome(status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand)
+        return Outcome(
+            status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
+            causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
+        )  # fmt: skip

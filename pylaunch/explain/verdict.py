@@ -10,20 +10,28 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 5. a rank that failed on its own later: its text is shown, for a person to judge;
 6. the one rank that had not ended when all others had;
 7. a launcher, where no rank failed.
+
+Facts of the hosts (`host_causes`) add causes, and precede the observations of 5 and 6 where they are likely. Certainty
+only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from signal import Signals
 
+from pylaunch.explain.cause_kinds import advised
+from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
+from pylaunch.explain.failure_evidence import Evidence as Evidence
+from pylaunch.explain.failure_evidence import is_before, seconds
+from pylaunch.explain.host_causes import host_causes, lines_about, only
+from pylaunch.explain.network_causes import silent_pairs
+from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
+from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
-
-SAME_MOMENT_S = 0.1
-"""Times of two nodes that are closer have no order: clocks are corrected, not equal."""
+from pylaunch.model.outcome import RankEnd, UnfinishedRank
 
 STATES = {
     "R": "running",
@@ -31,25 +39,12 @@ STATES = {
     "D": "waiting for a disk, a network file system or a driver (state D)",
     "Z": "a zombie",
 }
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Reports of the nodes of a failed run."""
-
-    ranks: Mapping[str, frozenset[int]]
-    """Ranks by host."""
-
-    ends: tuple[RankEnd, ...]
-    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
-    """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
-
-    lost: Mapping[str, str] = field(default_factory=dict)
+RANKED = tuple(Certainty)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Cause of a failure."""
+    """FailureCause of a failure."""
 
     reason: str
     named: Named | None
@@ -58,69 +53,197 @@ class Verdict:
     shown: RankEnd | None
     """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
+    causes: tuple[FailureCause, ...] = ()
+    """The most credible first."""
+
+    rejected: tuple[RejectedCause, ...] = ()
+
 
 def judge(evidence: Evidence) -> Verdict | None:
     """Return the verdict on the known ends; None if no rank failed on its own."""
-    failed = sorted((end for end in evidence.ends if end.failed), key=lambda end: end.time)
+    failed = evidence.failures
+    if not failed:
+        return None
+    observed = _observed(evidence, failed)
+    found, rejected = host_causes(evidence, failed[0])
+    observed_causes = [] if observed.cause is None else [observed.cause]
+    causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
+    ranked = sorted(causes, key=lambda each: RANKED.index(each.confidence))  # Stable: the observation precedes.
+    rejected += _rejected_ends(failed, ranked[0] if ranked else None)
+    if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
+        return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))
+    top = ranked[0]
+    if observed.cause is not None and top.kind == observed.cause.kind and top.reason == observed.cause.reason:
+        return Verdict(observed.reason, top.named, observed.shown, tuple(ranked), tuple(rejected))
+    first = next((end for end in failed if end.symptom), failed[0])
+    effect = _symptom_of(first) if first.symptom else f"{first.who} {described(first)}"
+    return Verdict(f"{top.reason}; {effect}", top.named, first, tuple(ranked), tuple(rejected))
+
+
+def judge_lost(evidence: Evidence) -> Verdict:
+    """Return the verdict on a run without a failed rank, of which at least one node is lost."""
+    observed = _of_lost(evidence)
+    assert observed.cause is not None
+    found = _capped(observed.cause, evidence)
+    return Verdict(observed.reason, found.named, None, (found,))
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """Judgement on the ends of ranks alone."""
+
+    reason: str
+    shown: RankEnd | None
+    cause: FailureCause | None
+
+
+def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
     ranks = [end for end in failed if end.rank is not None]
     victims = [end for end in ranks or failed if end.symptom]
     own = [end for end in ranks if not end.symptom]
     first = victims[0] if victims else None
     if own and (first is None or own[0].time <= first.time + SAME_MOMENT_S):
-        return _of_end(own[0])
-    if killed := [end for end in own if end.signal is not None and end.signal != Signals.SIGABRT]:
-        return _of_end(killed[0])
-    if evidence.lost and failed:
-        host, why = next(iter(evidence.lost.items()))
-        return Verdict(f"{host} lost: {why}", Named(host, None), None)
+        return _of_first(evidence, own)
+    if killed := [end for end in own if _is_killed(end)]:
+        return _of_end(evidence, killed[0], Certainty.LIKELY)
+    if evidence.lost:
+        return _of_lost(evidence)
     if first is None:
-        return _of_end(failed[0]) if failed else None
+        return _of_end(evidence, failed[0], Certainty.LIKELY)
     return (
         _stopped(evidence, first)
         or _left(evidence, first)
-        or (_of_end(own[0]) if own else None)
+        or (_of_end(evidence, own[0], Certainty.POSSIBLE) if own else None)
         or _alone(evidence, first)
-        or Verdict(f"no rank is named: {_symptom_of(first)}", None, first)
+        or _Observation(f"no rank is named: {_symptom_of(first)}", first, None)
     )
 
 
-def _of_end(end: RankEnd) -> Verdict:
-    return Verdict(f"{end.who} {described(end)}", Named(end.host, end.rank), end)
+def _capped(each: FailureCause, evidence: Evidence) -> FailureCause:
+    return each if evidence.is_complete else replace(each, confidence=Certainty.POSSIBLE)
+
+
+def _is_killed(end: RankEnd) -> bool:
+    return end.signal is not None and end.signal != Signals.SIGABRT
+
+
+def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
+    """Judge the earliest failures with a cause of their own: several at once have no order."""
+    rivals = [end for end in own if not is_before(own[0], end)]
+    best = min(_weight(end) for end in rivals)
+    rivals = [end for end in rivals if _weight(end) == best]
+    end = rivals[0]
+    if len({described(replace(each, step=None)) for each in rivals}) > 1:
+        texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
+        text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
+        lines = [line for each in rivals for line in lines_about(evidence, each)]
+        found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
+        return _Observation(text, end, advised(found))
+    is_sure = len(rivals) == 1 and best < _DOUBTFUL
+    return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
+
+
+_DOUBTFUL = 3
+
+
+def _weight(end: RankEnd) -> int:
+    """Return how well an end explains itself: 0 is best, from _DOUBTFUL on it reads like an effect of another rank."""
+    if end.out_of_memory is not None and end.out_of_memory.certain:
+        return 0
+    if _is_killed(end):
+        return 1
+    return _DOUBTFUL if sounds_like_a_victim(end) else 2
+
+
+def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
+    reason = f"{end.who} {described(end)}"
+    kind = "launcher-failed" if end.rank is None else kind_of(end)
+    if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
+        confidence = Certainty.POSSIBLE
+    lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
+    return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
+
+
+def _is_about_others(each: FailureCause, end: RankEnd) -> bool:
+    """Return True for a likely cause outside of the host of `end`."""
+    is_elsewhere = each.named is None or each.named.host != end.host
+    return each.confidence is not Certainty.POSSIBLE and is_elsewhere
+
+
+def _others(evidence: Evidence, rank: int | None) -> Iterator[str]:
+    """Yield the effects on ranks other than `rank`, folded by their text."""
+    effects: dict[str, list[int]] = {}
+    for other in evidence.failures:
+        if other.symptom and other.rank is not None and other.rank != rank:
+            effects.setdefault(other.symptom, []).append(other.rank)
+    for text, ranks in effects.items():
+        yield f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)} {text}"
+
+
+def _rejected_ends(failed: list[RankEnd], top: FailureCause | None) -> list[RejectedCause]:
+    found = []
+    for end in failed:
+        if top is not None and top.named is not None and (end.host, end.rank) == (top.named.host, top.named.rank):
+            continue
+        if end.symptom:
+            found.append(RejectedCause(f"{end.who} {end.symptom}", "the effect of another failure on this rank"))
+        elif end is not failed[0]:
+            why = f"{seconds(end.time - failed[0].time)} after the first failure"
+            found.append(RejectedCause(f"{end.who} {described(end)}", why))
+    return found
 
 
 def _symptom_of(victim: RankEnd) -> str:
     return f"{victim.who} {victim.symptom}"
 
 
-def _stopped(evidence: Evidence, first: RankEnd) -> Verdict | None:
-    found = [(host, state) for host, states in evidence.states.items() for state in states if state.is_stopped]
+def _of_lost(evidence: Evidence) -> _Observation:
+    host, why = next(iter(sorted(evidence.lost.items())))
+    hosts = sorted(evidence.lost)
+    reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
+    witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence).items() if pair[1] in evidence.lost}
+    lines = [line for found in witnesses.values() for line in found[:1]]
+    confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
+    found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
+    return _Observation(reason, None, advised(found, hosts))
+
+
+def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
+    found = [(host, state) for host, states in sorted(evidence.states.items()) for state in states if state.is_stopped]
     if not found:
         return None
     host, state = found[0]
     if len(found) == 1:
         text = f"rank {state.rank} on {host} is stopped (state {state.state}: SIGSTOP or a debugger)"
-        return Verdict(f"{text}{_after(state)}; {_symptom_of(first)}", Named(host, state.rank), first)
+        return _judged(
+            evidence,
+            first,
+            FailureCause("rank-stopped", f"{text}{_after(state)}", Certainty.CERTAIN, Named(host, state.rank)),
+        )
     who = fold_ranks([state.rank for _, state in found])
     hosts = fold({host for host, _ in found})
-    return Verdict(f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger); {_symptom_of(first)}", None, first)
+    text = f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger)"
+    return _judged(evidence, first, FailureCause("rank-stopped", text, Certainty.LIKELY))
 
 
-def _left(evidence: Evidence, first: RankEnd) -> Verdict | None:
+def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     ends = [end for end in evidence.ends if end.rank is not None and end.exit_code == 0 and not end.stopped]
-    gone = [end for end in ends if end.time <= first.time + SAME_MOMENT_S]
+    gone = sorted((end for end in ends if end.time <= first.time + SAME_MOMENT_S), key=lambda end: (end.time, end.host))
     if not gone:
         return None
     before_s = max(0.0, first.time - gone[-1].time)
-    when = f"{_seconds(before_s)} before {_symptom_of(first)}"
+    when = f"{seconds(before_s)} before {_symptom_of(first)}"
     if len(gone) == 1:
         end = gone[0]
         after = "" if end.step is None else f" after step {end.step}"
-        return Verdict(f"{end.who} exited with code 0{after}, {when}", Named(end.host, end.rank), first)
+        text = f"{end.who} exited with code 0{after}, {when}"
+        return _judged(evidence, first, FailureCause("exited-early", text, Certainty.LIKELY, Named(end.host, end.rank)))
     who = fold_ranks([end.rank for end in gone if end.rank is not None])
-    return Verdict(f"ranks {who} exited with code 0, the last {when}", None, first)
+    text = f"ranks {who} exited with code 0, the last {when}"
+    return _judged(evidence, first, FailureCause("exited-early", text, Certainty.POSSIBLE))
 
 
-def _alone(evidence: Evidence, first: RankEnd) -> Verdict | None:
+def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
     """Name the one rank that had not ended; none if several had not, or a node did not report its ranks."""
     ended = {end.rank for end in evidence.ends if not end.stopped}
     waiting = [(host, state) for host, states in evidence.states.items() for state in states if state.rank not in ended]
@@ -129,17 +252,19 @@ def _alone(evidence: Evidence, first: RankEnd) -> Verdict | None:
         return None
     host, state = waiting[0]
     parts = [STATES.get(state.state, f"state {state.state}" if state.state else "in an unknown state")]
-    parts += [f"last output {_seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
+    parts += [f"last output {seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
     parts += [f"at step {state.step}"] if state.step is not None else []
-    text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)}); {_symptom_of(first)}"
-    return Verdict(text, Named(host, state.rank), first)
+    text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)})"
+    return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
 
 
 def _after(state: UnfinishedRank) -> str:
     return "" if state.step is None else f" after step {state.step}"
 
 
-def _seconds(seconds: float) -> str:
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+def _judged(evidence: Evidence, first: RankEnd, found: FailureCause) -> _Observation:
+    """Return an observation about ranks that the victim `first` waited for."""
+    lines = tuple(_others(evidence, None if found.named is None else found.named.rank))
+    whole = advised(replace(found, evidence=lines))
+    effect = "" if found.kind == "exited-early" else f"; {_symptom_of(first)}"
+    return _Observation(f"{found.reason}{effect}", first, whole)

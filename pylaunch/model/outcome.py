@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pylaunch.errors import RunFailedError
+from pylaunch.model.cause import FailureCause, RejectedCause
+from pylaunch.model.cause import Named as Named
+from pylaunch.model.host_evidence import HostEvidence
 
 
 class Status(Enum):
@@ -62,6 +65,9 @@ class RankEnd:
     out_of_memory: MemoryKill | None = None
     """Kill for lack of memory at that moment."""
 
+    uncertainty_s: float = 0.0
+    """Uncertainty of the correction of `time`."""
+
     @property
     def failed(self) -> bool:
         """True if it failed on its own."""
@@ -93,14 +99,6 @@ class UnfinishedRank:
 
 
 @dataclass(frozen=True)
-class Named:
-    """Rank, or whole node (then `rank` is None), that caused a failure."""
-
-    host: str
-    rank: int | None
-
-
-@dataclass(frozen=True)
 class Outcome:
     """Outcome of a run on all nodes."""
 
@@ -120,7 +118,7 @@ class Outcome:
     """End whose last lines are shown: that of the named rank, else that of the first victim."""
 
     named: Named | None = None
-    """Cause of the failure; None if the evidence names no rank and no node."""
+    """FailureCause of the failure; None if the evidence names no rank and no node."""
 
     by_hand: bool = False
     """A person requested the end, whatever else happened."""
@@ -133,6 +131,15 @@ class Outcome:
 
     hint: str = ""
     """Hint, as it was first printed."""
+
+    causes: tuple[FailureCause, ...] = ()
+    """Causes of the failure, the most credible first; () for a run that did not fail."""
+
+    rejected: tuple[RejectedCause, ...] = ()
+    """Observations that look like causes and are none."""
+
+    hosts: tuple[HostEvidence, ...] = ()
+    """Facts of each host when it began to stop because of a failure."""
 
     def raise_for_failure(self) -> None:
         """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""

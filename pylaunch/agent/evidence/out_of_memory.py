@@ -39,15 +39,18 @@ class Memory:
             self._next = now + LOOK_S
             self._earlier, self._latest = self._latest, self._counts()
 
-    def killer(self, *, by_sigkill: bool) -> wire.OutOfMemory | None:
+    def killer(self, *, by_sigkill: bool, is_logged: bool = False) -> wire.OutOfMemory | None:
         """Return the limit that a rank that has just failed has reached; None without a sign of an OOM kill.
 
-        `certain` only if SIGKILL ended the rank and the count of a cgroup rose that does not contain the whole host.
+        `certain` only if SIGKILL ended the rank and the kernel logged its process id (`is_logged`), or the count of a
+        cgroup rose that does not contain the whole host.
         """
         rise_of_host, rise_of_cgroup = self._rises()
         if rise_of_cgroup:
             limit, of = self._limit()
-            return wire.OutOfMemory(by_sigkill and len(self._cgroups) > 1, limit, of)
+            return wire.OutOfMemory(is_logged or (by_sigkill and len(self._cgroups) > 1), limit, of)
+        if is_logged:
+            return wire.OutOfMemory(True, *_of_host())
         if rise_of_cgroup is None and rise_of_host and by_sigkill:
             return wire.OutOfMemory(False, *_of_host())
         return None

@@ -10,6 +10,8 @@ from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
+from pylaunch.agent.evidence.kernel_messages import KernelLog
+from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
 from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
@@ -52,6 +54,8 @@ class Run:
         self._has_begun = False
         self._memory = Memory()
         self._examinations = Examinations(workers, record.directory, loop)
+        self._kernel = KernelLog()
+        self._facts = NodeFacts(self._kernel)
         self._signalled: set[int] = set()
         """Ranks that ended after a signal from pylaunch or the launcher."""
 
@@ -64,6 +68,7 @@ class Run:
         self._entries: list[RankConnection] = []
         listener = local_socket.listen(record.directory.file("ranks.sock"))
         loop.watch(listener, partial(self._accept, listener))
+        loop.watch(self._facts.done, self._on_facts)
         for started in workers.at_gate:
             loop.watch(started, partial(self._on_start, started))
         for lease in holdings.leases:
@@ -139,6 +144,7 @@ class Run:
             return
         self._log_limit.keep(now)
         self._memory.look(now)
+        self._kernel.look(now)
         self._log_index.look(now)
         self._examinations.advance(now)
         reaped = list(self._workers.reap(time.time()))
@@ -189,6 +195,7 @@ class Run:
         event = self._workers.on_message(entry, line, refusal=refusal)
         if isinstance(event, Started):
             self._record.append(wire.RankStarted(event.rank, event.pid, event.time))
+            self._facts.know(event.rank, event.pid)
             self._follow(lifecycle.rank_started(self.life, event.rank))
         elif isinstance(event, Ended):
             self._on_end(event, time.monotonic())
@@ -204,6 +211,7 @@ class Run:
             self._record.append(wire.Released(began or time.time()))
         if began is not None and rank is not None:
             self._record.append(wire.RankStarted(rank, pid, began))
+            self._facts.know(rank, pid)
 
     def _on_end(self, ended: Ended, now: float) -> None:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
@@ -235,7 +243,9 @@ class Run:
             error = "; ".join(filter(None, (error, *self._full_file_systems())))
         memory = None
         if failure is not None and not symptom:
-            memory = self._memory.killer(by_sigkill=ended.signal == signal.SIGKILL)
+            by_sigkill = ended.signal == signal.SIGKILL
+            is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
+            memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
         self._record.append(
             wire.RankEnded(
                 rank, *self._how(ended, last), stopped=ended.was_signalled, error=error, symptom=symptom,
@@ -251,6 +261,7 @@ class Run:
         if self.life.is_held and not self._held_states:
             # Now, because a launcher ends the other ranks when it sees the first failure.
             self._held_states = self._rank_states()
+            self._facts.collect(self._workers.pids)
 
     def _last_lines(self, ended: Ended) -> list[str]:
         name = "launcher" if ended.rank is None else str(ended.rank)
@@ -290,7 +301,10 @@ class Run:
         for action in actions:
             if isinstance(action, lifecycle.Announce):
                 states = self._rank_states()
+                if not action.by_hand:
+                    self._facts.collect(self._workers.pids)
                 self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand, states))
+                self._report_facts(wait=False)
             elif isinstance(action, lifecycle.ExamineRanks):
                 request = wire.Examine(wire.UNASKED, within_s=action.within_s)
                 self._examinations.begin(request, self._keep_views, time.monotonic())
@@ -308,6 +322,16 @@ class Run:
             self._record.append(view)
         self._follow(lifecycle.examined(self.life))
 
+    def _on_facts(self) -> None:
+        self._loop.forget(self._facts.done)
+        self._report_facts(wait=False)
+
+    def _report_facts(self, *, wait: bool) -> None:
+        """Report the facts of this node, once the collection is complete and the stop has been announced."""
+        evidence = self._facts.evidence(wait=wait) if self.stopping is not None else None
+        if evidence is not None:
+            self._record.append(evidence)
+
     def _finish(self, outcome: str, message: str) -> None:
         self._examinations.end()
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
@@ -320,6 +344,8 @@ class Run:
         left += self._holdings.still_taken()
         self._log_index.note()
         self._scrub()
+        self._report_facts(wait=True)
+        self._kernel.close()
         self._record.append(wire.Finished(left, self._checked_for_leftovers(), time.time()))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 

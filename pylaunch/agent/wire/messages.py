@@ -12,7 +12,7 @@
                        ◄── Released, then RankStarted for each rank
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
-                       ◄── RankEnded … , LauncherEnded
+                       ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankExamined for each rank that runs, then Examined; also RankExamined before a stop
     Stop(grace, why)   ──►
@@ -41,6 +41,9 @@ from pylaunch.agent.wire.examination import ExaminedThread as ExaminedThread
 from pylaunch.agent.wire.examination import RankExamined as RankExamined
 from pylaunch.agent.wire.fields import WireError as WireError
 from pylaunch.agent.wire.fields import excerpt
+from pylaunch.agent.wire.node_evidence import KernelMessage as KernelMessage
+from pylaunch.agent.wire.node_evidence import NodeEvidence as NodeEvidence
+from pylaunch.agent.wire.node_evidence import RankSocket as RankSocket
 from pylaunch.agent.wire.node_task import LAUNCHER_FILES as LAUNCHER_FILES
 from pylaunch.agent.wire.node_task import RANK_ENTRY as RANK_ENTRY
 from pylaunch.agent.wire.node_task import TREE as TREE
@@ -403,12 +406,12 @@ AGENT_STOPPED = "agent-stopped"
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
-    LauncherEnded, Stopping, PeersUnheard, RankExamined, Examined, Finished, Failed,
+    LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark,
+        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, KernelMessage, RankSocket,
         ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective,
     )
 }  # fmt: skip

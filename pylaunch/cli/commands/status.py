@@ -23,8 +23,9 @@ from pylaunch.workflows.status import RunReport, node_start_seconds, report, sta
 @options.run
 @options.nodes_know
 @click.option("--watch", is_flag=True, help="Show it live until it ends; Ctrl-C leaves the run alone.")
+@click.option("--verbose", "-v", is_flag=True, help="Also rejected causes of a failure, and facts that are missing.")
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bool) -> int:
+def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bool, as_json: bool) -> int:
     """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, state or outcome.
 
     With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes,
@@ -42,13 +43,13 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, as_json: bo
     if as_json:
         document.show(run_data.details(known), is_stream=watch)
     else:
-        _show(known)
+        _show(known, verbose=verbose)
         if watch and inventory is not None and record.plan.job.max_restarts:
             console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
     return ExitCode.DONE
 
 
-def _show(known: RunReport) -> None:
+def _show(known: RunReport, *, verbose: bool) -> None:
     record, answer = known.record, known.status
     run, status, _, hosts, created, lasted, words = row(known, time.time())
     nodes = node_start_seconds(record)
@@ -68,4 +69,4 @@ def _show(known: RunReport) -> None:
         reason = f" ({node.reason})" if node.reason else ""
         console.data(f"  {node.host}: {node.phase}{ranks}{reason}")
     if answer.outcome is not None:
-        show_outcome(record.plan, answer.outcome, record.ran_s(answer.outcome))
+        show_outcome(record.plan, answer.outcome, record.ran_s(answer.outcome), verbose=verbose)

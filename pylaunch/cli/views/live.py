@@ -8,10 +8,11 @@ from pathlib import Path
 from pylaunch.cli import console
 from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.cli.views import hints
+from pylaunch.cli.views.causes import show_causes
 from pylaunch.cli.views.listing import duration
 from pylaunch.explain.rank_end import described
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.sanitise import Pieces
@@ -93,8 +94,8 @@ class Live:
         console.say(text)
 
 
-def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) -> None:
-    """Print how a run ended: the failed rank with its last lines, leftovers, and the next command."""
+def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False) -> None:
+    """Print how a run ended: the failed rank with its last lines, causes, leftovers, and the next command."""
     failure = outcome.first_failure
     next_steps = []
     if outcome.status is Status.DONE:
@@ -102,9 +103,9 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
         took = "" if ran_s is None else f" in {duration(ran_s)}"
         ranks = counted(plan.world_size, "rank")
         console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
-    elif failure is not None and failure.symptom:
+    elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
         console.say(f"error: run {plan.run}: {outcome.reason}")
-        console.say(f"the last lines of {failure.who}, which {failure.symptom}:")
+        console.say(f"the last lines of {failure.who}{f', which {failure.symptom}' if failure.symptom else ''}:")
         console.quote(failure.last_lines[-LAST_LINES:])
         rank = failure.rank if outcome.named is None else outcome.named.rank
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
@@ -123,11 +124,19 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None) ->
             console.say(f"  {hints.completed(line, _as_started(plan)) if fix else line}")
         if outcome.hint:
             next_steps.append(hints.completed(outcome.hint, _as_started(plan)))
+    show_causes(outcome, verbose=verbose)
+    if outcome.causes and outcome.causes[0].hint:
+        next_steps.append(outcome.causes[0].hint)
     show_proof(plan, outcome)
     if outcome.unproven:
         next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
     if next_steps:
         hints.say(*next_steps)
+
+
+def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
+    """Return True if the first cause is the failure itself, and not a fact of a host."""
+    return not outcome.causes or outcome.causes[0].reason == f"{failure.who} {described(failure)}"
 
 
 def _as_started(plan: RunPlan) -> Invocation:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.model.argv import quoted
+from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
 from pylaunch.store import runs
@@ -85,8 +86,23 @@ def outcome(plan: RunPlan, ended: Outcome) -> dict[str, object]:
         "hint": ended.hint or None,
         "ended": document.moment(ended.ended_at),
         "named": None if ended.named is None else {"host": ended.named.host, "rank": ended.named.rank},
+        "causes": [_cause(each) for each in ended.causes],
+        "rejected": [{"reason": each.reason, "why": each.why} for each in ended.rejected],
         "first_failure": None if ended.first_failure is None else _end(ended.first_failure),
         "hosts": [_proof(node.host.name, ended) for node in plan.nodes],
+    }
+
+
+def _cause(cause: FailureCause) -> Mapping[str, object]:
+    return {
+        "kind": cause.kind,
+        "reason": cause.reason,
+        "confidence": cause.confidence.value,
+        "host": None if cause.named is None else cause.named.host,
+        "rank": None if cause.named is None else cause.named.rank,
+        "evidence": list(cause.evidence),
+        "question": cause.question or None,
+        "hint": cause.hint or None,
     }
 
 

@@ -57,11 +57,22 @@ class Scope:
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
             case wire.Usage():
                 return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
+            case wire.NodeEvidence():
+                return self._evidence(message)
+            case wire.PeersTried():
+                return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
             case wire.PeersUnheard():
                 return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
             case wire.Ready():
                 return self._ready(message)
         return message
+
+    def _evidence(self, message: wire.NodeEvidence) -> wire.NodeEvidence:
+        return replace(
+            message,
+            kernel=[each for each in message.kernel if each.rank is None or each.rank in self._ranks],
+            sockets=[each for each in message.sockets if each.rank is None or each.rank in self._ranks],
+        )
 
     def _ready(self, message: wire.Ready) -> object:
         if message.port != 0 and message.port not in _PORTS:

@@ -12,6 +12,7 @@ from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
+from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.model.hostset import fold
@@ -166,6 +167,8 @@ class RunFollower:
                 self._on_stopping(host, message)
             case wire.RankExamined() | wire.Examined():
                 self._on_view(host, message)
+            case wire.NodeEvidence():
+                self._on_facts(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case Interrupted():
@@ -227,11 +230,17 @@ class RunFollower:
             step=left[1],
             symptom=message.symptom,
             out_of_memory=_memory(message.out_of_memory) if isinstance(message, wire.RankEnded) else None,
+            uncertainty_s=self._fleet.clock(host).uncertainty,
         )
         before = self._state
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and rank is not None:
             self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
+
+    def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
+        uncertainty_s = self._fleet.clock(host).uncertainty
+        facts = host_evidence(host, message, lambda time: self._fleet.our_time(host, time), uncertainty_s)
+        self._state = self._state.with_facts(facts)
 
     def _on_stopping(self, host: str, message: wire.Stopping) -> None:
         states = tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)

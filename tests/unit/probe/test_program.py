@@ -16,6 +16,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "shared.essentials",
         "probe.gpu",
         "probe.registry",
+        "shared.kernel_log",
         "probe.readers.gpu",
     )
     carried = needed(["probe.readers.occupants", "piped.sweep"])

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
+from pylaunch.agent.shared.kernel_log import XID_TEXT
 from pylaunch.agent.shared.text import text_of
 
 if TYPE_CHECKING:
@@ -173,9 +174,7 @@ def _number(parent: ElementTree.Element, path: str) -> int | None:
     return int(found.group(0)) if found else None
 
 
-XID = re.compile(
-    r"\[\s*(?P<at>\d+\.\d+)\].*?NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)[^)]*\): (?P<code>\d+),?\s*(?P<text>.*)"
-)
+XID = re.compile(rf"\[\s*(?P<at>\d+\.\d+)\].*?{XID_TEXT},?\s*(?P<text>.*)")
 XIDS_KEPT = 100
 LOG_DEADLINE_S = 10.0
 KERNEL_LOGS = (
@@ -209,7 +208,7 @@ def xids(log: str) -> list[XidEvent]:
     """Return the last Xids in a kernel log, oldest first."""
     found = [match for match in map(XID.search, log.splitlines()) if match]
     return [
-        {"at": float(each["at"]), "bus": each["bus"], "code": int(each["code"]), "text": each["text"].strip()[:300]}
+        {"at": float(each["at"]), "bus": each["device"], "code": int(each["code"]), "text": each["text"].strip()[:300]}
         for each in found[-XIDS_KEPT:]
     ]
 

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.shared import kernel_log
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
 
 if TYPE_CHECKING:
@@ -25,9 +26,15 @@ STUCK_FOR_S = 1.0
 """Time in uninterruptible sleep, without one wake-up, after which a process is reported."""
 
 LOG_LINES = 20000
-KILLED = re.compile(r"Out of memory: Killed process|Memory cgroup out of memory: Killed process|oom-kill:")
-HUNG = re.compile(r"blocked for more than \d+ seconds|soft lockup|rcu.*self-detected stall")
-REMOUNTED = re.compile(r"Remounting filesystem read-only|I/O error, dev ")
+SUBJECTS = {
+    kernel_log.OOM_KILL: "killed",
+    kernel_log.HUNG_TASK: "hung",
+    kernel_log.LOCKUP: "hung",
+    kernel_log.READ_ONLY: "storage",
+    kernel_log.IO_ERROR: "storage",
+}
+"""Kind of a kernel message → field of the reading."""
+
 KEPT = 5
 
 
@@ -41,9 +48,9 @@ def log(question: None) -> KernelLogReading:
     now = time.time()
     found: dict[str, list[LogLine]] = {"killed": [], "hung": [], "storage": []}
     for at, line in lines or ():
-        for kind, pattern in (("killed", KILLED), ("hung", HUNG), ("storage", REMOUNTED)):
-            if pattern.search(line):
-                found[kind].append({"age_s": round(now - at), "text": line[:200]})
+        event = kernel_log.parse(line)
+        if event is not None and event.kind in SUBJECTS:
+            found[SUBJECTS[event.kind]].append({"age_s": round(now - at), "text": line[:200]})
     return {
         "readable": lines is not None,
         "oom_kills": oom_kills(),

@@ -1,0 +1,125 @@
+"""Kernel messages since the agent prepared the run, from /dev/kmsg. The agent reads it without waiting."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections import deque
+from typing import Callable
+
+from pylaunch.agent import wire
+from pylaunch.agent.shared import kernel_log
+from pylaunch.agent.shared.text import text_of
+
+KMSG = "/dev/kmsg"
+LONGEST_RECORD = 8192
+MOST_PER_LOOK = 500
+"""Records that one look reads: a flood of messages must not delay the agent. Each takes some microseconds."""
+
+KEPT = 48
+"""Messages of the table that are kept, the newest ones."""
+
+LOOK_S = 1.0
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""Link of /proc/self/ns/pid outside of containers (PROC_PID_INIT_INO of Linux): kernel messages name these ids."""
+
+
+class KernelLog:
+    """Reader of the messages that the kernel logs from now on."""
+
+    def __init__(self, path: str = KMSG, clock: Callable[[], float] = time.time) -> None:
+        self.missing = ""
+        """Reason why messages could not be read; "" if all were."""
+
+        self._clock = clock
+        self._descriptor: int | None = None
+        self._kept: deque[wire.KernelMessage] = deque(maxlen=KEPT)
+        self._killed: set[int] = set()
+        self._next = 0.0
+        self._looked_at = clock()
+        self._knows_pids = _knows_pids()
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._descriptor, 0, os.SEEK_END)
+        except OSError as error:
+            self.missing = _reason(path, error)
+
+    @property
+    def messages(self) -> list[wire.KernelMessage]:
+        """Messages so far, oldest first."""
+        return list(self._kept)
+
+    def look(self, now: float) -> None:
+        """Read new messages, if a second has passed since the last look; `now` is monotonic."""
+        if now >= self._next:
+            self._next = now + LOOK_S
+            self.read()
+
+    def read(self) -> None:
+        """Read new messages, at most MOST_PER_LOOK."""
+        if self._descriptor is None:
+            return
+        before, self._looked_at = self._looked_at, self._clock()
+        for _ in range(MOST_PER_LOOK):
+            try:
+                record = os.read(self._descriptor, LONGEST_RECORD)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # The kernel overwrote messages before they were read.
+                    self.missing = "kernel messages were lost: the kernel's buffer was overwritten"
+                    continue
+                self.missing = f"{KMSG}: {error.strerror}"
+                return
+            if not record:
+                return
+            self._keep(record, before)
+
+    def has_killed_for_memory(self, pid: int) -> bool:
+        """Return True if the kernel reported since the preparation that it killed `pid` for lack of memory."""
+        self.read()
+        return pid in self._killed
+
+    def close(self) -> None:
+        """Read no further messages."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _keep(self, record: bytes, since: float) -> None:
+        """Keep a record "6,339,5140900,-;text" if it is in the table. Its time is at least `since`, the last look."""
+        head, _, text = record.partition(b";")
+        line = kernel_log.parse(text.partition(b"\n")[0].decode("utf-8", "replace"))
+        if line is None:
+            return
+        stamp = head.split(b",")[2:3]
+        age_s = time.clock_gettime(time.CLOCK_MONOTONIC) - int(stamp[0]) / 1e6 if stamp and stamp[0].isdigit() else 0.0
+        at = min(max(self._clock() - age_s, since), self._clock())
+        if line.kind == kernel_log.OOM_KILL and line.pid is not None and self._knows_pids:
+            if line.pid in self._killed:
+                return
+            self._killed.add(line.pid)
+        pid = line.pid if self._knows_pids else None
+        self._kept.append(wire.KernelMessage(line.kind, at, line.text, line.device, pid, line.code))
+
+
+def _knows_pids() -> bool:
+    """Return True if the process ids of this process are those that the kernel logs: not so in a container."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
+    except OSError:
+        return False
+
+
+def _reason(path: str, error: OSError) -> str:
+    if error.errno == errno.ENOENT:
+        return f"kernel messages cannot be read: there is no {path} here, as in most containers"
+    if error.errno in (errno.EPERM, errno.EACCES):
+        try:
+            is_restricted = text_of("/proc/sys/kernel/dmesg_restrict").strip() != "0"
+        except OSError:
+            is_restricted = False
+        if is_restricted:
+            return "kernel messages cannot be read: kernel.dmesg_restrict is 1, and the agent has no CAP_SYSLOG"
+    return f"kernel messages cannot be read: {path}: {error.strerror}"

@@ -1,0 +1,82 @@
+"""Evidence about a failed run from all nodes, and what can be derived from it without judging. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pylaunch.model.finding import Finding
+from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.model.outcome import RankEnd, UnfinishedRank
+
+SAME_MOMENT_S = 0.1
+"""A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Reports of the nodes of a failed run."""
+
+    ranks: Mapping[str, frozenset[int]]
+    """Ranks by host."""
+
+    ends: tuple[RankEnd, ...]
+    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
+    """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
+
+    lost: Mapping[str, str] = field(default_factory=dict)
+    hosts: tuple[HostEvidence, ...] = ()
+    """Facts of each host when it began to stop."""
+
+    tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Results of the connections that agents tried after the failure: host → peer → one of `neighbours.ENDS`."""
+
+    findings: tuple[Finding, ...] = ()
+    """Warnings of the checks at the start."""
+
+    differences: tuple[str, ...] = ()
+    """Facts in which the nodes differed at the start."""
+
+    @property
+    def failures(self) -> list[RankEnd]:
+        """Ends that nobody ordered, in an order that does not depend on when they were reported."""
+        return sorted((end for end in self.ends if end.failed), key=_order)
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the fate of every rank before the stop is known, except on lost hosts."""
+        known = {end.rank for end in self.ends if not end.stopped}
+        known |= {state.rank for states in self.states.values() for state in states}
+        return all(ranks <= known for host, ranks in self.ranks.items() if host not in self.lost)
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """Host of each address, without addresses that several hosts have."""
+        found: dict[str, set[str]] = {}
+        for each in self.hosts:
+            for address in each.addresses:
+                found.setdefault(address, set()).add(each.host)
+        return {address: next(iter(hosts)) for address, hosts in found.items() if len(hosts) == 1}
+
+    def of(self, host: str) -> HostEvidence | None:
+        """Return the facts of `host`; None without a report."""
+        return next((each for each in self.hosts if each.host == host), None)
+
+
+def _order(end: RankEnd) -> tuple[float, str, int]:
+    return end.time, end.host, -1 if end.rank is None else end.rank
+
+
+def is_before(first: RankEnd, second: RankEnd) -> bool:
+    """Return True if `first` certainly ended before `second`: two clocks order times only beyond their uncertainty."""
+    slack = 0.0 if first.host == second.host else first.uncertainty_s + second.uncertainty_s
+    return first.time + slack < second.time
+
+
+def seconds(value: float) -> str:
+    """Return a duration for a person: "500 ms", "2.5 s", "31 s", "12 min"."""
+    if value < 1:
+        return f"{value * 1000:.0f} ms"
+    if value < 120:
+        return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+    return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"

@@ -1,0 +1,58 @@
+"""Causes of a failure, ranked, with the evidence for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True)
+class Named:
+    """Rank, or whole node (then `rank` is None), that caused a failure."""
+
+    host: str
+    rank: int | None
+
+
+class Certainty(Enum):
+    """Certainty of a cause, highest first."""
+
+    CERTAIN = "certain"
+    """The evidence allows no other cause."""
+
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+    """It fits the evidence, and so may others."""
+
+
+@dataclass(frozen=True)
+class FailureCause:
+    """A cause of a failure."""
+
+    kind: str
+    """Stable identifier: "out-of-memory", "path-blocked"; `explain/cause_kinds.py` has the table."""
+
+    reason: str
+    """One line."""
+
+    confidence: Certainty
+    named: Named | None = None
+    """Rank or node at fault; None if the evidence names nobody."""
+
+    evidence: tuple[str, ...] = ()
+    """Lines that support it."""
+
+    question: str = ""
+    """Question whose answer would confirm or refute it; "" for a certain cause."""
+
+    hint: str = ""
+    """Command to type next."""
+
+
+@dataclass(frozen=True)
+class RejectedCause:
+    """An observation that looks like a cause and is none."""
+
+    reason: str
+    why: str
+    """Reason for the rejection."""

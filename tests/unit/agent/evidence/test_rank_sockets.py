@@ -1,0 +1,67 @@
+"""Lines as Linux 6.1 prints them in /proc/net/tcp and tcp6."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.agent.evidence.rank_sockets import TcpConnection, parse
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+LISTENS = "   0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1145 1 0 100 0"
+WELL = "   1: 01DCD50A:961C 0BDCD50A:0016 01 00000000:00000000 02:000AAD30 00000000     0        0 7869020 3 0 21 4 30"
+BLOCKED = "   2: 0100A8C0:9C40 0200A8C0:7530 01 00010000:00000000 01:00000512 00000005  1000        0 7001 2 0 9 4 30"
+UNREAD = "   3: 0100A8C0:9C41 0200A8C0:7530 01 00010000:00000000 04:00000512 00000000  1000        3 7002 2 0 9 4 30"
+LEFT = "   4: 0100A8C0:9C42 0200A8C0:7530 04 00000401:00000000 01:00000512 00000002     0        0 0 2 0 9 4 30"
+CONNECTS = "   5: 0100A8C0:9C43 0200A8C0:7530 02 00000001:00000000 01:00000512 00000003  1000        0 7003 2 0 9 4 30"
+MAPPED = (
+    "   6: 0000000000000000FFFF00000100A8C0:9C40 0000000000000000FFFF00000200A8C0:7530 01 "
+    "00000000:00000007 00:00000000 00000000  1000        0 7004 1 0 20 4 30 10 -1"
+)
+SIX = (
+    "   7: B80D0120000000000000000001000000:9C40 B80D0120000000000000000002000000:7530 01 "
+    "00000000:00000000 00:00000000 00000000  1000        0 7005 1 0 20 4 30 10 -1"
+)
+
+
+def one(line: str) -> TcpConnection:
+    (row,) = parse([HEAD, line])
+    return row
+
+
+def test_listening_sockets_and_the_heading_are_left_out() -> None:
+    assert list(parse([HEAD, LISTENS])) == []
+
+
+def test_addresses_of_all_families_are_read() -> None:
+    assert (one(WELL).local, one(WELL).peer) == (("10.213.220.1", 38428), ("10.213.220.11", 22))
+    assert one(MAPPED).peer == ("192.168.0.2", 30000)
+    assert one(SIX).peer == ("2001:db8::2", 30000)
+
+
+@pytest.mark.parametrize(
+    ("line", "state", "queue", "retransmits", "probes"),
+    [
+        (BLOCKED, "ESTABLISHED", 65536, 5, 0),
+        (UNREAD, "ESTABLISHED", 65536, 0, 3),
+        (LEFT, "FIN_WAIT1", 1025, 2, 0),
+        (CONNECTS, "SYN_SENT", 1, 3, 0),
+    ],
+)
+def test_a_silent_path_differs_from_a_process_that_does_not_read(
+    line: str, state: str, queue: int, retransmits: int, probes: int
+) -> None:
+    row = one(line)
+    assert (row.state, row.send_queue, row.retransmits, row.probes) == (state, queue, retransmits, probes)
+    assert row.has_trouble
+
+
+def test_an_idle_connection_has_no_trouble() -> None:
+    assert not one(WELL).has_trouble
+    assert not one(MAPPED).has_trouble
+
+
+@given(st.lists(st.text()))
+def test_any_lines_are_read_without_an_error(lines: list[str]) -> None:
+    list(parse(lines))
