@@ -69,7 +69,7 @@ class LogCause:
 
 
 @dataclass(frozen=True)
-class RejectedCause:
+class RejectedText:
     """Text that is not the cause, and the reason."""
 
     cause: str
@@ -82,7 +82,7 @@ class LogVerdict:
     """Causes that the logs support, the most likely first."""
 
     causes: tuple[LogCause, ...]
-    rejected: tuple[RejectedCause, ...]
+    rejected: tuple[RejectedText, ...]
     failed: bool
     """False if the logs show no failure."""
 
@@ -118,7 +118,7 @@ class _Judge:
     def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts) -> None:
         self._catalogue = catalogue
         self._facts = facts
-        self._rejected: list[RejectedCause] = []
+        self._rejected: list[RejectedText] = []
 
     def verdict(self) -> LogVerdict:
         matches = self._facts.matches
@@ -203,7 +203,7 @@ class _Judge:
         return [unit for unit in scan.exceptions if not any(each.line in known for each in unit.chain)]
 
     def _reject(self, candidate: _Candidate, why: str) -> None:
-        entry = RejectedCause(candidate.reading.cause, _evidence(candidate.match), why)
+        entry = RejectedText(candidate.reading.cause, _evidence(candidate.match), why)
         if len(self._rejected) < 50 and not any(
             each.cause == entry.cause and each.evidence.file == entry.evidence.file for each in self._rejected
         ):
