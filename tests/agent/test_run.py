@@ -80,6 +80,11 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     asked.ranks[0].env["RANK"] = "0"
     controller = node.started(asked)
     controller.until(wire.Finished)
+    traces = str(node.root / "runs/r1/ranks/nccl-trace-")
+    recorder = {
+        "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": traces, "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": traces, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+    }  # fmt: skip
     expected = {
         **user(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",
         "PYLAUNCH_ROOT": str(node.root), "PYLAUNCH_RANK": "0", "PYLAUNCH_LOCAL_RANK": "0", "PYLAUNCH_NODE_RANK": "0",
@@ -87,11 +92,11 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
         "PYLAUNCH_RANK_SOCKET": str(node.root / "runs/r1/ranks/0.sock"),
         "PYLAUNCH_HOSTFILE": str(node.root / "runs/r1/hostfile"),
         "PYLAUNCH_STEP_FILE": str(node.root / "runs/r1/ranks/0.step"),
-        "TORCHELASTIC_ERROR_FILE": str(node.root / "runs/r1/ranks/0.error.json"),
+        "TORCHELASTIC_ERROR_FILE": str(node.root / "runs/r1/ranks/0.error.json"), **recorder,
     }  # fmt: skip
     env, directory = json.loads(controller.text("0.out"))
     assert env == expected
-    own = env.keys() - user().keys() - asked.env.keys() - asked.ranks[0].env.keys()
+    own = env.keys() - user().keys() - recorder.keys() - asked.env.keys() - asked.ranks[0].env.keys()
     assert own == {*rank_environment.AGENT_VARIABLES, rank_environment.RUNTIME_PATH}
     assert env["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
     assert directory == str(tmp_path)

@@ -55,7 +55,16 @@ prints every variable below its layer, with the values of other layers that it o
 - A node refuses the run if its file cannot be read, or if a variable names a network interface that the node lacks.
 """
 
+RECORDER = (
+    "the agent on the node: torch records the last 2000 collectives, and writes them into the directory of the run "
+    "when NCCL times out; for torch before 2.11, also under the older names of the variables"
+)
+AGENT = (
+    f"the agent on the node; `{RUNTIME_PATH}` is a directory of the agent whose `sitecustomize` runs the next one and "
+    "then answers [`pylaunch stacks`](../guides/runs.md), the layers above, and the path of `pylaunch.runtime`"
+)
 ROWS = {
+    Layer.RECORDER: ("TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT", RECORDER),
     Layer.USER: ("HOME, USER, LOGNAME, SHELL", "the user database of the node"),
     Layer.ROUTE: (
         "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME, NCCL_SOCKET_FAMILY",
@@ -72,10 +81,7 @@ ROWS = {
     Layer.SECRETS: ("any", "`--secret`, `--secret-file`, and variables of `--env` with the name of a secret"),
     Layer.LAUNCHER: ("those of torchrun", "torchrun, in the ranks that it starts; the variables below win"),
     Layer.IDENTITY: ("see below", "the place of the rank in the run"),
-    Layer.AGENT: (
-        ", ".join((*AGENT_VARIABLES, RUNTIME_PATH)),
-        f"the agent on the node; `{RUNTIME_PATH}` is the value of the layers above plus the path of `pylaunch.runtime`",
-    ),
+    Layer.AGENT: (", ".join((*AGENT_VARIABLES, RUNTIME_PATH)), AGENT),
 }
 
 

@@ -15,7 +15,7 @@ from pylaunch.agent.evidence import examination, rank_report
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
-from pylaunch.agent.run import spawn
+from pylaunch.agent.run import recorder_settings, spawn
 from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
@@ -109,7 +109,8 @@ class WorkerGroup:
 
     def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
         self.task = task = asked.task
-        self._layers = {JOB: task.env, Layer.SECRETS: asked.secrets}
+        recorder = recorder_settings.settings(task, directory)
+        self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
         self.mask = Mask(asked.secrets.values())
         self.root = root

@@ -14,6 +14,9 @@ from typing import Mapping
 class Layer(Enum):
     """Sources of variables. A later member wins over an earlier one."""
 
+    RECORDER = "flight recorder"
+    """Settings of torch's flight recorder, which records the last collectives of a rank."""
+
     USER = "user"
     """HOME, USER, LOGNAME and SHELL from the user database of the node."""
 

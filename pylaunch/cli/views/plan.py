@@ -23,10 +23,11 @@ from pylaunch.model.topology import groups
 Commands = Sequence[tuple[NodePlan, NodeCommand]]
 
 ON_THE_NODE = {
+    Layer.RECORDER: "TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT",
     Layer.USER: "HOME, USER, LOGNAME, SHELL of the user on the node",
     Layer.ROUTE: "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME: the interface to the other nodes",
     Layer.NODE: f"{NODE_ENVIRONMENT} of the node, where provision wrote it",
-    Layer.AGENT: f"{', '.join(AGENT_VARIABLES)}; {RUNTIME_PATH} is extended by the path of pylaunch.runtime",
+    Layer.AGENT: f"{', '.join(AGENT_VARIABLES)}; {RUNTIME_PATH} is extended by directories of the agent",
 }
 """Layers that only a node knows, by what they set."""
 

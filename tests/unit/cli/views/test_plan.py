@@ -51,7 +51,8 @@ def test_of_many_values_the_first_and_the_last_are_printed() -> None:
 def test_layers_of_the_node_are_named_though_their_values_are_not_known() -> None:
     found = layers(planned(Framework.TORCHRUN))
     assert list(found) == [
-        "user", "route", "node file", "defaults", "framework", "inventory", "launcher", "identity", "agent",
+        "flight recorder", "user", "route", "node file", "defaults", "framework", "inventory", "launcher", "identity",
+        "agent",
     ]  # fmt: skip
     assert found["node file"][0].startswith("/etc/pylaunch/environment.json")
 
@@ -74,7 +75,7 @@ def test_a_secret_is_masked_in_text_and_in_json_in_its_layer() -> None:
 def test_the_document_has_the_layer_of_each_variable_and_those_of_one_rank_apart() -> None:
     plan = planned(env={"OMP_NUM_THREADS": "8", "RANK": "9"}, rendezvous_port=29500)
     document = plan_document(plan, render(plan))
-    assert document["layers"][0] == "user"
+    assert document["layers"][0] == "flight recorder"
     (node, _) = document["nodes"]
     variables = {each["name"]: each for each in node["variables"]}
     assert variables["OMP_NUM_THREADS"]["overrides"] == [{"layer": "framework", "value": "1"}]

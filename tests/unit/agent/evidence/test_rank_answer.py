@@ -1,0 +1,115 @@
+"""Answers of ranks, which may be anything."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence.rank_answer import decoded, stacks_of_faulthandler
+from pylaunch.agent.wire import examination as bounds
+
+CALL = ["0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], False, False, 1.5, [0, 1]]
+ANSWER = {
+    "frames": [["all_reduce", "/lib/d.py", 7], ["train", "train.py", 31]],
+    "threads": [["MainThread", True, [0, 1]]],
+    "groups": [["0", "default_pg", [0, 1, 2]]],
+    "collectives": [CALL],
+    "note": "",
+}
+
+FAULTHANDLER = """\
+Thread 0x00007f4ca124a6c0 (most recent call first):
+  File "/x/agent.pyz/pylaunch/agent/in_rank/questions.py", line 107 in _serve
+
+Thread 0x00007f4ca1000000 [loader] (most recent call first):
+  File "data.py", line 12 in load
+
+Current thread 0x00007f4ca1509040 (most recent call first):
+  File "/work/train.py", line 4 in inner
+  File "/work/train.py", line ??? in <module>
+"""
+
+
+def changed(**fields: Any) -> bytes:
+    return json.dumps({**ANSWER, **fields}).encode()
+
+
+def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
+    answer = decoded(changed())
+    assert answer.threads == [wire.ExaminedThread("MainThread", is_main=True, frames=[0, 1])]
+    assert answer.groups == [wire.ExaminedGroup("0", "default_pg", [0, 1, 2])]
+    assert answer.collectives == [
+        wire.ExaminedCollective(
+            "0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], is_retired=False, age_s=1.5, call_site=[0, 1]
+        )
+    ]
+
+
+def test_numbers_of_frames_that_are_not_in_the_table_are_omitted() -> None:
+    answer = decoded(changed(threads=[["MainThread", True, [0, 9, 1]]], collectives=[[*CALL[:-1], [7]]]))
+    assert answer.threads[0].frames == [0, 1]
+    assert answer.collectives[0].call_site == []
+
+
+def test_lists_and_texts_are_cut_to_their_bounds() -> None:
+    answer = decoded(
+        changed(
+            frames=[["f" * 5000, "p" * 5000, 1 << 62]] * 5,
+            threads=[["t" * 500, True, [0] * 100]] * 100,
+            collectives=[CALL] * 400,
+        )
+    )
+    assert len(answer.frames[0].function) == bounds.LONGEST_TEXT
+    assert len(answer.threads) == bounds.MOST_THREADS
+    assert len(answer.threads[0].frames) == bounds.MOST_STACK_FRAMES
+    assert len(answer.collectives) == bounds.MOST_COLLECTIVES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"", b"{}", b"[]", b"null", b"Hello", changed(frames=None), changed(frames=[["f", "p", "1"]]),
+        changed(frames=[["f", "p", True]]), changed(threads=[["MainThread", True]]), changed(threads=[[1, True, []]]),
+        changed(groups=[["0", "", "012"]]), changed(groups={"0": []}), changed(collectives=[[1, 2]]),
+        changed(collectives=[[*CALL[:8], "soon", []]]), changed(collectives=[[*CALL[:3], [["x"]], *CALL[4:]]]),
+        changed(note=None), changed(frames=[["f", "p", 1e999]]), b"[" * 100_000,
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 -- any message: it is shown as the rank's fault
+        decoded(line)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner, max_size=4)
+)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(ANSWER, JSON)))
+def test_no_answer_raises_anything_but_value_errors(body: dict[str, Any]) -> None:
+    try:
+        answer = decoded(json.dumps(body).encode())
+    except ValueError:
+        return
+    assert len(answer.frames) <= bounds.MOST_FRAMES
+
+
+def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_that_answers() -> None:
+    answer = stacks_of_faulthandler(FAULTHANDLER)
+    assert [(thread.name, thread.is_main) for thread in answer.threads] == [("MainThread", True), ("loader", False)]
+    frames = [answer.frames[each] for each in answer.threads[0].frames]
+    assert frames == [
+        wire.ExaminedFrame("inner", "/work/train.py", 4),
+        wire.ExaminedFrame("<module>", "/work/train.py", 0),
+    ]
+
+
+@given(st.text() | st.lists(st.sampled_from(FAULTHANDLER.splitlines())).map("\n".join))
+def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
+    answer = stacks_of_faulthandler(text)
+    assert sum(thread.is_main for thread in answer.threads) <= 1

@@ -1,0 +1,52 @@
+"""Views of ranks as the controller decodes them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pylaunch.agent import wire
+from pylaunch.agent.wire import examination as bounds
+from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.rank_view import Collective, Frame, ThreadStack
+
+CLOCK = ClockOffset(10.0, 0.002)
+SEEN = wire.RankExamined(
+    3, 1, 110.0, 4711, "S", 2.5, "helper", "", [wire.ExaminedFrame("f", "p.py", 1), wire.ExaminedFrame("g", "p.py", 2)],
+    [wire.ExaminedThread("MainThread", is_main=True, frames=[0, 1])], [wire.ExaminedGroup("0", "", [0, 3])],
+    [wire.ExaminedCollective("0", 4, "all_reduce", [[2, 3]], [[2, 3]], ["Float"], is_retired=False, call_site=[1])],
+)  # fmt: skip
+
+
+def test_a_view_has_the_time_of_our_clock_and_its_uncertainty() -> None:
+    view = rank_view("n2", SEEN, CLOCK)
+    assert (view.rank, view.host, view.time, view.uncertainty_s, view.source) == (3, "n2", 100.0, 0.002, "helper")
+    frames = (Frame("f", "p.py", 1), Frame("g", "p.py", 2))
+    assert view.threads == (ThreadStack("MainThread", is_main=True, frames=frames),)
+    assert view.collectives == (
+        Collective(
+            "0", 4, "all_reduce", ((2, 3),), ((2, 3),), ("Float",), is_retired=False, call_site=(Frame("g", "p.py", 2),)
+        ),
+    )
+
+
+def test_what_a_node_invents_is_cut_or_omitted() -> None:
+    thread = wire.ExaminedThread("t" * 1000, is_main=True, frames=[-1, 7, 0, *[1] * 1000])
+    seen = dataclasses.replace(SEEN, threads=[thread] * 1000, source="a friend", state="Sleeping")
+    view = rank_view("n2", seen, CLOCK)
+    assert (view.source, view.state) == ("", "S")
+    assert len(view.threads) == bounds.MOST_THREADS
+    assert len(view.threads[0].name) == bounds.LONGEST_TEXT
+    assert len(view.threads[0].frames) < bounds.MOST_STACK_FRAMES
+
+
+def test_a_request_is_answered_by_the_views_of_its_serial_until_every_host_has_sent_them() -> None:
+    request = ViewRequest(wire.Examine(1), ("n1", "n2"))
+    request.take("n1", dataclasses.replace(SEEN, rank=0), CLOCK)
+    request.take("n1", dataclasses.replace(SEEN, rank=1, serial=7), CLOCK)
+    request.take("n1", wire.Examined(7, []), CLOCK)
+    assert request.waiting == {"n1", "n2"}
+    request.take("n1", wire.Examined(1, [0]), CLOCK)
+    request.without("n2")
+    assert request.waiting == set()
+    assert [view.rank for view in request.views] == [0]
