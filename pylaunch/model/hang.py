@@ -81,3 +81,15 @@ class HangFinding:
     def is_hang(self) -> bool:
         """True unless the ranks advance or work."""
         return self.kind not in (HangKind.ADVANCING, HangKind.BUSY)
+
+
+@dataclass(frozen=True)
+class RankActivity:
+    """Signs of life of a rank that its node reads without asking it."""
+
+    rank: int
+    written: int
+    """Bytes of its output."""
+
+    step: int | None = None
+    """Last step that it marked."""

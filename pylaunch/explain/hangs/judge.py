@@ -20,7 +20,9 @@ from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
-_NEEDS_A_PERSON = (SlowPhase.DEBUGGER, SlowPhase.INPUT)
+
+TIMED_SLEEPS = frozenset({"hrtimer_nanosleep", "clock_nanosleep", "nanosleep", "do_nanosleep"})
+"""Kernel functions and system calls of a process that sleeps for a time that it chose."""
 
 
 def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
@@ -157,8 +159,8 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
     phases = {slow_phase(snapshot.views[rank]) for rank in roots}
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
-    if phases & {*_NEEDS_A_PERSON}:
-        confidence, changed_by = Confidence.HIGH, "a person answers"
+    if SlowPhase.INPUT in phases:
+        changed_by = "a person answers"
     elif phases != {None}:
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
     elif not is_constant and len(snapshot.evidence.samples) > 1:
@@ -260,24 +262,44 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
 
 def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
     """Judge ranks that call no collective: no evidence shows which rank waits for another one."""
-    people = [rank for rank, view in snapshot.views.items() if slow_phase(view) in _NEEDS_A_PERSON]
-    constant = [rank for rank in snapshot.views if snapshot.is_constant(rank)]
+    hint = f"pylaunch stacks {snapshot.evidence.run}"
+    people = sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.INPUT)
+    working = sorted(rank for rank in snapshot.views if snapshot.works(rank))
     if people:
-        named = tuple(sorted(people))
+        named = tuple(people)
         yield HangFinding(
             HangKind.STUCK, f"{snapshot.who(named)} {snapshot.places(named)}", Confidence.MEDIUM, named,
             snapshot.hosts_of(named), snapshot.lines(), "a person answers", "answer it, or remove the call",
         )  # fmt: skip
-    elif constant and len(constant) == len(snapshot.views):
-        by_place: dict[str, list[int]] = {}
-        for rank in constant:
-            by_place.setdefault(snapshot.place(rank), []).append(rank)
-        sides = sorted(by_place.values(), key=lambda ranks: (len(ranks), ranks[0]))
-        shown = "; ".join(f"{snapshot.who(ranks)} {snapshot.places(ranks)}" for ranks in sides[:3])
+    elif working:
         yield HangFinding(
-            HangKind.STUCK, f"no rank computes or changes its place: {shown}", Confidence.LOW, (), (), snapshot.lines(),
-            "a rank computes, or changes its stack", f"pylaunch stacks {snapshot.evidence.run}",
+            HangKind.BUSY, f"no output and no step; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW,
+            (), (), snapshot.lines(), "no rank computes", hint,
         )  # fmt: skip
+    elif snapshot.views and all(_rests(snapshot, rank) for rank in snapshot.views):
+        yield HangFinding(
+            HangKind.BUSY, f"no output and no step; {_sides(snapshot)}", Confidence.LOW, (), (), snapshot.lines(),
+            "a rank waits for another one", hint,
+        )  # fmt: skip
+    elif snapshot.views and all(map(snapshot.is_constant, snapshot.views)):
+        yield HangFinding(
+            HangKind.STUCK, f"no rank computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
+            snapshot.lines(), "a rank computes, or changes its stack", hint,
+        )  # fmt: skip
+
+
+def _rests(snapshot: Snapshot, rank: int) -> bool:
+    """Return True if `rank` sleeps for a time that it chose, or is in a phase that takes long."""
+    view = snapshot.views[rank]
+    return view.wchan in TIMED_SLEEPS or view.syscall in TIMED_SLEEPS or slow_phase(view) is not None
+
+
+def _sides(snapshot: Snapshot) -> str:
+    by_place: dict[str, list[int]] = {}
+    for rank in snapshot.views:
+        by_place.setdefault(snapshot.place(rank), []).append(rank)
+    sides = sorted(by_place.values(), key=lambda ranks: (len(ranks), ranks[0]))
+    return "; ".join(f"{snapshot.who(ranks)} {snapshot.places(ranks)}" for ranks in sides[:3])
 
 
 def _undecided(snapshot: Snapshot) -> HangFinding:

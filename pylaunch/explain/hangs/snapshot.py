@@ -87,6 +87,15 @@ class Snapshot:
         same = len({signature(view) for view in history}) == 1
         return same and elapsed > 0 and computed <= IDLE_SHARE * elapsed + 0.02
 
+    def works(self, rank: int) -> bool:
+        """Return True if `rank` computed or changed its stack between its first and last sample."""
+        history = self.history.get(rank, [])
+        if len(history) < 2:
+            return False
+        elapsed = history[-1].time - history[0].time
+        computed = history[-1].cpu_s - history[0].cpu_s
+        return computed > IDLE_SHARE * elapsed + 0.02 or len({signature(view) for view in history}) > 1
+
     def hosts_of(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts of `ranks`."""
         return tuple(sorted({self.evidence.hosts[rank] for rank in ranks}))

@@ -215,7 +215,7 @@ def test_a_breakpoint_is_shown_as_one() -> None:
     frames = (Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 345), Frame("main", "/job/train.py", 9))
     best = judge(evidence(one_late(4, 1, frames)))[0]
     assert "is at a breakpoint of a debugger" in best.text
-    assert best.changed_by == "a person answers"
+    assert not best.is_hang
 
 
 def test_a_tie_of_operations_names_nobody() -> None:
@@ -289,6 +289,15 @@ def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> N
         "no rank computes or changes its place: "
         "rank 1 on n01 is in take (train.py:9); ranks 0,2 are in receive (train.py:5)"
     )
+
+
+def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() -> None:
+    frames = (Frame("main", "/job/train.py", 5),)
+    asleep = [replace(view(rank, (), frames, []), wchan="hrtimer_nanosleep") for rank in range(3)]
+    assert not judge(evidence(asleep))[0].is_hang
+    first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
+    busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
+    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
 
 
 @given(st.integers(3, 40), st.data())

@@ -1,0 +1,176 @@
+"""Suspicion of a hang, from cheap samples of all ranks over time. Pure; times are seconds on one clock.
+
+Output, steps and collectives of any rank are progress. After half of `after_s` without progress the ranks are viewed
+once, and after all of it again: the finding of `judge` on both views is reported when it has lasted long enough for its
+kind. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pylaunch.explain.hangs.calls import group_calls
+from pylaunch.explain.hangs.stacks import slow_phase
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangFinding, HangKind, RankActivity
+from pylaunch.model.rank_view import RankView
+
+CERTAIN = frozenset(
+    {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
+     HangKind.EXTRA_CALL, HangKind.GROUP_ORDER}
+)  # fmt: skip
+"""Kinds that no slow phase of a healthy run shows."""
+
+UNSURE = 2.0
+"""Multiple of the limit for findings that are not certain."""
+
+BEFORE_START = 4.0
+"""Multiple of the limit until the run has settled: imports, downloads, the first compilation."""
+
+WORKS = 4.0
+"""Multiple of the limit after which a rank that works while others wait is mentioned."""
+
+SLOW_PHASE = 10.0
+"""The same for phases that take long in healthy runs: checkpoints, evaluation, data loading, compilation."""
+
+FIRST_STEPS = 3
+FIRST_CALLS = 20
+FIRST_SIGNS = 5
+"""Steps, collectives of one group, or signs of progress after which a run has settled."""
+
+RHYTHM = 2.0
+"""A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
+
+MOST_SAMPLES = 4
+
+Counters = tuple[tuple[str, int, int | None], ...]
+
+
+@dataclass(frozen=True)
+class HangReport:
+    """A finding that has lasted long enough to be shown."""
+
+    finding: HangFinding
+    quiet_s: float
+    """Seconds without progress."""
+
+
+@dataclass(frozen=True)
+class ProgressResumed:
+    """Ranks advance again after a report."""
+
+    quiet_s: float
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Signs of progress so far, and the views since the last one."""
+
+    after_s: float
+    quiet_since: float
+    written: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of output by rank."""
+
+    steps: Mapping[int, int] = field(default_factory=dict)
+    counters: Mapping[int, Counters] = field(default_factory=dict)
+    """Collectives of each rank, from its last view."""
+
+    signs: int = 0
+    """Times at which there was progress."""
+
+    gaps: tuple[float, float] = (0.0, 0.0)
+    """The two longest gaps between signs of progress after the first steps, the longest first."""
+
+    samples: tuple[tuple[RankView, ...], ...] = ()
+    looked_at: float | None = None
+    """Time of the last views in this gap."""
+
+    reported: tuple[object, ...] = ()
+    """Kind and ranks of the finding that was shown last; () for none in this gap."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Return True after the first steps, which take longer than later ones."""
+        furthest = max((last for each in self.counters.values() for _, last, _ in each), default=0)
+        return (
+            self.signs >= FIRST_SIGNS or furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
+        )
+
+    def with_activity(self, now: float, activity: Iterable[RankActivity]) -> Suspicion:
+        """Add cheap samples: more output or another step of any rank is progress."""
+        written, steps = dict(self.written), dict(self.steps)
+        for each in activity:
+            written[each.rank] = each.written
+            if each.step is not None:
+                steps[each.rank] = each.step
+        is_progress = written != self.written or steps != self.steps
+        after = replace(self, written=written, steps=steps)
+        return after.with_progress(now) if is_progress else after
+
+    def is_due(self, now: float) -> bool:
+        """Return True when the ranks should be viewed."""
+        since = self.quiet_since if self.looked_at is None else self.looked_at
+        return now - since >= self.after_s / 2
+
+    def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+        """Add the views of one moment: an advanced collective of any rank is progress."""
+        counters = {**self.counters, **_counters(views)}
+        known = self.counters.keys() & counters.keys()
+        has_advanced = any(counters[rank] != self.counters[rank] for rank in known)
+        after = replace(self, counters=counters)
+        if has_advanced:
+            after = after.with_progress(now)
+        samples = (*after.samples, views)
+        if len(samples) > MOST_SAMPLES:
+            samples = (samples[0], *samples[2:])
+        return replace(after, samples=samples, looked_at=now)
+
+    def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
+        """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
+        if finding.kind is HangKind.ADVANCING:
+            return self.with_progress(now), None
+        quiet_s = now - self.quiet_since
+        identity = (finding.kind, finding.ranks, finding.hosts)
+        if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or identity == self.reported:
+            return self, None
+        return replace(self, reported=identity), HangReport(finding, quiet_s)
+
+    def resumed(self, before: Suspicion) -> ProgressResumed | None:
+        """Return the news that a reported gap is over; `before`: the value before the last change."""
+        if before.reported and not self.reported:
+            return ProgressResumed(self.quiet_since - before.quiet_since)
+        return None
+
+    def _limit_s(self, finding: HangFinding) -> float:
+        if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH:
+            return self.after_s
+        usual = max(self.after_s, RHYTHM * self.gaps[1])
+        if finding.kind is HangKind.BUSY:
+            views = {view.rank: view for view in self.samples[-1]}
+            asked = finding.ranks or tuple(views)
+            in_phase = finding.confidence is Confidence.LOW or any(
+                slow_phase(views[rank]) for rank in asked if rank in views
+            )
+            return usual * (SLOW_PHASE if in_phase else WORKS)
+        if not self.is_settled:
+            return self.after_s * BEFORE_START
+        return usual if finding.confidence is Confidence.HIGH else usual * UNSURE
+
+    def with_progress(self, now: float) -> Suspicion:
+        """Begin a new gap: a rank advanced."""
+        gaps = self.gaps
+        if self.is_settled and not self.reported:
+            gap = now - self.quiet_since
+            gaps = (max(gap, gaps[0]), max(min(gap, gaps[0]), gaps[1]))
+        return replace(self, quiet_since=now, gaps=gaps, signs=self.signs + 1, samples=(), looked_at=None, reported=())
+
+
+def _counters(views: Iterable[RankView]) -> dict[int, Counters]:
+    """Return the last and the pending number of each group, by rank."""
+    found: dict[int, list[tuple[str, int, int | None]]] = {}
+    listed = list(views)
+    for group in group_calls(listed, range(1 + max((view.rank for view in listed), default=0))):
+        for rank in group.calls:
+            found.setdefault(rank, []).append((group.key.name, group.last(rank), group.pending(rank)))
+    return {rank: tuple(sorted(each, key=str)) for rank, each in found.items()}

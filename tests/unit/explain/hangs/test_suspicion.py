@@ -1,0 +1,200 @@
+"""Alarms come in time for hangs, and never for slow phases of healthy runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.explain.hangs.judge import judge
+from pylaunch.explain.hangs.snapshot import HangEvidence
+from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
+from pylaunch.model.hang import HangKind, RankActivity
+from pylaunch.model.rank_view import Frame, RankView
+from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, recorded, view
+
+AFTER_S = 30.0
+POLL_S = 1.0
+
+World = Callable[[float], tuple[Sequence[RankActivity], Sequence[RankView]]]
+"""State of all ranks at a time."""
+
+
+def watched(world: World, for_s: float) -> list[tuple[float, HangReport | ProgressResumed]]:
+    """Return what a watch that polls `world` reports, with the times."""
+    now, state = 0.0, Suspicion(AFTER_S, 0.0)
+    found: list[tuple[float, HangReport | ProgressResumed]] = []
+    while now < for_s:
+        now += POLL_S
+        activity, views = world(now)
+        before, state = state, state.with_activity(now, activity)
+        if news := state.resumed(before):
+            found.append((now, news))
+        if state.is_due(now):
+            before, state = state, state.with_views(now, tuple(replace(each, time=now) for each in views))
+            hosts = {each.rank: each.host for each in views}
+            state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples))[0])
+            if report is not None:
+                found.append((now, report))
+            elif news := state.resumed(before):
+                found.append((now, news))
+    return found
+
+
+def silent(views: Sequence[RankView]) -> World:
+    """Return ranks that write nothing and never change."""
+    return lambda now: ([RankActivity(each.rank, 100, each.step) for each in views], views)
+
+
+def after_start(world: World, at: float) -> World:
+    """Return ranks that write a line every second until `at`."""
+    return lambda now: ([RankActivity(0, int(min(now, at)))], world(now)[1])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["chain_of_groups", "inverse_order", "is_stopped", "no_barrier", "opens_file", "other_operation", "reads_terminal",
+     "skips_and_continues", "skips_and_waits", "starts_asynchronous"],
+)  # fmt: skip
+def test_every_recorded_hang_is_reported_within_a_minute(name: str) -> None:
+    views = recorded(name).samples[0]
+    world = silent([replace(each, step=7) for each in views])
+    [(at, report)] = [each for each in watched(world, 300) if isinstance(each[1], HangReport)]
+    assert isinstance(report, HangReport)
+    assert report.finding.is_hang
+    assert at <= 61
+
+
+def test_a_stopped_rank_is_reported_even_before_the_first_step() -> None:
+    views = [replace(each, groups=(), collectives=()) for each in recorded("is_stopped").samples[0]]
+    assert watched(silent(views), 40)[0][1].finding.kind is HangKind.STOPPED  # type: ignore[union-attr]
+
+
+def test_the_same_finding_is_reported_once() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    assert len(watched(silent(views), 3600)) == 1
+
+
+def test_a_changed_finding_is_reported_again() -> None:
+    first, second = one_late(8, 3), one_late(8, 3)
+    second[3] = replace(second[3], state="T")
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = first if now < 100 else second
+        return [RankActivity(each.rank, 100, 7) for each in views], views
+
+    assert [each.finding.kind for _, each in watched(world, 300) if isinstance(each, HangReport)] == [
+        HangKind.LATE,
+        HangKind.STOPPED,
+    ]
+
+
+def test_output_after_a_report_is_reported_as_progress() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        return [RankActivity(0, 100 if now < 100 else 200, 7)], views
+
+    found = watched(world, 110)
+    assert [type(each) for _, each in found] == [HangReport, ProgressResumed]
+    assert found[1][0] == 100
+
+
+def test_collectives_that_advance_between_two_views_are_progress() -> None:
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        number = 10 + int(now / 20)
+        return [], [view(rank, calls(number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)]
+
+    assert watched(world, 3600) == []
+
+
+def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
+    """Return ranks of which one is late in `frames`, and uses this share of a core."""
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = one_late(4, 0, frames)
+        views[0] = replace(views[0], cpu_s=now * cpu)
+        return [RankActivity(each.rank, 100, 7) for each in views], views
+
+    return world
+
+
+MAIN = Frame("main", "/job/train.py", 9)
+HEALTHY = {
+    "compiling": late_in((Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 7), MAIN), cpu=1.0),
+    "compiling in workers": late_in((Frame("wait", f"{SITE}/torch/_inductor/async_compile.py", 7), MAIN)),
+    "triton": late_in((Frame("make_cubin", f"{SITE}/triton/backends/nvidia/compiler.py", 7), MAIN)),
+    "checkpoint": late_in((Frame("save", f"{SITE}/torch/serialization.py", 7), MAIN)),
+    "own checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)),
+    "evaluation on rank 0": late_in(
+        (Frame("forward", "/job/model.py", 7), Frame("evaluate", "/job/train.py", 3), MAIN)
+    ),
+    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN)),
+    "breakpoint": late_in((Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 7), MAIN)),
+}
+
+
+@pytest.mark.parametrize("phase", HEALTHY)
+def test_a_slow_phase_raises_no_alarm_for_four_minutes(phase: str) -> None:
+    assert watched(HEALTHY[phase], 240) == []
+
+
+@pytest.mark.parametrize("phase", HEALTHY)
+def test_a_slow_phase_is_never_called_a_hang(phase: str) -> None:
+    assert [
+        each for _, each in watched(HEALTHY[phase], 3600) if isinstance(each, HangReport) and each.finding.is_hang
+    ] == []
+
+
+def test_a_rank_that_computes_in_its_own_code_is_mentioned_late_and_not_called_a_hang() -> None:
+    [(at, report)] = watched(late_in((Frame("spin", "/job/train.py", 7), MAIN), cpu=1.0), 3600)
+    assert isinstance(report, HangReport)
+    assert 120 <= at <= 140
+    assert not report.finding.is_hang
+
+
+def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
+    waiting = (Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 1), MAIN)
+    views = [view(rank, (), waiting if rank else (Frame("download", "/job/data.py", 3), MAIN), []) for rank in range(4)]
+    assert watched(silent(views), 119) == []
+    assert len(watched(silent(views), 240)) == 1
+
+
+def test_a_run_with_rare_signs_of_progress_gets_more_time() -> None:
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        in_data = now % 50 < 45
+        views = (
+            one_late(4, 1, number=5)
+            if in_data
+            else [view(r, calls(5, over=True), (MAIN,), [default_group(4)]) for r in range(4)]
+        )
+        return [RankActivity(0, 100, int(now / 50))], views
+
+    assert watched(world, 3600) == []
+
+
+@given(st.lists(st.floats(1, 29), min_size=1, max_size=60), st.sampled_from(["out", "step"]))
+def test_progress_in_every_gap_raises_no_alarm(gaps: list[float], sign: str) -> None:
+    times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        count = sum(time <= now for time in times)
+        views = one_late(8, 5)
+        return [RankActivity(2, count if sign == "out" else 0, count if sign == "step" else None)], views
+
+    assert watched(world, sum(gaps)) == []
+
+
+@given(st.integers(3, 20), st.data())
+def test_a_hang_after_any_beginning_is_reported_in_time(world_size: int, data: st.DataObject) -> None:
+    late = data.draw(st.integers(0, world_size - 1))
+    begins = data.draw(st.integers(1, 100))
+    views = [replace(each, step=7) for each in one_late(world_size, late)]
+    found = watched(after_start(silent(views), begins), begins + 61)
+    [(at, report)] = found
+    assert isinstance(report, HangReport)
+    assert report.finding.ranks == (late,)
+    assert at - begins <= 60
