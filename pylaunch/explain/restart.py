@@ -42,6 +42,9 @@ class Policy:
     min_nodes: int
     """Fewest hosts to continue with."""
 
+    restarts_hangs: bool = False
+    """Start again after a hang ended an attempt."""
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -100,6 +103,8 @@ def next_attempt(
     last = attempts[-1][1]
     if last.outcome.status in (Status.DONE, Status.STOPPED) or last.outcome.by_hand:
         return Over("")
+    if last.outcome.is_hang and not policy.restarts_hangs:
+        return Over("")
     if last.outcome.status is Status.REFUSED and not last.refused:
         return Over("")
     if len(attempts) > policy.max_restarts:
@@ -145,7 +150,7 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
             got_on = attempt.progress > best
             best = max(best, attempt.progress)
         # The death of a host is no evidence against the job.
-        if got_on or attempt.outcome.first_failure is None:
+        if got_on or (attempt.outcome.first_failure is None and not attempt.outcome.is_hang):
             count = 0
         else:
             count += 1

@@ -14,8 +14,9 @@ from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.verdict import Verdict, judge, judge_lost
 from pylaunch.model.finding import Finding
+from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.model.outcome import Outcome, RankEnd, Status, UnfinishedRank
+from pylaunch.model.outcome import Named, Outcome, RankEnd, Status, UnfinishedRank
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,10 @@ class RunState:
     """Time on our clock when a person first requested the end, here or elsewhere."""
 
     by_hand_reason: str = ""
+    hang: HangFinding | None = None
+    """Finding that ended the run."""
+
+    hang_at: float = 0.0
     states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
     """Unfinished ranks by host, at the time it began to stop."""
 
@@ -117,6 +122,10 @@ class RunState:
         """Stop all nodes because one node stops, ordered or on its own; `reason` names the origin."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))
 
+    def with_hang(self, finding: HangFinding, grace: timedelta, at: float) -> RunState:
+        """Stop all nodes because the ranks do not advance, as `finding` explains."""
+        return replace(self, hang=finding, hang_at=at).ordered(StopAll(f"hang: {finding.text}", grace))
+
     def with_stop_by_hand(self, reason: str, grace: timedelta, at: float) -> RunState:
         """Add the request of a person at `at`, here or elsewhere, to end the run."""
         first = at if self.by_hand_at is None else min(at, self.by_hand_at)
@@ -158,8 +167,17 @@ class RunState:
         failed_at = min((end.time for end in self.ends if end.failed), default=None)
         if failed_at is not None and self.by_hand_at is not None and failed_at > self.by_hand_at - SAME_MOMENT_S:
             verdict = None
+        hang = self.hang if self.hang is not None and (failed_at is None or failed_at > self.hang_at) else None
         unproven = tuple(sorted({*self.lost, *self.live}))
         leftovers = {host: left for host, left in self.finished.items() if left}
+        if hang is not None and not by_hand:
+            host = hang.hosts[0] if len(hang.hosts) == 1 else None
+            rank = hang.ranks[0] if len(hang.ranks) == 1 else None
+            return Outcome(
+                Status.FAILED, f"hang: {hang.text}", now, self.ends, leftovers, unproven,
+                named=None if host is None or len(hang.ranks) > 1 else Named(host, rank),
+                evidence=hang.evidence, hint=hang.hint, is_hang=True,
+            )  # fmt: skip
         if verdict is not None:
             status, reason = Status.FAILED, verdict.reason
         elif by_hand and not is_whole:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
+from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan, replan
 
 
@@ -44,7 +45,7 @@ def policy_of(plan: RunPlan) -> Policy:
     """Return the restarts that the user allows for `plan`, the first attempt."""
     nodes = len(plan.nodes)
     least = nodes if plan.job.min_nodes is None else plan.job.min_nodes
-    return Policy(plan.job.max_restarts, nodes, least)
+    return Policy(plan.job.max_restarts, nodes, least, restarts_hangs=plan.job.on_hang is OnHang.RESTART)
 
 
 def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:

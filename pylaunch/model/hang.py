@@ -52,6 +52,8 @@ class HangKind(Enum):
     """A rank neither computes nor moves data, and no collective shows who waits for it."""
 
     UNDECIDED = "undecided"
+    """Ranks are quiet and show neither calls nor stacks, as idle programs do."""
+
     ADVANCING = "advancing"
     """The ranks advanced between two samples."""
 
@@ -79,8 +81,8 @@ class HangFinding:
 
     @property
     def is_hang(self) -> bool:
-        """True unless the ranks advance or work."""
-        return self.kind not in (HangKind.ADVANCING, HangKind.BUSY)
+        """True unless the ranks advance or work, or the evidence shows nothing."""
+        return self.kind not in (HangKind.ADVANCING, HangKind.BUSY, HangKind.UNDECIDED)
 
 
 @dataclass(frozen=True)
@@ -93,3 +95,6 @@ class RankActivity:
 
     step: int | None = None
     """Last step that it marked."""
+
+    moved: int = 0
+    """Bytes that its processes read and wrote; 0 if unknown."""

@@ -34,6 +34,19 @@ class RankOrder(Enum):
     """Hosts that are close in the network get consecutive ranks."""
 
 
+class OnHang(Enum):
+    """Action when ranks do not advance."""
+
+    OBSERVE = "observe"
+    """Report it; the run continues."""
+
+    STOP = "stop"
+    """End the run as failed."""
+
+    RESTART = "restart"
+    """The same, then start again as after any failure."""
+
+
 TREE = "@tree"
 """First part of a working directory that is inside the shipped code."""
 
@@ -114,6 +127,11 @@ class JobSpec:
 
     node_timeout: timedelta = timedelta(seconds=10)
     """Time without a heartbeat after which a node is lost."""
+
+    hang_after: timedelta | None = timedelta(seconds=30)
+    """Time without progress after which ranks are examined for a hang; None is never."""
+
+    on_hang: OnHang = OnHang.OBSERVE
 
     ends_with_controller: bool = False
     """Stop if no controller has been heard for `node_timeout`."""

@@ -140,6 +140,8 @@ class Outcome:
 
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop because of a failure."""
+    is_hang: bool = False
+    """The run was ended because its ranks did not advance (`JobSpec.on_hang`)."""
 
     def raise_for_failure(self) -> None:
         """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""

@@ -23,6 +23,12 @@ class EventKind(Enum):
     PEERS_UNHEARD = "peers_unheard"
     """The agent on a host has no connection to those on the hosts in the text."""
 
+    HANG = "hang"
+    """The ranks do not advance; the text names the cause as far as the evidence does."""
+
+    ADVANCING = "advancing"
+    """Ranks advance again after a hang was reported."""
+
     STOP_ASKED = "stop_asked"
     ATTACHED = "attached"
     ENDED = "ended"
@@ -39,6 +45,11 @@ class Event:
     text: str = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured durations by phase."""
+
+    lines: tuple[str, ...] = ()
+    """Evidence, one line each."""
+
+    hint: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.launch.existing.attach import follow
+from pylaunch.launch.existing.attach import FollowOptions, follow
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
@@ -58,9 +58,10 @@ def attach(
         leads = recorder.take_charge()
         emit(Attached(record, leads))
         watcher = RunWatcher(recorder if leads else None, emit, usage_every_s)
+        options = FollowOptions(relays_output, leads)
         source = Interrupter() if interrupts is None else interrupts
         try:
-            outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, relays_output=relays_output)
+            outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, options)
             if leads:
                 recorder.finish(outcome)
         finally:

@@ -90,6 +90,11 @@ class Run:
         return self._workers.streams()
 
     @property
+    def live_ranks(self) -> dict[int, int]:
+        """Process id of each rank that runs."""
+        return {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running and rank is not None}
+
+    @property
     def chosen_port(self) -> int | None:
         """Rendezvous port, where the task let this node choose it."""
         return self._holdings.port if self.task.choose_port else None

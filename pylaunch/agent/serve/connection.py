@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from typing import Callable
+import time
+from typing import Callable, NamedTuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs import log_index
@@ -11,10 +12,18 @@ from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.telemetry import usage
+from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.agent.wire.lines import Lines
 
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""
+
+
+class Meters(NamedTuple):
+    """Makers of the meters of one controller, from their interval in seconds."""
+
+    usage: Callable[[float], usage.Meter]
+    activity: Callable[[float], ActivityMeter]
 
 
 class Controller(Lines):
@@ -33,6 +42,7 @@ class Controller(Lines):
         """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
 
         self._usage_meter: usage.Meter | None = None
+        self._activity_meter: ActivityMeter | None = None
         self._next_event = 0
         self._is_caught_up = True
 
@@ -40,15 +50,15 @@ class Controller(Lines):
         """Queue `message` ahead of events and output that are not queued yet."""
         self.put(wire.encode(message))
 
-    def start_following(
-        self, directory: RunDirectory, paths: dict[str, str], mask: Mask, meter: Callable[[float], usage.Meter]
-    ) -> None:
-        """Obey a pending `Follow`. `paths` has the log file of each stream; `meter` makes a usage meter."""
+    def start_following(self, directory: RunDirectory, paths: dict[str, str], mask: Mask, meters: Meters) -> None:
+        """Obey a pending `Follow`. `paths` has the log file of each stream."""
         if self.pending_follow is not None:
             since = log_index.begins(directory, paths, self.pending_follow.since)
             self.follower = LogFollower(paths, self.pending_follow, mask=mask, since=since)
             self.follower.dates = log_index.Dates(directory)
-            self._usage_meter = meter(self.pending_follow.usage_s) if self.pending_follow.usage_s > 0 else None
+            self._usage_meter = meters.usage(self.pending_follow.usage_s) if self.pending_follow.usage_s > 0 else None
+            activity_s = self.pending_follow.activity_s
+            self._activity_meter = meters.activity(activity_s) if activity_s > 0 else None
             self.pending_follow = None
             self._is_caught_up = False
 
@@ -62,6 +72,10 @@ class Controller(Lines):
         reading = None if ended else usage.due(self._usage_meter)
         if reading is not None and self.waiting < HIGH_WATER:
             self.send(reading)
+        if self._activity_meter is not None and not ended and self.waiting < HIGH_WATER:
+            activity = self._activity_meter.read(time.monotonic())
+            if activity is not None:
+                self.send(activity)
         while self.waiting < HIGH_WATER:
             message = self._next_message(events, ended=ended)
             if message is None:

@@ -21,13 +21,14 @@ from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.serve.connection import Controller
+from pylaunch.agent.serve.connection import Controller, Meters
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
+from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.agent.wire import bounds
 
 UNRELEASED_S = 600.0
@@ -293,7 +294,8 @@ class Supervisor:
 
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
-            controller.start_following(self._directory, self._run.streams, self._run.mask, self._meter)
+            meters = Meters(self._meter, self._activity_meter)
+            controller.start_following(self._directory, self._run.streams, self._run.mask, meters)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
@@ -305,6 +307,13 @@ class Supervisor:
     def _meter(self, every_s: float) -> usage.Meter:
         ranks = [rank.rank for rank in self._run.task.ranks] if self._run is not None else []
         return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self._directory, ranks))
+
+    def _activity_meter(self, every_s: float) -> ActivityMeter:
+        assert self._run is not None
+        run = self._run
+        return ActivityMeter(
+            every_s, lambda: run.live_ranks, run.streams, lambda rank: rank_report.last_step(self._directory, rank)
+        )
 
     def _drop(self, controller: Controller) -> None:
         self._loop.forget(controller.socket)

@@ -41,7 +41,8 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
             yield "offsets", offset, 0 <= offset <= LARGEST
         for where, count in (("tail", message.tail), ("lag", message.lag)):
             yield where, count, count is None or 0 <= count <= LARGEST
-        yield "usage_s", message.usage_s, not message.usage_s or SHORTEST_USAGE_S <= message.usage_s <= LONGEST_S
+        for where, interval in (("usage_s", message.usage_s), ("activity_s", message.activity_s)):
+            yield where, interval, not interval or SHORTEST_USAGE_S <= interval <= LONGEST_S
     elif isinstance(message, wire.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S

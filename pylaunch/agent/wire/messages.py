@@ -50,6 +50,11 @@ from pylaunch.agent.wire.node_task import TREE as TREE
 from pylaunch.agent.wire.node_task import Need as Need
 from pylaunch.agent.wire.node_task import NodeTask as NodeTask
 from pylaunch.agent.wire.node_task import RankTask as RankTask
+from pylaunch.agent.wire.output import CaughtUp as CaughtUp
+from pylaunch.agent.wire.output import Output as Output
+from pylaunch.agent.wire.output import Skipped as Skipped
+from pylaunch.agent.wire.usage_report import Activity as Activity
+from pylaunch.agent.wire.usage_report import RankSigns as RankSigns
 from pylaunch.agent.wire.usage_report import StepMark as StepMark
 from pylaunch.agent.wire.usage_report import Usage as Usage
 
@@ -142,6 +147,9 @@ class Follow:
 
     usage_s: float = 0.0
     """Interval of `Usage` in seconds; 0 is never."""
+
+    activity_s: float = 0.0
+    """Interval of `Activity` in seconds; 0 is never."""
 
     since: float | None = None
     """Omit output written before this time, to the precision of `logs/log_index.py`; None omits nothing."""
@@ -259,38 +267,6 @@ class RankStarted:
 
 
 @dataclass(frozen=True)
-class Output:
-    """Whole lines that a rank or the launcher wrote."""
-
-    stream: str
-    """`<rank>.out`, `<rank>.err`, `launcher.out` or `launcher.err`; also the name of the log file on the node."""
-
-    offset: int
-    """Byte offset after this text: pass it to `Follow` to continue from here."""
-
-    text: str
-    time: float
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """Part of a log that is not sent, because the reader was too slow (`Follow.lag`) or the part was removed."""
-
-    stream: str
-    start: int
-    offset: int
-    """Byte offset after the skipped part: pass it to `Follow` to continue from here."""
-
-    path: str
-    """Path of the log file on the node."""
-
-
-@dataclass(frozen=True)
-class CaughtUp:
-    """Everything that the followed logs contained when `Follow` arrived has been sent."""
-
-
-@dataclass(frozen=True)
 class OutOfMemory:
     """The kernel killed a process for lack of memory around the time a rank ended."""
 
@@ -405,13 +381,13 @@ AGENT_STOPPED = "agent-stopped"
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, CaughtUp, RankEnded,
-    LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined, Finished, Failed,
+    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, Activity, CaughtUp,
+    RankEnded, LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, KernelMessage, RankSocket,
+        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
         ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective,
     )
 }  # fmt: skip

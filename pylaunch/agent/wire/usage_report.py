@@ -32,3 +32,25 @@ class Usage:
     gpu_memory: int
     steps: list[StepMark] = field(default_factory=list)
     """Progress of the ranks; those that mark no steps are missing."""
+
+
+@dataclass(frozen=True)
+class RankSigns:
+    """Signs of life of a rank that need no answer of it."""
+
+    rank: int
+    written: int
+    """Bytes of its output."""
+
+    moved: int
+    """Bytes that its processes read and wrote, files and pipes alike; 0 where that cannot be read."""
+
+    step: int | None = None
+    """Last step that it marked."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Signs of life of the ranks of the node that run; sent when they change."""
+
+    ranks: list[RankSigns]

@@ -18,7 +18,7 @@ from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.start.session import TakenError
-from pylaunch.model.job import Framework
+from pylaunch.model.job import Framework, OnHang
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 
@@ -108,6 +108,20 @@ Examples:
     default=StartFlags.node_timeout,
     show_default=True,
     help="Seconds of silence until a node is lost.",
+)
+@click.option(
+    "--on-hang",
+    type=click.Choice([action.value for action in OnHang]),
+    default=StartFlags.on_hang,
+    show_default=True,
+    help="When ranks do not advance: report it, end the run, or restart it (with --max-restarts).",
+)
+@click.option(
+    "--hang-after",
+    default=StartFlags.hang_after,
+    show_default=True,
+    metavar="SECONDS|off",
+    help="Examine the ranks for a hang after this long without output, steps or collectives.",
 )
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
 @click.option(

@@ -13,7 +13,7 @@ from pylaunch.errors import UsageError
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv
-from pylaunch.model.job import Framework, JobSpec, RankOrder
+from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.size import shown_size
 from pylaunch.workflows.report import refuse_existing
 
@@ -21,6 +21,9 @@ AUTO = "auto"
 
 NAMED_BY_RUN = "pylaunch-RUN.html"
 """Value of --report without a file."""
+OFF = "off"
+LEAST_HANG_S = 1.0
+"""Ranks are asked at half of this; a shorter time would ask healthy ones all the time."""
 
 MIN_NODE_TIMEOUT_S = 3
 """The controller expects a heartbeat of each node every second."""
@@ -52,6 +55,8 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     collect: Path | None = None
     report: str | None = None
     node_timeout: float = 10.0
+    on_hang: str = OnHang.OBSERVE.value
+    hang_after: str = "30"
     detach: bool = False
     kill_on_disconnect: bool = False
     no_check: bool = False
@@ -108,6 +113,8 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             grace=None if self.grace is None else _seconds("--grace", self.grace),
             start_timeout=_seconds("--start-timeout", self.start_timeout),
             node_timeout=_node_timeout(self.node_timeout),
+            hang_after=_hang_after(self.hang_after),
+            on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
             max_restarts=self.max_restarts,
             spares=self.spares,
             min_nodes=self.min_nodes,
@@ -146,6 +153,27 @@ def _seconds(option: str, seconds: float) -> timedelta:
     if not 0 <= seconds <= 86400:
         raise UsageError(f"{option} {seconds:g}: expected 0 … 86400 seconds")
     return timedelta(seconds=seconds)
+
+
+def _hang_after(text: str) -> timedelta | None:
+    if text == OFF:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not LEAST_HANG_S <= seconds <= 86400:
+        raise UsageError(f"--hang-after {text}: expected {LEAST_HANG_S:g} … 86400 seconds, or {OFF}")
+    return timedelta(seconds=seconds)
+
+
+def _on_hang(text: str, after: str, max_restarts: int) -> OnHang:
+    action = OnHang(text)
+    if action is not OnHang.OBSERVE and after == OFF:
+        raise UsageError(f"--on-hang {text} has no effect with --hang-after {OFF}", hint="--hang-after 30")
+    if action is OnHang.RESTART and max_restarts < 1:
+        raise UsageError("--on-hang restart has no effect without --max-restarts", hint="--max-restarts 3")
+    return action
 
 
 def _node_timeout(seconds: float) -> timedelta:

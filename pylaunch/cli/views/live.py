@@ -55,6 +55,8 @@ class Live:
             self._recorder.append(event)
         if event.kind is EventKind.STOP_ASKED:
             console.say(f"stopping all nodes: {event.text}")
+        elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
+            show_hang(event)
         elif event.kind is EventKind.CONTACT_LOST:
             console.say(f"{event.host}: {event.text}; trying to reach it again")
         elif event.kind is EventKind.CONTACT_REGAINED:
@@ -92,6 +94,15 @@ class Live:
     def message(self, text: str) -> None:
         """Print a line of progress."""
         console.say(text)
+
+
+def show_hang(event: Event) -> None:
+    """Print that ranks do not advance, with the evidence and the next command; or that they advance again."""
+    mark = "warning: " if event.text.startswith("hang: ") else ""
+    console.say(f"{mark}{event.text}")
+    console.quote(event.lines)
+    if event.hint:
+        hints.say(event.hint)
 
 
 def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False) -> None:

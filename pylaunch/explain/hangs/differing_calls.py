@@ -7,7 +7,7 @@ correct programs, too, call one collective from two branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pylaunch.explain.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
@@ -15,6 +15,9 @@ from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.rank_view import Collective
+
+MOST_CLASSES = 16
+"""Different histories of calls that are compared."""
 
 MOST_SHIFT = 3
 """Calls that a rank may have skipped or added."""
@@ -98,15 +101,25 @@ def _shifted(snapshot: Snapshot, group: GroupCalls, shift: _Shift) -> HangFindin
 
 
 def _first_shift(group: GroupCalls) -> _Shift | None:
-    found = [shift for rank in group.calls for shift in _shifts(group, rank)]
+    alike: dict[object, list[int]] = {}
+    for rank, calls in group.calls.items():
+        if calls:
+            alike.setdefault(tuple((number, _traits(calls[number])) for number in sorted(calls)), []).append(rank)
+    if not 1 < len(alike) <= MOST_CLASSES:
+        return None
+    alone = [ranks[0] for ranks in alike.values() if len(ranks) == 1]
+    found = [
+        shift
+        for rank in alone
+        for shift in _shifts(group, rank, [same[0] for same in alike.values() if same[0] != rank])
+    ]
     return min(found, key=lambda shift: shift.number, default=None)
 
 
-def _shifts(group: GroupCalls, rank: int) -> Iterator[_Shift]:
+def _shifts(group: GroupCalls, rank: int, others: Sequence[int]) -> Iterator[_Shift]:
     """Yield the shift of `rank` against the others, if all others agree with each other."""
-    others = [each for each in group.calls if each != rank and group.calls[each]]
     own = group.calls[rank]
-    if len(others) < 2 or not own:
+    if len(group.calls) < 3:
         return
     model = max(others, key=group.last)
     theirs = group.calls[model]
@@ -121,6 +134,10 @@ def _shifts(group: GroupCalls, rank: int) -> Iterator[_Shift]:
         if _aligned(theirs, own, first, shift):
             yield _Shift(rank, first, -shift)
             return
+
+
+def _traits(call: Collective) -> tuple[object, ...]:
+    return call_shape(call), call_place(call)
 
 
 def _same(one: Collective, other: Collective) -> bool:

@@ -112,7 +112,7 @@ def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 
 def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     ranks = sorted(rank for rank, history in snapshot.history.items() if all(view.state == "D" for view in history))
-    ranks = [rank for rank in ranks if rank not in graph.waiting]
+    ranks = [rank for rank in ranks if rank not in graph.waiting and rank not in snapshot.evidence.moving]
     if not ranks:
         return
     is_sure = all(len(snapshot.history[rank]) > 1 for rank in ranks)
@@ -221,7 +221,7 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
     why = f"does not answer while C code holds its interpreter lock, in {place}" if place else "does not answer"
     waits = _who_waits(snapshot, graph)
     return HangFinding(
-        HangKind.INTERPRETER_HELD if named else HangKind.UNDECIDED,
+        HangKind.INTERPRETER_HELD if named else HangKind.LATE,
         f"{waits}; {snapshot.who(silent)} {why}",
         Confidence.HIGH if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
         "the rank answers later", f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
@@ -242,9 +242,12 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
     names = " or ".join(sorted({calls[rank] for rank in waiting}))
     waits = f"{snapshot.who(waiting)} {'waits' if len(waiting) == 1 else 'wait'} in {names}"
     if not outside:
-        kind = HangKind.POINT_TO_POINT if {calls[rank] for rank in waiting} <= POINT_TO_POINT else HangKind.UNDECIDED
+        if {calls[rank] for rank in waiting} <= POINT_TO_POINT:
+            kind, why = HangKind.POINT_TO_POINT, "; no rank sends what another one waits for"
+        else:
+            kind, why = HangKind.TRANSPORT, " and none finishes"
         yield HangFinding(
-            kind, f"{waits}; no rank sends what another one waits for", Confidence.LOW, (), (), snapshot.lines(),
+            kind, f"{waits}{why}", Confidence.LOW, (), (), snapshot.lines(),
             "the arguments of the calls show which rank has no partner",
             f"pylaunch stacks {snapshot.evidence.run}",
         )  # fmt: skip
@@ -276,7 +279,9 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
             HangKind.BUSY, f"no output and no step; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW,
             (), (), snapshot.lines(), "no rank computes", hint,
         )  # fmt: skip
-    elif snapshot.views and all(_rests(snapshot, rank) for rank in snapshot.views):
+    elif snapshot.views and (
+        all(_rests(snapshot, rank) for rank in snapshot.views) or any(map(slow_phase, snapshot.views.values()))
+    ):
         yield HangFinding(
             HangKind.BUSY, f"no output and no step; {_sides(snapshot)}", Confidence.LOW, (), (), snapshot.lines(),
             "a rank waits for another one", hint,

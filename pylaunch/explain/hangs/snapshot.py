@@ -40,6 +40,9 @@ class HangEvidence:
     ended: Mapping[int, str] = field(default_factory=dict)
     """Ranks that have ended, with the end: "exited with code 0"."""
 
+    moving: frozenset[int] = frozenset()
+    """Ranks that read or wrote data meanwhile."""
+
     silent_hosts: Mapping[str, str] = field(default_factory=dict)
     """Hosts that do not answer, with the reason."""
 
@@ -78,9 +81,9 @@ class Snapshot:
         return self.has_majority and len(self.world) > 2 and 0 < 2 * len({*ranks}) < len(self.world)
 
     def is_constant(self, rank: int) -> bool:
-        """Return True if `rank` had the same stack in two or more samples and did not compute."""
+        """Return True if `rank` had the same stack in two or more samples, and neither computed nor moved data."""
         history = self.history.get(rank, [])
-        if len(history) < 2 or signature(history[-1]) == (None, None):
+        if len(history) < 2 or signature(history[-1]) == (None, None) or rank in self.evidence.moving:
             return False
         elapsed = history[-1].time - history[0].time
         computed = history[-1].cpu_s - history[0].cpu_s
@@ -88,8 +91,10 @@ class Snapshot:
         return same and elapsed > 0 and computed <= IDLE_SHARE * elapsed + 0.02
 
     def works(self, rank: int) -> bool:
-        """Return True if `rank` computed or changed its stack between its first and last sample."""
+        """Return True if `rank` computed, moved data or changed its stack between its first and last sample."""
         history = self.history.get(rank, [])
+        if rank in self.evidence.moving:
+            return True
         if len(history) < 2:
             return False
         elapsed = history[-1].time - history[0].time
@@ -155,4 +160,4 @@ class Snapshot:
                     parts.append(f"{group.shown_call(pending, rank)} is pending{called}")
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
-        return "; ".join([*parts, self.place(rank)])
+        return "; ".join([*parts, self.place(rank).removeprefix("is ")])

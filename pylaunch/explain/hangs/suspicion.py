@@ -42,6 +42,9 @@ FIRST_SIGNS = 5
 RHYTHM = 2.0
 """A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
 
+MOVES = 1 << 20
+"""Bytes in a gap beyond which a rank reads or writes data; answers to the agent are smaller."""
+
 MOST_SAMPLES = 4
 
 Counters = tuple[tuple[str, int, int | None], ...]
@@ -73,6 +76,12 @@ class Suspicion:
     """Bytes of output by rank."""
 
     steps: Mapping[int, int] = field(default_factory=dict)
+    moved: Mapping[int, int] = field(default_factory=dict)
+    """Bytes read and written by rank."""
+
+    moved_before: Mapping[int, int] = field(default_factory=dict)
+    """The same at the last sign of progress."""
+
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
 
@@ -99,14 +108,21 @@ class Suspicion:
 
     def with_activity(self, now: float, activity: Iterable[RankActivity]) -> Suspicion:
         """Add cheap samples: more output or another step of any rank is progress."""
-        written, steps = dict(self.written), dict(self.steps)
+        written, steps, moved = dict(self.written), dict(self.steps), dict(self.moved)
         for each in activity:
             written[each.rank] = each.written
+            moved[each.rank] = each.moved
             if each.step is not None:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
-        after = replace(self, written=written, steps=steps)
+        before = {**moved, **self.moved_before}
+        after = replace(self, written=written, steps=steps, moved=moved, moved_before=before)
         return after.with_progress(now) if is_progress else after
+
+    @property
+    def moving(self) -> frozenset[int]:
+        """Ranks that read or wrote data since the last sign of progress."""
+        return frozenset(rank for rank, size in self.moved.items() if size - self.moved_before[rank] > MOVES)
 
     def is_due(self, now: float) -> bool:
         """Return True when the ranks should be viewed."""
@@ -146,6 +162,8 @@ class Suspicion:
         if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH:
             return self.after_s
         usual = max(self.after_s, RHYTHM * self.gaps[1])
+        if finding.kind is HangKind.UNDECIDED:
+            return usual * SLOW_PHASE
         if finding.kind is HangKind.BUSY:
             views = {view.rank: view for view in self.samples[-1]}
             asked = finding.ranks or tuple(views)
@@ -163,7 +181,16 @@ class Suspicion:
         if self.is_settled and not self.reported:
             gap = now - self.quiet_since
             gaps = (max(gap, gaps[0]), max(min(gap, gaps[0]), gaps[1]))
-        return replace(self, quiet_since=now, gaps=gaps, signs=self.signs + 1, samples=(), looked_at=None, reported=())
+        return replace(
+            self,
+            quiet_since=now,
+            gaps=gaps,
+            signs=self.signs + 1,
+            samples=(),
+            looked_at=None,
+            reported=(),
+            moved_before=self.moved,
+        )
 
 
 def _counters(views: Iterable[RankView]) -> dict[int, Counters]:

@@ -61,6 +61,8 @@ class Scope:
                 return self._evidence(message)
             case wire.PeersTried():
                 return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
+            case wire.Activity():
+                return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
             case wire.PeersUnheard():
                 return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
             case wire.Ready():

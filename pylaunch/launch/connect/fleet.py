@@ -130,6 +130,10 @@ class Fleet:
         """Wait for the next message; return it with its host."""
         return self._put_back.popleft() if self._put_back else await self._inbox.get()
 
+    async def post(self, message: object) -> None:
+        """Put a message of the controller itself into the inbox, with "" as its host."""
+        await self._inbox.put(("", message))
+
     def put_back(self, heard: Iterable[tuple[str, object]]) -> None:
         """Put messages back at the front of the inbox, in this order."""
         self._put_back.extendleft(reversed([*heard]))

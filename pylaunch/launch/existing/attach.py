@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
@@ -14,13 +15,23 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 
+@dataclass(frozen=True)
+class FollowOptions:
+    """Options of a follower that attaches to a run."""
+
+    relays_output: bool
+    """Pass on the output of ranks."""
+
+    leads: bool
+    """A hang may end the run, as its job says."""
+
+
 def follow(
     record: RunRecord,
     watcher: Watcher,
     on_caught_up: Callable[[], None],
     source: InterruptSource,
-    *,
-    relays_output: bool = True,
+    options: FollowOptions,
 ) -> Outcome:
     """Follow a live run to its end, from the beginning of its logs. An interrupt stops the run, as in start.
 
@@ -29,8 +40,10 @@ def follow(
     """
 
     async def work(fleet: Fleet) -> Outcome:
-        streams = rank_streams(record.plan) if relays_output else []
+        streams = rank_streams(record.plan) if options.relays_output else []
         follower = RunFollower(record.plan, fleet, watcher, streams=streams, on_caught_up=on_caught_up)
+        if not options.leads:
+            follower.only_observe()
         raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
         return await follower.follow()

@@ -8,14 +8,18 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from pylaunch.agent import wire
+from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
+from pylaunch.launch.follow import hang_watch
+from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.rank_view import RankView
@@ -53,6 +57,9 @@ class RunFollower:
         on_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
+        self._leads = True
+        """A hang may end the run; another follower of the run only reports it."""
+
         self._on_caught_up = on_caught_up
         self._behind = {node.host.name for node in plan.nodes}
         """Hosts that still send output from before this follower connected."""
@@ -67,6 +74,7 @@ class RunFollower:
 
         self._last_serial = wire.UNASKED
         self._answered = asyncio.Event()
+        self._hang_watch = HangWatch(plan, self.examine, lambda: self._state)
         self._interrupts = 0
         self._has_noted_unheard = False
         self._give_up_at: float | None = None
@@ -79,6 +87,10 @@ class RunFollower:
         """Count `host`, which knows nothing of this run, as finished."""
         self._state = self._state.with_finished(host, (), self._plan.job.failure_grace)
 
+    def only_observe(self) -> None:
+        """Report hangs and never end the run for one: another controller leads it."""
+        self._leads = False
+
     async def follow(self) -> Outcome:
         """Relay output and events until every node has finished or is lost."""
         self._fleet.keep_watch(self._plan.job.node_timeout.total_seconds())
@@ -86,6 +98,18 @@ class RunFollower:
             # Before Follow: a node on which the run is over ends the connection after it.
             await self._stop_all(self._state.stop)
         await self._fleet.broadcast(self._follow_message({}), self._fleet.links)
+        watching = asyncio.ensure_future(self._watch_for_hangs())
+        watching.add_done_callback(self._report_failure)
+        try:
+            await self._follow_messages()
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+        outcome = self._state.outcome(time.time())
+        self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
+        return outcome
+
+    async def _follow_messages(self) -> None:
         while self._state.live:
             try:
                 async with asyncio.timeout_at(self._give_up_at):
@@ -98,9 +122,21 @@ class RunFollower:
             self._note_caught_up(host, message)
             if self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
-        outcome = self._state.outcome(time.time())
-        self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
-        return outcome
+
+    def _report_failure(self, watching: asyncio.Task[None]) -> None:
+        if not watching.cancelled() and (error := watching.exception()) is not None:
+            self._watcher.message(f"warning: hangs are watched no longer: {type(error).__name__}: {error}")
+
+    async def _watch_for_hangs(self) -> None:
+        while self._plan.job.hang_after is not None:
+            await self._fleet.post(HangNews(await self._hang_watch.next()))
+
+    def _on_hang(self, message: HangNews) -> None:
+        event = hang_watch.event(message.news)
+        self._watcher.event(event)
+        acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
+        if acts and isinstance(message.news, HangReport) and message.news.finding.is_hang and self._state.stop is None:
+            self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
 
     async def examine(
         self, *, call_sites: bool = False, progress: bool = False, within_s: float = EXAMINE_S
@@ -127,7 +163,16 @@ class RunFollower:
             del self._requests[asked.serial]
         return request.views
 
-    def _on_view(self, host: str, message: wire.RankExamined | wire.Examined) -> None:
+    def _on_own(self, message: HangNews | Interrupted) -> None:
+        if isinstance(message, HangNews):
+            self._on_hang(message)
+        else:
+            self._interrupt(str(message))
+
+    def _on_view(self, host: str, message: wire.RankExamined | wire.Examined | wire.Activity) -> None:
+        if isinstance(message, wire.Activity):
+            self._hang_watch.add(message)
+            return
         if isinstance(message, wire.RankExamined) and message.serial == wire.UNASKED:
             self._watcher.rank_view(rank_view(host, message, self._fleet.clock(host)))
             return
@@ -165,14 +210,14 @@ class RunFollower:
                 self.given_up(host, message.message)
             case wire.Stopping():
                 self._on_stopping(host, message)
-            case wire.RankExamined() | wire.Examined():
+            case wire.RankExamined() | wire.Examined() | wire.Activity():
                 self._on_view(host, message)
             case wire.NodeEvidence():
                 self._on_facts(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
-            case Interrupted():
-                self._interrupt(str(message))
+            case HangNews() | Interrupted():
+                self._on_own(message)
             case _:
                 await self._on_contact(host, message)
 
@@ -211,7 +256,13 @@ class RunFollower:
             self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
 
     def _follow_message(self, offsets: dict[str, int]) -> wire.Follow:
-        return wire.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self._watcher.usage_every_s)
+        return wire.Follow(
+            offsets,
+            self._streams,
+            lag=LIVE_LAG,
+            usage_s=self._watcher.usage_every_s,
+            activity_s=hang_watch.interval_s(self._plan),
+        )
 
     def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
         if isinstance(message, wire.RankEnded):

@@ -127,3 +127,18 @@ def test_the_same_step_again_is_no_progress() -> None:
     row = [failed("n1", progress=7), failed("n2", progress=7), failed("n3", progress=6), failed("n1", progress=7)]
     assert isinstance(after(*row[:3]), Again)
     assert after(*row) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def hung() -> Attempt:
+    """A hang ended the attempt."""
+    return Attempt(THREE, Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True), 50.0)
+
+
+def test_a_hang_is_tried_again_on_the_same_hosts_only_if_asked() -> None:
+    assert after(hung()) == Over("")
+    assert after(hung(), policy=replace(POLICY, restarts_hangs=True)) == Again(THREE, "")
+
+
+def test_hangs_in_a_row_without_progress_are_a_crash_loop() -> None:
+    decision = after(hung(), hung(), hung(), policy=replace(POLICY, restarts_hangs=True))
+    assert decision == Over("3 attempts in a row made no progress: a crash loop")

@@ -2,6 +2,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from pylaunch.explain.run_state import RunState, StopAll
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Named, RankEnd, Status, UnfinishedRank
 
 GRACE = timedelta(seconds=1)
@@ -143,3 +145,36 @@ def test_a_victim_stops_nobody_until_its_node_does() -> None:
     outcome = finished(state.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)
     assert (outcome.status, outcome.named) == (Status.FAILED, Named("n2", 1))
     assert outcome.first_failure == lost
+
+
+LATE = HangFinding(
+    HangKind.LATE, "rank 0 waits; rank 1 on n2 is in load", Confidence.HIGH, (1,), ("n2",), ("a line",), hint="look"
+)
+
+
+def test_a_hang_that_ends_the_run_is_its_reason() -> None:
+    state = TWO.with_hang(LATE, GRACE, 5.0)
+    assert state.stop == StopAll("hang: rank 0 waits; rank 1 on n2 is in load", GRACE)
+    for rank, host in ((0, "n1"), (1, "n2")):
+        state = state.with_end(end(rank, host, signal=15, at=6.0, stopped=True), GRACE)
+    outcome = finished(state).outcome(9.0)
+    assert (outcome.status, outcome.is_hang, outcome.named) == (Status.FAILED, True, Named("n2", 1))
+    assert (outcome.reason, outcome.evidence, outcome.hint) == (f"hang: {LATE.text}", ("a line",), "look")
+
+
+def test_a_rank_that_failed_before_the_hang_was_noticed_is_the_cause() -> None:
+    state = TWO.with_end(end(1, "n2", code=1, at=4.0), GRACE).with_hang(LATE, GRACE, 5.0)
+    outcome = finished(state).outcome(9.0)
+    assert (outcome.is_hang, outcome.reason) == (False, "rank 1 on n2 exited with code 1")
+
+
+def test_a_hang_without_one_rank_names_nobody() -> None:
+    both = replace(LATE, ranks=(0, 1), hosts=("n1", "n2"))
+    assert finished(TWO.with_hang(both, GRACE, 5.0)).outcome(9.0).named is None
+
+
+def test_a_person_who_stops_a_hanging_run_has_stopped_it() -> None:
+    state = TWO.with_hang(LATE, GRACE, 5.0).with_stop_by_hand("by ada", GRACE, 6.0)
+    for rank, host in ((0, "n1"), (1, "n2")):
+        state = state.with_end(end(rank, host, signal=15, at=6.0, stopped=True), GRACE)
+    assert finished(state).outcome(9.0).status is Status.STOPPED

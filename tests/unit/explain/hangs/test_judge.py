@@ -300,6 +300,12 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
 
 
+def test_idle_programs_that_are_no_python_are_no_hang() -> None:
+    idle = [replace(view(rank, (), (), []), threads=(), source="", note="not a Python program") for rank in range(3)]
+    best = judge(evidence(idle))[0]
+    assert (best.kind, best.is_hang) == (HangKind.UNDECIDED, False)
+
+
 @given(st.integers(3, 40), st.data())
 def test_only_the_late_ranks_are_ever_named(world: int, data: st.DataObject) -> None:
     late = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
