@@ -203,6 +203,12 @@ def _of_lost(evidence: Evidence) -> _Observation:
     reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
     witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence).items() if pair[1] in evidence.lost}
     lines = [line for found in witnesses.values() for line in found[:1]]
+    lines += [
+        f"{witness} still connects to {peer}: only this machine cannot reach it"
+        for witness, ends in sorted(evidence.tried.items())
+        for peer, end in sorted(ends.items())
+        if peer in evidence.lost and end == "ok"
+    ]
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
     return _Observation(reason, None, advised(found, hosts))

@@ -20,6 +20,7 @@ from functools import partial
 from pylaunch import __version__
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.explain.restart import Attempt
+from pylaunch.explain.run_state import KnownAtStart
 from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
@@ -194,6 +195,8 @@ class _Attempt:
         self._released_at: float | None = None
         """On the monotonic clock; None before the release."""
 
+        self._known = KnownAtStart()
+
     def to_its_end(self) -> Attempt:
         """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
         plan, recorder = self._plan, self._recorded.recorder
@@ -241,7 +244,9 @@ class _Attempt:
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []
-            return await RunFollower(plan, fleet, self._watcher, streams=streams).follow()
+            follower = RunFollower(plan, fleet, self._watcher, streams=streams)
+            follower.add_known(self._known)
+            return await follower.follow()
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
@@ -251,7 +256,8 @@ class _Attempt:
         differences = judge(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
         if differences:
             self._emit(NodesDiffer(differences))
-        await checks.conclude(prepared)
+        warnings = await checks.conclude(prepared)
+        self._known = KnownAtStart(warnings, tuple(each for each in differences if not each.startswith("hint: ")))
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))

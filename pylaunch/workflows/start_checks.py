@@ -100,10 +100,13 @@ class ChecksAtStart:
         lasting = [check for check in self._checks if decides_before_queue(check)]
         _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
 
-    async def conclude(self, prepared: PreparedNodes) -> None:
-        """Wait for the answers and report the findings. Raises ChecksFailedError when a run would not work."""
+    async def conclude(self, prepared: PreparedNodes) -> tuple[Finding, ...]:
+        """Wait for the answers, report the findings and return the warnings.
+
+        Raises ChecksFailedError when a run would not work.
+        """
         if not self._checks:
-            return
+            return ()
         survey = with_reports(await asyncio.wrap_future(self._asked or self._begin()), prepared)
         found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
         for finding in found.findings:
@@ -113,6 +116,7 @@ class ChecksAtStart:
             elif finding.severity in (Severity.WARN, Severity.UNKNOWN):
                 self._emit(FindingReported(finding))
         _refuse(found)
+        return tuple(each for each in found.findings if each.severity is Severity.WARN and each.check != REACH)
 
     def _ask(self) -> Survey:
         # A silent host may delay a start by the probe no longer than by its agent.

@@ -16,10 +16,10 @@ import socket
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable
+from typing import Callable, Iterable
 
 from pylaunch.agent import wire
-from pylaunch.agent.peers import neighbours, peer_status
+from pylaunch.agent.peers import neighbours, peer_status, trial
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -110,6 +110,16 @@ class Peers:
         targets = {name: (*self._addresses[name], port) for name, port in ports.items() if name in self._addresses}
         ends = neighbours.try_connections(targets, self._reject, self._listener)
         return {name: ends.get(name, neighbours.NAMELESS) for name in ports if name != self._me}
+
+    def try_again(self, names: Iterable[str], deliver: Callable[[dict[str, str]], None]) -> None:
+        """Try connections to the agents of `names` on the ports of the release; `deliver` gets the results later."""
+        known = [self._peers[name] for name in names if name in self._peers]
+        trial.try_again(self._loop, {peer.name: (peer.family, *peer.address) for peer in known}, deliver)
+
+    @property
+    def is_started(self) -> bool:
+        """True from the release on."""
+        return bool(self._key)
 
     def _watch_listener(self, callback: Callable[[], None]) -> None:
         assert self._listener is not None

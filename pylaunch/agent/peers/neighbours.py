@@ -66,15 +66,19 @@ def listen() -> socket.socket | None:
 
 
 def try_connections(
-    targets: dict[str, Target], on_incoming: Callable[[], None], listener: socket.socket
+    targets: dict[str, Target],
+    on_incoming: Callable[[], None] = lambda: None,
+    listener: socket.socket | None = None,
+    within_s: float = TRY_S,
 ) -> dict[str, str]:
-    """Connect to all `targets` at once, for TRY_S at most, and return the result of each. Nothing is sent.
+    """Connect to all `targets` at once, for `within_s` at most, and return the result of each. Nothing is sent.
 
     Calls `on_incoming` for connections that reach `listener` meanwhile.
     """
     ends: dict[str, str] = {}
     with selectors.DefaultSelector() as selector:
-        selector.register(listener, selectors.EVENT_READ)
+        if listener is not None:
+            selector.register(listener, selectors.EVENT_READ)
         for name, (family, address, port) in targets.items():
             try:
                 connecting = socket.socket(family, socket.SOCK_STREAM)
@@ -84,7 +88,7 @@ def try_connections(
             connecting.setblocking(False)
             connecting.connect_ex((address, port))  # The socket becomes writable when the connection succeeds or fails.
             selector.register(connecting, selectors.EVENT_WRITE, name)
-        until = time.monotonic() + TRY_S
+        until = time.monotonic() + within_s
         while len(ends) < len(targets) and (left := until - time.monotonic()) > 0:
             for key, _ in selector.select(left):
                 if key.data is None:

@@ -49,7 +49,7 @@ def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
     return wire.Hello(
         protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
         python=platform.python_version(), phase=phase, time=time.time(), running=running,
-        knows=[wire.SINCE, wire.EXAMINE],
+        knows=[wire.SINCE, wire.TRY_AGAIN, wire.EXAMINE],
     )  # fmt: skip
 
 
@@ -231,8 +231,7 @@ class Supervisor:
         elif isinstance(message, wire.Prepare):
             self._prepare(controller, message)
         elif isinstance(message, wire.TryPeers):
-            ends = self._peers.try_all(message.ports) if self._peers is not None else {}
-            controller.send(wire.PeersTried(ends))
+            self._try_peers(controller, message)
         elif isinstance(message, wire.Release):
             if controller is not self._owner or self._run is None:
                 raise wire.WireError("Release from a connection that has not prepared the run")
@@ -265,6 +264,18 @@ class Supervisor:
             deliver([])
         else:
             self._run.examine(request, deliver)
+
+    def _try_peers(self, controller: Controller, message: wire.TryPeers) -> None:
+        if self._peers is None or not self._peers.is_started:
+            ends = self._peers.try_all(message.ports) if self._peers is not None else {}
+            controller.send(wire.PeersTried(ends))
+            return
+
+        def deliver(ends: dict[str, str]) -> None:
+            if controller in self._controllers:
+                controller.send(wire.PeersTried(ends))
+
+        self._peers.try_again(message.ports, deliver)
 
     def _prepare(self, controller: Controller, message: wire.Prepare) -> None:
         task = message.task

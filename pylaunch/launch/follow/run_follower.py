@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from pylaunch.agent import wire
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.explain.rank_end import described
-from pylaunch.explain.run_state import RunState, StopAll
+from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow import hang_watch
@@ -18,6 +19,7 @@ from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
+from pylaunch.launch.start.peer_connections import targets
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
@@ -36,6 +38,10 @@ LAST_PROOF_S = 4.0
 
 LAST_S = 2 * LAST_PROOF_S
 """Until the outcome is known and all connections are closed, after the second Ctrl-C."""
+
+
+MOST_TRIALS = 3
+"""Trials of the connections between the agents before the first victim."""
 
 
 def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
@@ -67,7 +73,9 @@ class RunFollower:
         self._streams = streams
         self._fleet = fleet
         self._watcher = watcher
-        self._state = RunState({node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes})
+        ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
+        self._state = RunState(ranks)
+        self._trials = 0
         self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
         self._requests: dict[int, ViewRequest] = {}
         """Requests for views that are under way, by serial."""
@@ -78,6 +86,10 @@ class RunFollower:
         self._interrupts = 0
         self._has_noted_unheard = False
         self._give_up_at: float | None = None
+
+    def add_known(self, known: KnownAtStart) -> None:
+        """Add facts of the start, which may explain a failure."""
+        self._state = replace(self._state, known=known)
 
     def given_up(self, host: str, reason: str) -> None:
         """Count `host`, which cannot be connected to, as lost."""
@@ -118,6 +130,7 @@ class RunFollower:
                 break
             ordered = self._state.stop
             await self._on_message(host, message)
+            await self._try_connections(message)
             self._answered.set()
             self._note_caught_up(host, message)
             if self._state.stop is not None and self._state.stop != ordered:
@@ -212,6 +225,8 @@ class RunFollower:
                 self._on_stopping(host, message)
             case wire.RankExamined() | wire.Examined() | wire.Activity():
                 self._on_view(host, message)
+            case wire.PeersTried():
+                self._state = self._state.with_tried(host, message.ends)
             case wire.NodeEvidence():
                 self._on_facts(host, message)
             case wire.PeersUnheard():
@@ -322,6 +337,16 @@ class RunFollower:
             self._watcher.message("killing; Ctrl-C again ends pylaunch without waiting for the proof")
             self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
+
+    async def _try_connections(self, message: object) -> None:
+        """Let the agents connect to each other again, after the first victim and when a node is silent."""
+        is_victim = isinstance(message, wire.RankEnded | wire.LauncherEnded) and message.symptom != ""
+        if not (is_victim or isinstance(message, NodeSilent)) or self._trials >= MOST_TRIALS:
+            return
+        self._trials = MOST_TRIALS if is_victim else self._trials + 1
+        able = set(self._fleet.knowing(wire.TRY_AGAIN)).intersection(self._state.live)
+        wanted = targets([node.host.name for node in self._plan.nodes])
+        await self._fleet.send({host: wire.TryPeers(dict.fromkeys(wanted[host], 0)) for host in sorted(able)})
 
     async def _stop_all(self, stop: StopAll) -> None:
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
