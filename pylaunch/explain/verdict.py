@@ -160,6 +160,8 @@ def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observa
     kind = "launcher-failed" if end.rank is None else kind_of(end)
     if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
         confidence = Certainty.POSSIBLE
+    if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Certainty.CERTAIN:
+        confidence = Certainty.LIKELY
     lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
     return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
 
