@@ -33,7 +33,8 @@ failure is a consequence.
 When a failure stops a run, the agent on each node collects within half a second: kernel messages since the
 preparation (/dev/kmsg; not readable in most containers, and without CAP_SYSLOG where `kernel.dmesg_restrict` is
 1), TCP connections of its ranks that make no progress, increases of the error counters of network interfaces and
-InfiniBand ports, memory events, pressure, and steps of the node's clock.
+InfiniBand ports, memory events, pressure, and steps of the node's clock. After a rank lost a connection or waited in
+vain, the agents also try to connect to each other again.
 
 ## Kinds
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pylaunch.cli import console
+from pylaunch.cli.views.run_data import cause_data
+from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
+from pylaunch.model.run import RunRecord
 from pylaunch.workflows.explain_logs import LogExplanation
 
 PAGES = "errors-"
@@ -16,6 +19,7 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
     if explained.record is not None and explained.record.outcome is not None:
         outcome = explained.record.outcome
         console.data(f"run {explained.record.plan.run} {outcome.status.value}: {outcome.reason}")
+        _show_recorded(explained.record, verbose=verbose)
     first = verdict.first
     if first is None:
         console.data(f"no failure found in {_read(explained)}")
@@ -36,6 +40,20 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         console.say(f"note: {note}")
     if first is not None:
         console.say(f"hint: {first.cause.fix[0]}" if not verdict.abstains else f"hint: {first.cause.check}")
+
+
+def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
+    """Print the causes that the ends of all ranks and the facts of their hosts support."""
+    recorded = causes(record)
+    if recorded is None:
+        return
+    for each in recorded.causes if verbose else recorded.causes[:1]:
+        console.data(f"{each.confidence.value} by the record of all nodes: {each.kind}: {each.reason}")
+        for line in each.evidence:
+            console.data(f"  {line}")
+    if verbose:
+        for rejected in recorded.rejected:
+            console.data(f"rejected: {rejected.reason} ({rejected.why})")
 
 
 def _show_cause(cause: LogCause, *, abstains: bool) -> None:
@@ -66,9 +84,11 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
     """Return the explanation as JSON data."""
     verdict = explained.verdict
     outcome = None if explained.record is None else explained.record.outcome
+    recorded = None if explained.record is None else causes(explained.record)
     return {
         "run": None if explained.record is None else explained.record.plan.run,
         "reason": None if outcome is None else outcome.reason,
+        "recorded_causes": [] if recorded is None else [cause_data(each) for each in recorded.causes],
         "failed": verdict.failed,
         "abstains": verdict.abstains,
         "causes": [_cause(each) for each in verdict.causes],

@@ -86,14 +86,15 @@ def outcome(plan: RunPlan, ended: Outcome) -> dict[str, object]:
         "hint": ended.hint or None,
         "ended": document.moment(ended.ended_at),
         "named": None if ended.named is None else {"host": ended.named.host, "rank": ended.named.rank},
-        "causes": [_cause(each) for each in ended.causes],
+        "causes": [cause_data(each) for each in ended.causes],
         "rejected": [{"reason": each.reason, "why": each.why} for each in ended.rejected],
         "first_failure": None if ended.first_failure is None else _end(ended.first_failure),
         "hosts": [_proof(node.host.name, ended) for node in plan.nodes],
     }
 
 
-def _cause(cause: FailureCause) -> Mapping[str, object]:
+def cause_data(cause: FailureCause) -> Mapping[str, object]:
+    """Return a cause of a failure."""
     return {
         "kind": cause.kind,
         "reason": cause.reason,
