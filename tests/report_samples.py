@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
 from pylaunch.model.plan import RunPlan, plan_run
@@ -69,6 +71,22 @@ def ends(of: RunPlan, cause: int) -> tuple[RankEnd, ...]:
     )
 
 
+CAUSES = (
+    FailureCause("out-of-memory", "the kernel killed rank 149", Certainty.LIKELY, evidence=("oom_kill rose by 1",),
+                 question="does it fail at the same step with half the batch?"),
+    FailureCause("storage-stall", "a disk was slow", Certainty.POSSIBLE, evidence=("io full 31 %",)),
+)  # fmt: skip
+REJECTED = (RejectedCause("rank 3 lost its connection", "it is a victim of rank 149"),)
+HOSTS = (
+    HostEvidence(
+        "gpu038", BEGUN + 63, 0.001,
+        kernel=(KernelEvent("oom-kill", BEGUN + 62, "Out of memory: Killed process 4242 (python)", rank=149),),
+        stuck=(StuckConnection(150, "ESTABLISHED", "10.0.0.1", 29500, 4096, 0, 7, 0),),
+        rises={"eth0 carrier_changes": 2}, missing=("kernel messages need root",),
+    ),
+)  # fmt: skip
+
+
 def record(of: RunPlan, cause: int) -> RunRecord:
     """The record of a run that `cause` ended."""
     all_ends = ends(of, cause)
@@ -78,7 +96,8 @@ def record(of: RunPlan, cause: int) -> RunRecord:
         BEGUN + 64, all_ends, {}, first_failure=first, named=Named(first.host, cause),
         evidence=("the kernel killed process 4242 (python) of cgroup /pylaunch/7f3a9c01", "memory.max 4294967296"),
     )  # fmt: skip
-    return RunRecord(of, "0123456789abcdef", BEGUN, events(of), outcome)
+    with_causes = replace(outcome, causes=CAUSES, rejected=REJECTED, hosts=HOSTS)
+    return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes)
 
 
 def views(of: RunPlan, cause: int) -> tuple[RankView, ...]:
@@ -137,12 +156,18 @@ def hostile() -> ReportInput:
     of = plan(2, 1)
     base = record(of, 1)
     assert base.outcome is not None
-    outcome = replace(base.outcome, reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>")
-    finding = Finding("code.tree", Severity.FAIL, ("gpu001",), HOSTILE[:400], HOSTILE[:400], evidence=(HOSTILE[:400],))
-    evil = Frame("<script>f</script>", "</code></pre>", 1)
+    evil = HOSTILE[:400]
+    cause = FailureCause(evil, evil, Certainty.LIKELY, evidence=(evil,), question=evil, hint=evil)
+    facts = HostEvidence(evil, BEGUN, 0.0, (KernelEvent(evil, BEGUN, evil),), rises={evil: 1}, missing=(evil,))
+    outcome = replace(
+        base.outcome, reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
+        rejected=(RejectedCause(evil, evil),), hosts=(facts,),
+    )  # fmt: skip
+    finding = Finding("code.tree", Severity.FAIL, ("gpu001",), evil, evil, evidence=(evil,))
+    place = Frame("<script>f</script>", "</code></pre>", 1)
     view = RankView(
         1, "gpu002", BEGUN, 0.1, 7, "\u202e", 0.0, "helper", note="<script>",
-        threads=(ThreadStack("m", is_main=True, frames=(evil,)),),
+        threads=(ThreadStack("m", is_main=True, frames=(place,)),),
         collectives=(Collective("<i>", 1, "</table>", ((1,),), (), ("<b>",), is_retired=False),),
     )  # fmt: skip
     return ReportInput(

@@ -15,9 +15,11 @@ from pylaunch.model.sanitise import rank_output, visible
 from pylaunch.report import ranks, timeline
 from pylaunch.report.content import ReportInput
 from pylaunch.report.differences import differing, shared
+from pylaunch.report.host_rows import host_lines
 
 MOST_FINDINGS = 200
 MOST_EVIDENCE = 40
+MOST_CAUSES = 20
 LONGEST_TEXT = 600
 """Characters of a text in a sentence."""
 
@@ -36,6 +38,7 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
     hosts = ranks.by_host(content, hide)
     prominent = hosts if len(hosts) <= SHOWN_HOSTS else tuple(host for host in hosts if host.is_named)
     skew = timeline.start_skew(record)
+    causes = () if outcome is None else outcome.causes
     values = {
         "run": plan.run,
         "status": "no outcome is recorded" if outcome is None else outcome.status.value,
@@ -43,7 +46,11 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
         "outcome": outcome,
         "verdict": _verdict(outcome),
         "hint": _hint(plan, outcome),
-        "evidence": [] if outcome is None else [shortened(line) for line in outcome.evidence[:MOST_EVIDENCE]],
+        "evidence": _evidence(outcome),
+        "cause": causes[0] if causes else None,
+        "other_causes": causes[1:MOST_CAUSES],
+        "rejected": () if outcome is None else outcome.rejected[:MOST_CAUSES],
+        "host_evidence": host_lines(outcome, record.created_at),
         "shown": _shown(outcome, hosts),
         "top_lines": TOP_LINES,
         "plan": plan,
@@ -103,6 +110,14 @@ def _verdict(outcome: Outcome | None) -> str:
     return shortened(outcome.reason)
 
 
+def _evidence(outcome: Outcome | None) -> list[str]:
+    """Return the lines of evidence of the verdict: those that were printed, and those of the first cause."""
+    if outcome is None:
+        return []
+    lines = (*outcome.evidence, *(outcome.causes[0].evidence if outcome.causes else ()))
+    return [shortened(line) for line in dict.fromkeys(lines)][:MOST_EVIDENCE]
+
+
 def shortened(text: str) -> str:
     """Return `text` with at most LONGEST_TEXT characters."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
@@ -112,8 +127,9 @@ def _hint(plan: RunPlan, outcome: Outcome | None) -> str:
     """Return the command to type next; "" after a run that is done."""
     if outcome is None:
         return pylaunch("status", plan.run)
-    if outcome.hint or outcome.status in (Status.DONE, Status.REFUSED):
-        return outcome.hint
+    hint = outcome.hint or next((cause.hint for cause in outcome.causes[:1]), "")
+    if hint or outcome.status in (Status.DONE, Status.REFUSED):
+        return hint
     rank = outcome.named.rank if outcome.named is not None else None
     if rank is None and outcome.first_failure is not None:
         rank = outcome.first_failure.rank

@@ -58,6 +58,15 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     found = Document(large)
     assert f"rank {report_samples.CAUSE} on gpu038 was killed by SIGKILL" in found.text["verdict"]
     assert "memory.max 4294967296" in found.text["verdict"]
+    assert "oom_kill rose by 1" in found.text["verdict"]
+    assert "likely; to be sure: does it fail at the same step" in found.text["verdict"]
+    assert re.search(r"possible a disk was slow\s*io full 31 %", found.text["causes"])
+    assert "(it is a victim of rank 149)" in found.text["causes"]
+    hosts = found.text["hosts"]
+    assert "kernel, 62.0 s after the start: rank 149: Out of memory: Killed process 4242 (python)" in hosts
+    assert "rank 150 to 10.0.0.1 port 29500: ESTABLISHED, send queue 4096" in hosts
+    assert "eth0 carrier_changes: +2" in hosts
+    assert "not known: kernel messages need root" in hosts
     assert f"pylaunch logs 7f3a9c01 --rank {report_samples.CAUSE}" in found.text["verdict"]
     assert f"[rank{report_samples.CAUSE}] step 29" in found.text["last-lines"]
     assert f"rank {report_samples.CAUSE} failed at" in found.text["timeline"]
@@ -80,8 +89,8 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert len(large.encode()) < 5_000_000
     found = Document(large)
     assert found.elements["svg"] == 2 * 64
-    assert found.elements["details"] == 2 + 64 + 3  # stacks, hosts; further nodes of both timelines and of the hosts
-    assert sum(name == "open" for name, _ in found.attributes) == 2
+    assert found.elements["details"] == 2 + 64 + 3 + 2
+    assert sum(name == "open" for name, _ in found.attributes) == 3
 
 
 def test_more_nodes_than_rows_share_one_row() -> None:

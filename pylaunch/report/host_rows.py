@@ -1,0 +1,45 @@
+"""Evidence of hosts for a report: kernel messages, stuck connections and counters as lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.model.outcome import Outcome
+from pylaunch.report.timeline import seconds_text
+
+MOST_LINES = 40
+"""Lines of one kind that are shown for one host."""
+
+
+@dataclass(frozen=True)
+class HostLines:
+    """One host with what its evidence says."""
+
+    host: str
+    lines: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def host_lines(outcome: Outcome | None, begun: float) -> tuple[HostLines, ...]:
+    """Return the hosts of `outcome` with evidence or missing facts; times count from `begun`."""
+    hosts = () if outcome is None else outcome.hosts
+    rows = (HostLines(each.host, tuple(_lines(each, begun)), each.missing[:MOST_LINES]) for each in hosts)
+    return tuple(row for row in rows if row.lines or row.missing)
+
+
+def _lines(facts: HostEvidence, begun: float) -> Iterable[str]:
+    for event in facts.kernel[:MOST_LINES]:
+        rank = "" if event.rank is None else f"rank {event.rank}: "
+        yield f"kernel, {seconds_text(event.time - begun)} after the start: {rank}{event.text}"
+    for each in facts.stuck[:MOST_LINES]:
+        owner = "a connection" if each.rank is None else f"rank {each.rank}"
+        yield (
+            f"{owner} to {each.peer} port {each.peer_port}: {each.state}, send queue {each.send_queue}, receive queue "
+            f"{each.receive_queue}, {each.retransmits} retransmissions without an answer"
+        )
+    for name, rise in list(facts.rises.items())[:MOST_LINES]:
+        yield f"{name}: +{rise}"
+    if facts.clock_step_s:
+        yield f"its clock was set by {facts.clock_step_s:+.3f} s"
