@@ -11,9 +11,10 @@ import click
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.flags.selection import chosen, ranks_of
-from pylaunch.cli.views import document, rank_stacks
-from pylaunch.errors import ExitCode
+from pylaunch.cli.views import document, rank_stacks, recorder_dumps
+from pylaunch.errors import ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
+from pylaunch.workflows.recorder_dumps import judge_dumps
 from pylaunch.workflows.stacks import stacks
 
 
@@ -21,9 +22,9 @@ from pylaunch.workflows.stacks import stacks
 class StackFlags:
     """Flags of `stacks` that choose ranks, and what is shown of them."""
 
-    rank: str | None
-    node: str | None
-    collectives: bool
+    rank: str | None = None
+    node: str | None = None
+    collectives: bool = False
 
 
 @click.command()
@@ -32,14 +33,29 @@ class StackFlags:
 @click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
 @click.option("--node", metavar="HOSTS", help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].")
 @click.option("--collectives", is_flag=True, help="Also show the last collectives of each process group.")
+@click.option(
+    "--dumps",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Judge the flight recorder dumps in DIR instead, one file for each rank.",
+)
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, as_json: bool, **asked: Any) -> int:
+def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_json: bool, **asked: Any) -> int:
     """Show what each rank of RUN (the only live one without) is doing, with no change to the script.
 
     Ranks with the same stack are shown once, the innermost function first. Programs other than Python show their
     process state and system call. A run that failed shows what its ranks did before pylaunch stopped them.
     """
     flags = StackFlags(**asked)
+    if dumps is not None:
+        if run is not None or flags != StackFlags():
+            raise UsageError("--dumps reads files of any run; RUN, --rank, --node and --collectives have no effect")
+        judged = judge_dumps(dumps)
+        if as_json:
+            document.show(recorder_dumps.content(judged))
+        else:
+            recorder_dumps.show(judged)
+        return ExitCode.DONE
     record = find(run, inventory)
     nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
     wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
