@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,9 @@ from pylaunch.explain.logs.uncaught import exception_match
 from pylaunch.explain.logs.waiting import TIMEOUTS, read_waiting
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks
+
+HEAD = 120
+"""Beginning of a line, where its level is."""
 
 EVIDENCE_LINES = 6
 MOST_RANKED = 40
@@ -97,6 +101,10 @@ class LogVerdict:
         return self.first is not None and self.first.cause.id in ABSTAINING
 
 
+_INFORMS = re.compile(r"\bINFO\b")
+"""Level of a line that reports no failure."""
+
+_WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b")
 _RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 
 
@@ -121,7 +129,7 @@ class _Judge:
         self._rejected: list[RejectedText] = []
 
     def verdict(self) -> LogVerdict:
-        matches = self._facts.matches
+        matches = [match for match in self._facts.matches if not _INFORMS.search(match.text[:HEAD])]
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
         roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
@@ -164,6 +172,9 @@ class _Judge:
 
     def _counts(self, candidate: _Candidate) -> bool:
         match = candidate.match
+        if _WARNED.search(match.text) and not _WARNED.search(match.signature.example):
+            self._reject(candidate, "the program logged it as a warning and continued")
+            return False
         if match.signature.page == "gpu" and match.signature.id in ("gpu-xid", "gpu-off-bus", "nvswitch-sxid"):
             return True
         if match.signature.id.startswith("kernel-") or self._facts.is_fatal(match.file, match.line):

@@ -101,8 +101,8 @@ def _gai(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def _address_in_use(match: LogMatch, facts: LogFacts) -> Clue:
-    port = next(iter(re.findall(r"(?:port:? |\]:|0\.0\.0\.0:|:)(\d{2,5})\b", match.text)), "")
-    port = match.groups.get("port") or match.groups.get("port2") or port
+    found = re.search(r"\bport: ?(\d{2,5})\b|(?:\]|0\.0\.0\.0|to \S{1,80}):(\d{2,5}) \(errno", match.text)
+    port = match.groups.get("port") or match.groups.get("port2") or (found and (found[1] or found[2])) or ""
     named = f"port {port}" if port else "a port"
     asked = {each.groups["port"] for each in facts.of("requested-port") if each.line != match.line}
     if port and asked and port not in asked:
@@ -332,7 +332,7 @@ def _xid(match: LogMatch, facts: LogFacts) -> Clue:
     if code in (109, 119, 120, 62):
         return Clue("gpu-driver-hang", text, HIGH)
     if known is not None and known.kind is XidKind.PROGRAM:
-        return Clue("gpu-hardware", text, LOW, role=Role.SYMPTOM)
+        return Clue("gpu-hardware", text, LOW, role=Role.BENIGN)
     if known is not None and known.kind is XidKind.SUSPECT:
         return Clue("gpu-hardware", text, LOW, role=Role.WARNING)
     return Clue("gpu-hardware", text, HIGH)

@@ -26,8 +26,11 @@ BLOCK = 1 << 20
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
 
-FOLLOWING = 6
-"""Lines after a match that its pattern may use."""
+FOLLOWING = 30
+"""Lines after a match that the pattern of a text with several lines may use."""
+
+WRAPPED = 3
+"""Lines that a wrapped line may continue on."""
 
 PER_ORIGIN = 3
 """Matches of a signature that are kept for each process; the others are counted."""
@@ -205,8 +208,10 @@ class _Scanner:
         rest = [line.text.strip() for line in parsed if line.origin == first.origin]
         text = first.text[:LONGEST]
         window = " ".join([text, *rest])[: 2 * LONGEST]
+        wrapped = " ".join([text, *rest[:WRAPPED]])
         for signature in wanted:
-            found = signature.pattern.search(text) or signature.pattern.search(window)
+            pattern = signature.pattern
+            found = pattern.search(window) if signature.spans else pattern.search(text) or pattern.search(wrapped)
             if found is not None and found.start() < max(1, len(text)):
                 groups = {name: value for name, value in found.groupdict().items() if value is not None}
                 origin = first.origin

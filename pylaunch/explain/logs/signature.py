@@ -79,6 +79,9 @@ class Signature:
     generic: bool = False
     """Another root in the same line is more specific."""
 
+    spans: bool = False
+    """The lines after the first belong to the text."""
+
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Compiled expression."""
@@ -103,7 +106,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"cause", "explains", "generic"}
+_OPTIONAL = {"cause", "explains", "generic", "spans"}
 _OF_A_CAUSE = {"page", "title", "sure", "check", "fix"}
 
 
@@ -153,6 +156,7 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         sources=_texts(key, entry["sources"]),
         explains=_texts(key, entry["explains"]) if "explains" in entry else None,
         generic=entry.get("generic") is True,
+        spans=entry.get("spans") is True,
     )
 
 

@@ -47,3 +47,14 @@ def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
     is_own = "own-exception" in file.stem
     assert (5 in found.first.ranks) == is_own
     assert (found.first.cause.id == "program-error") == is_own
+
+
+@pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)
+def test_a_healthy_log_has_no_cause(file: Path) -> None:
+    verdict = verdict_on(file)
+    assert [(cause.cause.id, cause.evidence) for cause in verdict.causes] == []
+
+
+def test_healthy_logs_of_all_ranks_together_have_no_cause() -> None:
+    assert len(HEALTHY) >= 14
+    assert verdict_on(*HEALTHY).first is None
