@@ -67,7 +67,10 @@ def test_attempts_share_their_directory_and_a_spare_that_joins_gets_the_code(
     cluster = directories("n1", "n2", "n3")
     work = tmp_path / "work"
     work.mkdir()
+    written = tmp_path / "written"
     job = f"cat lines snapshot.pt; echo $PYLAUNCH_RUN >> snapshot.pt; touch {cluster.nodes['n2'].has_few_files()}"
+    # The first to fail has the others stopped.
+    job += f"; [ $RANK != 0 ] || touch {written}; until [ -e {written} ]; do sleep 0.05; done"
     (work / "train.sh").write_text(f"#!/bin/sh\n{job}\n[ $TORCHELASTIC_RESTART_COUNT != 0 ] || exit 1\n")
     (work / "train.sh").chmod(0o755)
     (work / "lines").write_text("shipped\n")

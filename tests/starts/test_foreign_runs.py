@@ -18,6 +18,7 @@ from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import plan_run
 from pylaunch.store.node_record import pack
 from tests.starts.cluster import Directory, DirectoryCluster, appears, ended
+from tests.waiting import wait_until
 
 AGENT = "0123456789abcdef"
 COMMAND = ("--framework", "command", "--workdir", "/")
@@ -103,9 +104,10 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
     started = ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank))
     assert started.returncode == 0, started.stderr
     (run,) = cluster.outcomes()
-    assert "warning: n1 spoke of rank 1, which is not its part of the run; ignored" in started.stderr
+    wait_until(lambda: not cluster.nodes["n1"].agents(), "the agent's end: from then on its file speaks for it")
     again = cluster.run("logs", run, "--collect", str(logs))
     assert again.returncode == 0, again.stderr
+    assert "warning: n1 spoke of rank 1, which is not its part of the run; ignored" in again.stderr
     assert not pwned.exists()
     written = {str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()}
     assert written == {"n1/0.out": "mine\n", "n2/1.out": "mine\n"}

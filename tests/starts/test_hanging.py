@@ -5,30 +5,36 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.existing.discover import discover
-from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, says
+from tests.starts.cluster import Directory, DirectoryCluster, ended, gone, says
+from tests.waiting import wait_until
 
-
-def is_alive(pid: int | None) -> bool:
-    return pid is not None and Path(f"/proc/{pid}").exists()
+BEFORE_PROBE_S = 50.0
+"""Less than a probe is waited for (60 s)."""
 
 
 def hangs(node: Directory) -> None:
     """Wait until a probe hangs there."""
-    appears(node.path / "hanging")
+    wait_until(node.hanging, "a probe that hangs")
+
+
+def hangs_no_more(node: Directory) -> None:
+    """Wait for the end of the probe that hangs there, which would not end on its own for ten minutes."""
+    pid = node.hanging()
+    if pid is not None:
+        gone(pid)
 
 
 def test_a_refusal_is_printed_at_once_though_a_check_still_hangs(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
     cluster.nodes["n1"].probe_hangs()
-    start = ended(cluster.start("--", "/no/such/program"))
+    start = ended(cluster.start("--", "/no/such/program"), BEFORE_PROBE_S)
     assert start.returncode == ExitCode.CLUSTER_NOT_READY
     assert "/no/such/program does not exist" in start.stderr
-    assert not is_alive(cluster.nodes["n1"].hanging())
+    hangs_no_more(cluster.nodes["n1"])
 
 
 def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., DirectoryCluster]) -> None:
@@ -38,10 +44,10 @@ def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., D
     says(start, "preparing")
     hangs(cluster.nodes["n2"])
     start.send_signal(signal.SIGINT)
-    done = ended(start)
+    done = ended(start, BEFORE_PROBE_S)
     assert done.returncode == ExitCode.INTERRUPTED
     assert "interrupted before any rank was started" in done.stderr
-    assert not is_alive(cluster.nodes["n2"].hanging())
+    hangs_no_more(cluster.nodes["n2"])
 
 
 def test_ctrl_c_ends_a_check_of_a_host_that_does_not_answer(directories: Callable[..., DirectoryCluster]) -> None:
@@ -50,8 +56,8 @@ def test_ctrl_c_ends_a_check_of_a_host_that_does_not_answer(directories: Callabl
     check = cluster.begin("check", "-i", str(cluster.inventory), "--only", "limits")
     hangs(cluster.nodes["n1"])
     os.kill(check.pid, signal.SIGINT)
-    assert ended(check).returncode == ExitCode.INTERRUPTED
-    assert not is_alive(cluster.nodes["n1"].hanging())
+    assert ended(check, BEFORE_PROBE_S).returncode == ExitCode.INTERRUPTED
+    hangs_no_more(cluster.nodes["n1"])
 
 
 def test_a_host_that_does_not_say_which_runs_it_knows_is_not_waited_for(

@@ -14,6 +14,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, ended
+from tests.waiting import wait_until
 
 LIMIT = 256 << 20
 GREEDY = "x = [b'x' * (8 << 20) for _ in range(128)]"
@@ -55,6 +56,7 @@ def small_cgroup() -> Iterator[Path]:
             (made / swap).write_text("0" if swap.endswith("max") else str(LIMIT))
         yield made
     finally:
+        wait_until(lambda: not (made / "cgroup.procs").read_text(), "the end of the agents in it")
         made.rmdir()
 
 

@@ -17,7 +17,7 @@ from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.transport import process
 from tests.starts.cluster import DirectoryCluster, ended
 
-LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 20 & echo $!; echo error >&2; exit 3")
+LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 600 & echo $!; echo error >&2; exit 3")
 
 
 def end(pid: str) -> None:
@@ -25,15 +25,15 @@ def end(pid: str) -> None:
 
 
 def test_a_process_has_ended_though_what_it_left_behind_keeps_its_pipes() -> None:
-    ended = process.run(LEAVES_A_DAEMON, timeout_s=10)
+    ended = process.run(LEAVES_A_DAEMON, timeout_s=60)
     end(ended.stdout)
     assert (ended.returncode, ended.stderr) == (3, "error\n")
 
 
 def test_input_and_output_of_any_size_pass_through() -> None:
     output = b"0123456789abcdef" * 100_000
-    assert process.run(("cat",), stdin=output, timeout_s=20).stdout.encode() == output
-    assert process.run(("true",), stdin=output, timeout_s=20).ok
+    assert process.run(("cat",), stdin=output, timeout_s=60).stdout.encode() == output
+    assert process.run(("true",), stdin=output, timeout_s=60).ok
     with pytest.raises(PylaunchError, match=r"no end after 0\.2 s: sleep 60"):
         process.run(("sleep", "60"), timeout_s=0.2)
 
@@ -67,13 +67,17 @@ def test_a_background_process_that_a_second_interrupt_ends_has_the_exit_code_of_
 
 def test_a_child_that_has_ended_makes_no_noise() -> None:
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", NOISE], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-X", "dev", "-c", NOISE], capture_output=True, text=True, timeout=60, check=False
     )
     end(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_who_does_not_read_is_written_to_without_noise(caplog: pytest.LogCaptureFixture) -> None:
+def test_who_does_not_read_is_written_to_without_noise(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "OBEYS_S", 60.0)
+
     async def talk() -> int:
         child = await process.spawn(("/bin/sh", "-c", "exec 0<&-; echo deaf; sleep 60"))
         await child.readline()

@@ -14,6 +14,7 @@ import pytest
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone
+from tests.waiting import wait_until
 
 RANK = "echo up; echo $$ > {here}/rank.new; mv {here}/rank.new {here}/rank; exec sleep 600"
 DAEMON = "setsid sh -c '" + RANK + "' & sleep 600"
@@ -29,6 +30,7 @@ def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Ca
         started = ended(cluster.start(*words))
         assert started.returncode == ExitCode.DONE, started.stderr
         appears(tmp_path / "rank")
+        wait_until(lambda: processes.read(rank_of(cluster)).command == "sleep 600", "what the rank becomes")
         (run,) = cluster.outcomes()
         controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
         os.kill(controller, signal.SIGKILL)
@@ -54,6 +56,7 @@ def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
     cluster = detached(RANK)
     (run,), (agent,) = cluster.outcomes(), cluster.nodes["n1"].agents()
     os.kill(agent, signal.SIGSTOP)
+    wait_until(lambda: processes.read(agent).state == "T", "the agent is stopped")
     words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
     assert "not answering" in cluster.run("ps").stdout
     assert words in cluster.run("status", run).stdout

@@ -24,8 +24,8 @@ from pylaunch.workflows.stop import StopEvent, stop_run
 from tests.starts.cluster import DirectoryCluster, appears
 from tests.waiting import wait_until
 
-WITHIN_S = 30.0
-JOB = "echo loss=1; echo nothing; touch up; while :; do sleep 0.1; done"
+WITHIN_S = 60.0
+JOB = "echo loss=1; echo nothing; touch up.$RANK; while :; do sleep 0.1; done"
 
 
 @pytest.fixture
@@ -35,7 +35,8 @@ def live(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.Monke
     words = ("--workdir", str(cluster.inventory.parent), "--framework", "command", "--detach", "--no-check")
     started = cluster.run("start", "-i", str(cluster.inventory), *words, "--", "sh", "-c", JOB)
     assert started.returncode == 0, started.stderr
-    appears(cluster.inventory.parent / "up")
+    for rank in range(2):
+        appears(cluster.inventory.parent / f"up.{rank}")
     return cluster
 
 

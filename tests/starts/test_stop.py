@@ -23,8 +23,8 @@ signal.signal(signal.SIGTERM, stop)
 raise SystemExit(1 if child.wait() else 0)
 """
 # The second rank loses the first, as the peers of a collective do, and fails before its own node hears of the stop.
-LOSES_ITS_PEER = "[ $RANK = 1 ] && { touch up; while [ ! -e gone ]; do sleep 0.01; done; exit 1; }\n"
-JOB = LOSES_ITS_PEER + "trap 'touch gone; sleep 0.3; exit 143' TERM\ntouch up\nwhile :; do sleep 0.05; done\n"
+LOSES_ITS_PEER = "[ $RANK = 1 ] && { touch up.1; while [ ! -e gone ]; do sleep 0.01; done; exit 1; }\n"
+JOB = LOSES_ITS_PEER + "trap 'touch gone; sleep 0.3; exit 143' TERM\ntouch up.0\nwhile :; do sleep 0.05; done\n"
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ def test_a_run_of_a_launcher_is_stopped_from_anywhere_and_not_started_again(
     other = launched if where == "here" else CommandLine(launched.inventory, launched.state.with_name("elsewhere"))
     start = launched.begin(*begin(launched, "--max-restarts", "2"))
     says(start, "started in")
-    appears(launched.inventory.parent / "up")
+    for rank in range(2):
+        appears(launched.inventory.parent / f"up.{rank}")
     stop = other.run("stop", "-i", str(launched.inventory))
     assert stop.returncode == ExitCode.DONE, stop.stderr
     followed = ended(start)

@@ -57,7 +57,7 @@ class OnTerminal:
     def shows(self, pattern: str, since: int = 0) -> int:
         """Wait until `pattern` is found after the first `since` characters; where it ends."""
         with self._changed:
-            found = self._changed.wait_for(lambda: re.compile(pattern, re.S).search(self.written(), since), 30.0)
+            found = self._changed.wait_for(lambda: re.compile(pattern, re.S).search(self.written(), since), 60.0)
             assert found, f"{pattern!r} not in {self.written()[since:]!r}"
             return found.end()
 
@@ -73,7 +73,7 @@ class OnTerminal:
     def ends(self) -> str:
         """All that was written, at the end."""
         os.waitpid(self.pid, 0)
-        self._reader.join(10.0)
+        self._reader.join(60.0)
         os.close(self.terminal)
         return self.written()
 
@@ -147,7 +147,7 @@ def test_the_board_survives_ctrl_z_and_a_narrower_terminal(directories: Callable
     script = cluster.inventory.with_name("job")
     script.write_text(f"echo one; while [ ! -e {gate} ]; do sleep 0.05; done; echo two\n")
     shell = _on_terminal(cluster, "/bin/bash", "--norc", "--noprofile", "-i")
-    words = started(cluster, "--node-timeout", "3", "--", "sh", str(script))
+    words = started(cluster, "--node-timeout", "6", "--", "sh", str(script))
     shell.types(shlex.join([sys.executable, "-m", "pylaunch", *words]))
     at = shell.shows(r"running for \d+ s: 1 of 1 ranks")
     shell.resize(40)
@@ -155,7 +155,7 @@ def test_the_board_survives_ctrl_z_and_a_narrower_terminal(directories: Callable
     shell.press(CTRL_Z)
     stopped = shell.shows(r"Stopped.*\$ ", at)
     assert shell.written()[at:stopped].rindex(SHOW_CURSOR) > 0
-    shell.types("sleep 4; fg")  # Longer than a silent node is waited for.
+    shell.types("sleep 8; fg")  # Longer than a silent node is waited for.
     at = shell.shows(r"run \w+ running for \d+ s[^\n]*…", stopped)
     gate.touch()
     at = shell.shows(r"\| two.*is left\).*\$ ", at)

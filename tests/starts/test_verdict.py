@@ -13,17 +13,24 @@ from tests.starts.cluster import DirectoryCluster, ended
 
 CASES = Path(__file__).parents[1] / "cases" / "rank_ends"
 # What torch's ranks do: wait for their peer, and fail when it is gone or silent for too long.
-VICTIM = "[ $RANK = 1 ] || {{ touch up.$RANK; {until}; cat {case} >&2; exit 1; }}\n"
-ALL_UP = "while [ ! -e up.0 ] || [ ! -e up.2 ]; do sleep 0.02; done\n"
-STOPS = "until grep -q 'State:.T' /proc/$(cat pid 2>/dev/null || echo 1)/status; do sleep 0.02; done"
-LEAVES = "until [ -e gone ]; do sleep 0.02; done; sleep 0.3"
+PID = "echo $$ > pid.$RANK.new; mv pid.$RANK.new pid.$RANK\n"
+VICTIM = "[ $RANK = 1 ] || {{ {until}; cat {case} >&2; exit 1; }}\n"
+ALL_UP = "until [ -e pid.0 ] && [ -e pid.2 ]; do sleep 0.02; done\n"
+HAS_DEVIATED = "until [ -e pid.1 ] && {}; do sleep 0.02; done"
+STOPS = HAS_DEVIATED.format("grep -q 'State:.T' /proc/$(cat pid.1)/status")
+LEAVES = HAS_DEVIATED.format("[ ! -e /proc/$(cat pid.1) ]")
+SLEEPS = HAS_DEVIATED.format("grep -q sleep /proc/$(cat pid.1)/comm && grep -q 'State:.S' /proc/$(cat pid.1)/status")
+AT_ONCE = HAS_DEVIATED.format("true")
+LATER = "while [ -e /proc/$(cat pid.0) ] || [ -e /proc/$(cat pid.2) ]; do sleep 0.02; done; sleep 0.4"
+"""A process is gone once its agent has taken note of its end. Then later than in the same moment, and long before the
+nodes of the victims stop the others."""
 
 
 def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) -> tuple[str, dict[str, object]]:
     """Standard error and outcome of a start with three ranks, of which rank 1 deviates."""
     work = cluster.inventory.parent
     script = work / "job"
-    script.write_text(VICTIM.format(until=until, case=CASES / f"{case}.txt") + ALL_UP + deviation)
+    script.write_text(PID + VICTIM.format(until=until, case=CASES / f"{case}.txt") + ALL_UP + deviation)
     words = ("--framework", "command", "--workdir", str(work), "--", "sh", str(script))
     start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
     assert start.returncode == ExitCode.JOB_FAILED, start.stderr
@@ -34,11 +41,11 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
 @pytest.mark.parametrize(
     ("until", "case", "deviation", "reported", "named"),
     [
-        (STOPS, "gloo-recv-timeout", "echo $$ > pid; kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1),
-        (LEAVES, "gloo-peer-exited", "touch gone; exit 0", "rank 1 on n2 exited with code 0, ", 1),
-        (LEAVES, "gloo-recv-timeout", "touch gone; exec sleep 60", "rank 1 on n2 alone had not ended (sleeping", 1),
-        (LEAVES, "gloo-peer-killed", "touch gone; exec sleep 0.8", "no rank is named: rank ", None),
-        (LEAVES, "gloo-peer-exited", "touch gone; sleep 0.8; exit 3", "rank 1 on n2 exited with code 3", 1),
+        (STOPS, "gloo-recv-timeout", "kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1),
+        (LEAVES, "gloo-peer-exited", "exit 0", "rank 1 on n2 exited with code 0, ", 1),
+        (SLEEPS, "gloo-recv-timeout", "exec sleep 60", "rank 1 on n2 alone had not ended (sleeping", 1),
+        (AT_ONCE, "gloo-peer-killed", LATER, "no rank is named: rank ", None),
+        (AT_ONCE, "gloo-peer-exited", f"{LATER}; exit 3", "rank 1 on n2 exited with code 3", 1),
     ],
     ids=["stopped", "exit 0", "does not come", "ends well too late", "fails after its victims"],
 )

@@ -24,7 +24,7 @@ from pylaunch.workflows.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.workflows.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
 from tests.starts.cluster import DirectoryCluster
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 
 
 class Events:
