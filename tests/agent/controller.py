@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import select
@@ -167,7 +168,8 @@ class Node:
         hellos = [hello for controller in self._controllers for hello in controller.all(wire.Hello)]
         left = [hello.pid for hello in hellos if hello.phase != "finished" and is_alive(hello.pid)]
         for pid in left:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # It may be about to exit on its own.
+                os.kill(pid, signal.SIGKILL)
         if left:
             self.ask("clean")
 
