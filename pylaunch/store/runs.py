@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,12 @@ from pylaunch.store.paths import RunPaths, run_paths, runs_directory
 
 KEPT = 200
 """Ended runs whose records are kept, with all attempts of each."""
+
+LOOK_S = 0.01
+"""Longer than the question for the controller of a run shares the lock."""
+
+TRIES = 200
+"""Until a process that was stopped while it asked counts as the controller."""
 
 
 class _Head(msgspec.Struct):
@@ -78,13 +85,20 @@ class Recorder:
         self._is_incomplete = False
         self._charge: int | None = None
 
-    def take_charge(self) -> bool:
+    def take_charge(self, pause: Callable[[float], object] = time.sleep) -> bool:  # noqa: TID251
         """Become the controller of this run until this process ends or gives up charge; False if another is."""
         if self._charge is None:
             held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            for _ in range(TRIES):
+                if _has_locked(held, fcntl.LOCK_EX):
+                    break
+                # Whoever asks for the controller (`controller`) shares the lock for a moment.
+                if not _has_locked(held, fcntl.LOCK_SH):
+                    os.close(held)
+                    return False
+                fcntl.flock(held, fcntl.LOCK_UN)
+                pause(LOOK_S)
+            else:
                 os.close(held)
                 return False
             os.truncate(held, 0)
@@ -133,6 +147,14 @@ class Recorder:
                 self._complain(
                     f"the record of this run cannot be written ({error.strerror}); the run continues without it"
                 )
+
+
+def _has_locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def controller(run: str) -> int | None:

@@ -1,3 +1,5 @@
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,15 @@ def test_a_damaged_record_is_named_with_the_way_out() -> None:
 def test_records_are_for_their_owner_alone() -> None:
     recorded("7f3a9c01")
     assert run_paths("7f3a9c01").directory.stat().st_mode & 0o077 == 0
+
+
+def test_a_controller_takes_charge_though_somebody_asks_for_it_at_that_moment() -> None:
+    recorder = recorded("7f3a9c01")
+    asking = os.open(run_paths("7f3a9c01").controller, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    assert recorder.take_charge(pause=lambda _: os.close(asking))
+    assert runs.controller("7f3a9c01") == os.getpid()
+    assert not runs.Recorder("7f3a9c01", pytest.fail).take_charge()
 
 
 def test_the_beginning_of_an_id_is_enough_when_it_is_unique() -> None:
