@@ -129,6 +129,26 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
     assert refused[1].hint == ""
 
 
+def test_an_answer_that_arrives_while_the_process_that_asks_is_paused_counts(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = leases.take(device(node, 910))
+    assert not isinstance(lease, leases.Holder)
+    connect = leases._connect
+
+    def paused(name: str) -> leases._Question | int:
+        question = connect(name)
+        leases.answer(lease, "r1", [910], 1.0)
+        return question
+
+    monkeypatch.setattr(leases, "_connect", paused)
+    monkeypatch.setattr(leases, "ANSWER_S", 0.0)
+    with lease:
+        holder = leases.holder(device(node, 910))
+    assert holder is not None
+    assert (holder.run, holder.devices) == ("r1", [910])
+
+
 def test_a_holder_that_exits_while_it_is_asked_refuses_no_start(node: Node, tmp_path: Path) -> None:
     exiting = socket.socket(socket.AF_UNIX)
     exiting.bind(device(node, 909))

@@ -190,13 +190,15 @@ def _ask(names: list[str], until: float) -> dict[str, Holder | None]:
             found.update(dict.fromkeys(free))
             pending = [name for name, _ in refused if name not in found]
             left = until - time.monotonic()
-            if left <= 0 or not (asked or pending):
+            if not (asked or pending):
                 break
-            for descriptor, _ in poll.poll(1000 * min(left, RETRY_S if pending else left)):
+            for descriptor, _ in poll.poll(1000 * max(0.0, min(left, RETRY_S if pending else left))):
                 if asked[descriptor].has_answer():
                     poll.unregister(descriptor)
                     with (question := asked.pop(descriptor)).socket:
                         found[question.name] = question.holder()
+            if left <= 0:  # Only now: answers that arrived while this process was paused have been read.
+                break
         found.update((each.name, each.holder()) for each in asked.values())
         found.update((name, unknown(owners.get(name))) for name in pending)
     finally:
