@@ -1,0 +1,71 @@
+"""A port that a firewall blocks while ranks use it: the pair of hosts is reported, and no rank is accused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.faults import Direction, Filter, inject
+from pylaunch.lab.lab import Lab
+from tests.lab.controller import must_be_clean, newest, starting
+
+pytestmark = pytest.mark.lab
+
+PORT = 4711
+TALKS = f"""
+import os, socket, sys, time
+
+def server():
+    with socket.create_server(("", {PORT})) as listener:
+        connected, _ = listener.accept()
+        while word := connected.recv(1):
+            connected.sendall(word)
+    time.sleep(300)
+
+def client():
+    until = time.monotonic() + 60
+    while True:
+        try:
+            connected = socket.create_connection((os.environ["MASTER_ADDR"], {PORT}))
+            break
+        except OSError:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    connected.settimeout(8)
+    said = False
+    while True:
+        connected.sendall(b"x")
+        try:
+            connected.recv(1)
+        except TimeoutError:
+            print("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete",
+                  file=sys.stderr, flush=True)
+            os._exit(1)
+        if not said:
+            said = True
+            print("talks", flush=True)
+        time.sleep(0.02)
+
+rank = os.environ["RANK"]
+server() if rank == "0" else client() if rank == "1" else time.sleep(300)
+"""
+
+
+def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is_accused(
+    lab: Lab, tmp_path: Path
+) -> None:
+    command = ("--workdir", "/tmp", "--framework", "command", "--", "python3", "-c", TALKS)
+    with starting(lab, tmp_path, *command) as started:
+        started.says("| talks")
+        with inject(lab["n1"], Filter(PORT, Direction.IN)):
+            assert started.ends() == ExitCode.JOB_FAILED
+        assert "between n1 and n2 get no answer, and new ones do: a firewall" in started.stderr
+    outcome = json.loads(lab.pylaunch("status", newest(lab), "--json", timeout_s=60).stdout)["outcome"]
+    assert outcome["named"] is None
+    (first, *_) = outcome["causes"]
+    assert (first["kind"], first["confidence"], first["host"]) == ("path-blocked", "likely", None)
+    assert any("not acknowledged" in line for line in first["evidence"])
+    must_be_clean(lab)
