@@ -35,7 +35,7 @@ def client():
             assert time.monotonic() < until
             time.sleep(0.05)
     connected.settimeout(8)
-    said = False
+    is_up = False
     while True:
         connected.sendall(b"x")
         try:
@@ -44,8 +44,8 @@ def client():
             print("RuntimeError: [unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete",
                   file=sys.stderr, flush=True)
             os._exit(1)
-        if not said:
-            said = True
+        if not is_up:
+            is_up = True
             print("talks", flush=True)
         time.sleep(0.02)
 

@@ -39,16 +39,21 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
 
 
 @pytest.mark.parametrize(
-    ("until", "case", "deviation", "reported", "named"),
+    ("until", "case", "deviation", "reported", "named", "cause"),
     [
-        (STOPS, "gloo-recv-timeout", "kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1),
-        (LEAVES, "gloo-peer-exited", "exit 0", "rank 1 on n2 exited with code 0, ", 1),
-        (SLEEPS, "gloo-recv-timeout", "exec sleep 60", "rank 1 on n2 alone had not ended (sleeping", 1),
-        (AT_ONCE, "gloo-peer-killed", LATER, "no rank is named: rank ", None),
-        (AT_ONCE, "gloo-peer-exited", f"{LATER}; exit 3", "rank 1 on n2 exited with code 3", 1),
+        (STOPS, "gloo-recv-timeout", "kill -STOP $$", "rank 1 on n2 is stopped (state T: SIGSTOP", 1,
+         "rank-stopped certain"),
+        (LEAVES, "gloo-peer-exited", "exit 0", "rank 1 on n2 exited with code 0, ", 1,
+         "exited-early likely"),
+        (SLEEPS, "gloo-recv-timeout", "exec sleep 60", "rank 1 on n2 alone had not ended (sleeping", 1,
+         "rank-silent possible"),
+        (AT_ONCE, "gloo-peer-killed", LATER, "no rank is named: rank ", None,
+         ""),
+        (AT_ONCE, "gloo-peer-exited", f"{LATER}; exit 3", "rank 1 on n2 exited with code 3", 1,
+         "rank-failed possible"),
     ],
     ids=["stopped", "exit 0", "does not come", "ends well too late", "fails after its victims"],
-)
+)  # fmt: skip
 def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
     directories: Callable[..., DirectoryCluster],
     until: str,
@@ -56,6 +61,7 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
     deviation: str,
     reported: str,
     named: int | None,
+    cause: str,
 ) -> None:
     cluster = directories("n1", "n2", "n3")
     output, outcome = explained(cluster, until, case, deviation)
@@ -64,3 +70,7 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
     assert outcome["named"] == (None if named is None else {"host": "n2", "rank": named})
     shown = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     assert (shown["reason"], shown["named"]) == (outcome["reason"], outcome["named"])
+    first = "".join(f"{each['kind']} {each['confidence']}" for each in shown["causes"][:1])
+    assert first == cause
+    victims = [each for each in shown["rejected"] if each["why"] == "the effect of another failure on this rank"]
+    assert len(victims) == 2
