@@ -209,6 +209,6 @@ def _memory_line(facts: HostEvidence) -> Iterator[str]:
         parts.append(f"{available / (1 << 30):.1f} of {total / (1 << 30):.1f} GiB available afterwards")
     kills = facts.rises.get("memory oom_kill", facts.rises.get("host oom_kill"))
     if kills:
-        parts.append(f"{kills} OOM kills since the start")
+        parts.append(f"OOM kills since the start: {kills}")
     if parts:
         yield f"{facts.host}: {', '.join(parts)}"

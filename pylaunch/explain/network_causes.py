@@ -68,7 +68,7 @@ def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[Failure
     lines = [line for found in live.values() for line in found[:2]]
     if len(edges) > 1 and len(common) == 1:
         host = common[0]
-        text = f"{host} and {fold(hosts - {host})} no longer reach each other, which reach one another"
+        text = f"{host} is cut off from {fold(hosts - {host})}"
         yield _path(text, lines, Named(host, None))
     elif len(edges) == 1:
         ((one, other),) = (tuple(sorted(edge)) for edge in edges)

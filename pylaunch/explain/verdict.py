@@ -189,7 +189,7 @@ def _rejected_ends(failed: list[RankEnd], top: FailureCause | None) -> list[Reje
             continue
         if end.symptom:
             found.append(RejectedCause(f"{end.who} {end.symptom}", "the effect of another failure on this rank"))
-        elif end is not failed[0]:
+        elif is_before(failed[0], end):
             why = f"{seconds(end.time - failed[0].time)} after the first failure"
             found.append(RejectedCause(f"{end.who} {described(end)}", why))
     return found

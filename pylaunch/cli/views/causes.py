@@ -12,8 +12,10 @@ def show_causes(outcome: Outcome, *, verbose: bool = False) -> None:
     """Print the evidence for the first cause, and other causes; with `verbose` the rejected ones, and missing facts."""
     if outcome.causes:
         top, *others = outcome.causes
-        if top.evidence or others:
-            console.say(f"evidence ({top.confidence.value}: {top.kind}):" if top.evidence else f"cause: {top.kind}")
+        if top.reason not in outcome.reason:
+            console.say(f"{top.confidence.value}: {top.reason}")
+        if top.evidence:
+            console.say(f"evidence ({top.confidence.value}: {top.kind}):")
         console.quote(top.evidence)
         for other in others if verbose else others[:MOST_OTHERS]:
             console.say(f"also {other.confidence.value}: {other.reason}")

@@ -118,7 +118,8 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *,
         console.say(f"error: run {plan.run}: {outcome.reason}")
         console.say(f"the last lines of {failure.who}{f', which {failure.symptom}' if failure.symptom else ''}:")
         console.quote(failure.last_lines[-LAST_LINES:])
-        rank = failure.rank if outcome.named is None else outcome.named.rank
+        named = outcome.named
+        rank = failure.rank if named is None or named.rank is None else named.rank
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
         others = plan.world_size - 1
