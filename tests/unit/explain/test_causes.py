@@ -16,7 +16,7 @@ from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.explain.verdict import Verdict, judge
 from pylaunch.model.cause import Certainty
 from pylaunch.model.host_evidence import HostEvidence
-from tests.unit.explain.evidence_sets import SETS, EvidenceSet, facts, left, own, says, victim
+from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, says, states, victim
 
 T = TypeVar("T")
 LEVELS = tuple(Certainty)
@@ -145,3 +145,15 @@ def test_a_message_from_the_kernel_of_another_host_is_no_evidence_for_a_rank() -
     top = verdict(replace(case.evidence, hosts=hosts)).causes[0]
     assert top.kind == "rank-failed"
     assert not any("nfs" in line for line in top.evidence)
+
+
+@pytest.mark.parametrize("case", [each for each in SETS if each.hosts or each.tried], ids=lambda case: case.name)
+def test_a_host_can_accuse_no_other_host(case: EvidenceSet) -> None:
+    """The facts of a host are what it says: alone, they name at most that host."""
+    victims = (victim(0), victim(1, 100.1), victim(2, 100.2))
+    for host in {*(each.host for each in case.hosts), *case.tried}:
+        mine = [each for each in case.hosts if each.host == host]
+        others = [facts(name) for name in RANKS if name not in {each.host for each in mine}]
+        tried = {host: case.tried[host]} if host in case.tried else {}
+        found = verdict(Evidence(RANKS, victims, states(), hosts=(*mine, *others), tried=tried))
+        assert found.named is None or found.named.host == host
