@@ -28,7 +28,7 @@ from pylaunch.errors import (
 )
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.job import Framework
+from pylaunch.model.job import Framework, OnHang
 from pylaunch.model.job import JobSpec as Job
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.secret import Secrets
@@ -46,6 +46,7 @@ __all__ = [
     "InventoryError",
     "Job",
     "NumberedEvent",
+    "OnHang",
     "Outcome",
     "ProvisionError",
     "PylaunchError",
