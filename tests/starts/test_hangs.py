@@ -14,7 +14,7 @@ from typing import Any
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
 
-LONG_S = 60.0
+LONG_S = 120.0
 BEGIN = """\
 import os, signal, socket, sys, threading, time
 from pylaunch.runtime import step
