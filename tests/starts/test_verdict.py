@@ -70,7 +70,10 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
     assert outcome["named"] == (None if named is None else {"host": "n2", "rank": named})
     shown = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     assert (shown["reason"], shown["named"]) == (outcome["reason"], outcome["named"])
-    first = "".join(f"{each['kind']} {each['confidence']}" for each in shown["causes"][:1])
-    assert first == cause
+    causes = [f"{each['kind']} {each['confidence']}" for each in shown["causes"]]
+    if cause:
+        assert causes[0] == cause
+    else:  # A check may have warned about this machine.
+        assert all(each.endswith(" possible") for each in causes)
     victims = [each for each in shown["rejected"] if each["why"] == "the effect of another failure on this rank"]
     assert len(victims) == 2
