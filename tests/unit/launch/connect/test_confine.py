@@ -48,6 +48,17 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     assert FIRST.confined(wire.PeersUnheard(["n2", "bank.example"]), ALL) == wire.PeersUnheard(["n2"])
 
 
+def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
+    killed = [wire.KernelMessage("oom-kill", 1.0, "killed", rank=rank) for rank in (0, 2, None)]
+    stuck = [wire.RankSocket(rank, "ESTABLISHED", "::1", 1, "::2", 2, 3, 0, 4) for rank in (0, 2, None)]
+    confined = FIRST.confined(wire.NodeEvidence(1.0, 0.1, killed, stuck), ALL)
+    assert isinstance(confined, wire.NodeEvidence)
+    assert [each.rank for each in confined.kernel] == [0, None]
+    assert [each.rank for each in confined.sockets] == [0, None]
+    tried = FIRST.confined(wire.PeersTried({"n2": "silent", "bank.example": "silent"}), ALL)
+    assert tried == wire.PeersTried({"n2": "silent"})
+
+
 def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> None:
     assert FIRST.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL) == wire.Ready(
         1.0, [], {}, 9, rendezvous_port=29500
