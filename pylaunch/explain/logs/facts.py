@@ -118,6 +118,25 @@ class LogFacts:
             reach = max(reach, number)
         return scan.lines - reach <= FOLLOWED_LINES
 
+    @property
+    def ended_by_signal(self) -> bool:
+        """True if all reported ends are by SIGSEGV, SIGBUS or SIGKILL: an exception would end with an exit code."""
+        return bool(self.ids & _SIGNALS) and not self.ids & _EXIT_CODES
+
+    def is_survived(self, file: str, line: int, origin: Origin) -> bool:
+        """Return True if the process, or enough of the processes in the log, made progress after the line.
+
+        Prints without a time count only if there were some before the line, too: Python may flush them at the exit.
+        """
+        scan = self.by_file[file]
+        if origin in scan.progress or (origin.rank is not None and len(scan.progress) > 1):
+            numbers, enough = scan.progress.get(origin, []), 1
+        else:
+            numbers = [number for each in scan.progress.values() for number in each]
+            enough = max(4, len(scan.ranks))
+        later = sum(1 for number in numbers if number > line)
+        return later >= enough and (scan.times_progress or later < len(numbers))
+
     @cached_property
     def nccl_versions(self) -> dict[str, set[str]]:
         """Versions of NCCL by the CUDA that they are for; "" where a rank reports its own."""
@@ -166,6 +185,8 @@ class LogFacts:
 
 
 _WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
+_SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}
+_EXIT_CODES = {"elastic-exitcode", "ds-returncode", "slurm-task-exit", "mpi-abort", "elastic-sigabrt"}
 _ADDRESS = re.compile(r"\[?((?:\d{1,3}\.){3}\d{1,3}|(?:::ffff:)?(?:\d{1,3}\.){3}\d{1,3}|fe80:[0-9a-fA-F:]{2,40}|::1)\b")
 _BRIDGES = [ipaddress.ip_network(each) for each in ("172.17.0.0/16", "172.18.0.0/16", "192.168.122.0/24")]
 

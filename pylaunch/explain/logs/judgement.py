@@ -135,13 +135,12 @@ class _Judge:
         roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
         readings += (uncaught := [exception_match(self._catalogue, unit) for unit in exceptions])
         roots = self._specific(roots) + [_Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
-        fatal = [each for each in roots if self._counts(each)]
         symptoms = [_Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
         wrappers = [_Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
         warnings = [_Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
-        failed = [
-            each for each in fatal + symptoms + wrappers if self._facts.is_fatal(each.match.file, each.match.line)
-        ]
+        reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
+        fatal = self._fatal(roots, reports)
+        failed = [each for each in fatal if self._is_fatal(each)] + reports
         fatal += [each for each in warnings if self._explains(each, failed)]
         for each in fatal:
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
@@ -160,6 +159,35 @@ class _Judge:
 
     def _read(self, match: LogMatch) -> Clue:
         return read_gpu_memory(match, self._facts) if match.signature.id == "cuda-oom" else read(match, self._facts)
+
+    def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
+        """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""
+        counted = [each for each in roots if self._counts(each)]
+        if (by_signal := [each for each in counted if not self._is_exception(each)]) and self._facts.ended_by_signal:
+            for each in counted:
+                if each not in by_signal:
+                    self._reject(each, "a signal ended the processes: they survived this exception")
+            counted = by_signal
+        fatal = [each for each in counted if not self._is_survived(each)]
+        if not fatal and reports:
+            return counted
+        for each in counted:
+            if each not in fatal:
+                self._reject(each, "the process made progress after it")
+        return fatal
+
+    def _is_exception(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        units = self._facts.by_file[match.file].exceptions
+        return any(unit.line <= match.line <= unit.last for unit in units)
+
+    def _is_survived(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        return self._facts.is_survived(match.file, match.line, match.origin)
+
+    def _is_fatal(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        return self._facts.is_fatal(match.file, match.line)
 
     def _specific(self, roots: list[_Candidate]) -> list[_Candidate]:
         """Drop generic roots on lines that a specific one explains."""

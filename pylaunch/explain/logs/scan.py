@@ -6,6 +6,7 @@ bytes of the block. Only lines with an anchor are decoded and compared with the 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,9 @@ BLOCK = 1 << 20
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
 
+ENDING = 32 << 10
+"""Bytes at the end of a log in which every text counts again."""
+
 FOLLOWING = 30
 """Lines after a match that the pattern of a text with several lines may use."""
 
@@ -34,6 +38,9 @@ WRAPPED = 3
 
 PER_ORIGIN = 3
 """Matches of a signature that are kept for each process; the others are counted."""
+
+PER_BLOCK = 1024
+"""Lines with the same anchor that are read in a block."""
 
 MOST_MATCHES = 20_000
 MOST_EXCEPTIONS = 2_000
@@ -85,6 +92,12 @@ class LogScan:
 
     ranks: set[int] = field(default_factory=set)
     """Ranks that wrote a line or are named in one."""
+
+    progress: dict[Origin, list[int]] = field(default_factory=dict)
+    """Numbers of the lines with a step, an epoch or a loss near the end of the log, by process."""
+
+    times_progress: bool = False
+    """Such lines have a time, so they are written when they happen. Plain prints may be flushed at the exit."""
 
     made_progress: bool = False
     """Steps, epochs or losses are in its beginning or its end."""
@@ -145,9 +158,15 @@ class _Scanner:
             end = held.rfind(b"\n", 0, len(held) - OVERLAP) + 1 or len(held) - OVERLAP
             self._search_block(held, end)
             held = held[end:]
+        whole = held
+        cut = held.rfind(b"\n", 0, max(0, len(held) - ENDING)) + 1
+        self._search_block(held, cut)
+        held = held[cut:]
+        self._found.counts.clear()  # The end of a log counts, however often its texts were before.
+        self._traced.clear()
         self._search_block(held, len(held))
         self._found.lines += 0 if not held or held.endswith(b"\n") else 1
-        self._end(held)
+        self._end(whole)
         return self._found
 
     def _learn(self, beginning: bytes) -> None:
@@ -158,9 +177,16 @@ class _Scanner:
 
     def _end(self, rest: bytes) -> None:
         ending = rest[-SAMPLE:]
-        self._found.made_progress = self._found.made_progress or _PROGRESS.search(ending) is not None
-        lines = [line for line in ending.decode("utf-8", "replace").split("\n") if line.strip()]
-        self._found.tail = [self._prefixes.parse(line, self._found.origin).text for line in lines[-20:]]
+        lines = ending.split(b"\n")
+        first = self._found.lines - len(lines) + (1 if lines[-1] else 2)
+        shown = [(first + at, line.decode("utf-8", "replace")) for at, line in enumerate(lines) if line.strip()]
+        for number, line in shown:
+            if _PROGRESS.search(line.encode()) is not None:
+                parsed = self._prefixes.parse(line, self._found.origin)
+                self._found.progress.setdefault(parsed.origin, []).append(number)
+                self._found.times_progress = self._found.times_progress or parsed.time is not None
+        self._found.made_progress = self._found.made_progress or bool(self._found.progress)
+        self._found.tail = [self._prefixes.parse(line, self._found.origin).text for _, line in shown[-20:]]
 
     def _search_block(self, held: bytes, end: int) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
@@ -182,28 +208,32 @@ class _Scanner:
         for anchor, parts, signatures in self._search.anchors:
             if not all(part in words for part in parts):
                 continue
-            at = held.find(anchor, 0, end)
-            while at >= 0:
+            at, count = held.find(anchor, 0, end), 0
+            while at >= 0 and count < PER_BLOCK:
+                count += 1
                 known = hits.setdefault(_line_start(held, at), [])
                 known += [each for each in signatures if each not in known]
                 after = held.find(b"\n", at)
                 at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
         if not all(part in words for part in _TRACEBACK_WORDS):
             return hits
-        at = held.find(TRACEBACK, 0, end)
-        while at >= 0:
+        at, count = held.find(TRACEBACK, 0, end), 0
+        while at >= 0 and count < PER_BLOCK:
+            count += 1
             hits.setdefault(_line_start(held, at), [])
             at = held.find(TRACEBACK, at + 1, end)
         return hits
 
     def _look(self, held: bytes, start: int, number: int, signatures: list[Signature]) -> None:
-        raw, *following = self._lines(held, start)
+        raw = next(self._lines(held, start, LONGEST, 1), "")
         first = self._prefixes.parse(raw, self._found.origin)
         if TRACEBACK.decode() in raw and self._traced.get(first.origin, 0) < PER_ORIGIN * 4:
             self._trace(held, start, number, first)
         wanted = [each for each in signatures if self._is_wanted(each, first.origin)]
         if not wanted:
             return
+        count = FOLLOWING if any(each.spans for each in wanted) else WRAPPED
+        following = itertools.islice(self._lines(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
         parsed = (self._prefixes.parse(line, first.origin) for line in following)
         rest = [line.text.strip() for line in parsed if line.origin == first.origin]
         text = first.text[:LONGEST]
@@ -230,7 +260,7 @@ class _Scanner:
         is_inside = number <= self._last_of_unit.get(first.origin, 0)
         if is_inside or len(self._found.exceptions) >= MOST_EXCEPTIONS:
             return
-        following = self._lines(held, start, OVERLAP, 4000)[1:]
+        following = itertools.islice(self._lines(held, start, OVERLAP, 2000), 1, None)
         lines = (self._prefixes.parse(line, self._found.origin) for line in following)
         unit = gather(self._found.file, number, first, lines)
         if unit is not None:
@@ -238,10 +268,14 @@ class _Scanner:
             self._last_of_unit[unit.origin] = unit.last
             self._found.exceptions.append(unit)
 
-    def _lines(self, held: bytes, start: int, most: int = 32 << 10, count: int = FOLLOWING + 1) -> list[str]:
-        """Return the line at `start` and those after it."""
-        lines = held[start : start + most].split(b"\n", count)[:count]
-        return [line[:LONGEST].split(b"\r", 1)[0].decode("utf-8", "replace") for line in lines]
+    def _lines(self, held: bytes, start: int, most: int, count: int) -> Iterator[str]:
+        """Yield the line at `start` and those after it, within `most` bytes."""
+        end = min(len(held), start + most)
+        while start < end and count > 0:
+            after = held.find(b"\n", start, end)
+            line = held[start : min(start + LONGEST, end if after < 0 else after)]
+            yield line.split(b"\r", 1)[0].decode("utf-8", "replace")
+            start, count = (end if after < 0 else after + 1), count - 1
 
 
 def _line_start(held: bytes, at: int) -> int:

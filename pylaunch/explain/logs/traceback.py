@@ -13,7 +13,7 @@ TRACEBACK = b"Traceback (most recent call last"
 LONGEST_UNIT = 400
 """Lines of one process that a chain of tracebacks may have."""
 
-OTHERS = 400
+OTHERS = 200
 """Lines of other processes after which a chain has no further exception."""
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
