@@ -23,6 +23,7 @@ VERBS = {
     "drift": "Show every fact on which the hosts disagree, and what explains it",
     "attest": "Record what every host is, sealed by its hash, or check hosts against a record",
     "check": "Ask every host whether a run would work, and if not, why and what to type",
+    "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
     "ps": "List runs, live and past",

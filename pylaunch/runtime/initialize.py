@@ -70,7 +70,7 @@ def _init_torch(mine: Place, patience: Patience, backend: str | None) -> None:
         store = dist.TCPStore(mine.address, mine.port, mine.world_size, is_master=False, timeout=STORE_TIMEOUT)
         gather(_StoreRollCall(store, mine).attempt, mine.world_size, patience)
     else:
-        _roll_call(mine, patience)
+        roll_call(mine, patience)
     where = f"tcp://{_in_url(mine.address)}:{mine.port}"
     dist.init_process_group(backend, init_method=where, rank=mine.rank, world_size=mine.world_size)
 
@@ -100,7 +100,7 @@ def _init_jax(mine: Place, patience: Patience) -> None:
 
     if mine.world_size == 1 or jax.distributed.is_initialized():
         return
-    _roll_call(mine, patience)
+    roll_call(mine, patience)
     jax.distributed.initialize(
         coordinator_address=f"{_in_url(mine.address)}:{mine.port}",
         num_processes=mine.world_size,
@@ -113,7 +113,7 @@ def _in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def _roll_call(mine: Place, patience: Patience) -> None:
+def roll_call(mine: Place, patience: Patience) -> None:
     """Wait for all ranks over plain sockets, on the port that the framework uses afterwards."""
     run = os.environ.get("TORCHELASTIC_RUN_ID") or os.environ.get("SLURM_JOB_ID") or ""
     side: RollCallServer | RollCallClient

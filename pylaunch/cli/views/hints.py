@@ -17,7 +17,8 @@ from pylaunch.model.argv import quoted
 from pylaunch.store.paths import project_environment
 
 WITH_INVENTORY = (
-    "provision", "verify", "drift", "attest", "check", "start", "gpus", "clean", "trust", "env lock", "env show",
+    "provision", "verify", "drift", "attest", "check", "doctor", "start", "gpus", "clean", "trust",
+    "env lock", "env show",
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 

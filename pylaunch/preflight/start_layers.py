@@ -1,0 +1,141 @@
+"""Layers between this machine and a running job, in the order in which each needs the one before. Pure.
+
+`pylaunch doctor` walks them. The checks of `pylaunch check` judge the hosts; this module sorts what they find by layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.survey import Survey
+from pylaunch.probe.ask import Unreachable
+
+
+class StartLayer(Enum):
+    """A layer; the value is its name for people."""
+
+    INVENTORY = "inventory"
+    NAMES = "host names"
+    PORT = "SSH port"
+    HOST_KEY = "host key"
+    LOGIN = "login"
+    SHELL = "shell"
+    PYTHON = "Python of the agent"
+    STORAGE = "node root"
+    CLOCKS = "clocks"
+    NETWORK = "network between hosts"
+    ENVIRONMENT = "Python environment"
+    AGENT = "agent"
+    BARRIER = "barrier"
+    FRAMEWORK = "framework import"
+    ALL_REDUCE = "all-reduce"
+
+
+class LayerState(Enum):
+    """Result of a layer."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+    """It was not checked, or could not be measured."""
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """One layer on all hosts."""
+
+    layer: StartLayer
+    state: LayerState
+    text: str
+    hosts: tuple[str, ...] = ()
+    """Hosts on which it is broken."""
+
+    evidence: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """Commands that mend it."""
+
+
+CONNECTION = (
+    StartLayer.NAMES,
+    StartLayer.PORT,
+    StartLayer.HOST_KEY,
+    StartLayer.LOGIN,
+    StartLayer.SHELL,
+    StartLayer.PYTHON,
+)
+"""Layers that the answer of a host proves together."""
+
+OF_SSH = CONNECTION[:-1]
+"""Layers that hosts with a local connection lack."""
+
+CHECKED = {
+    StartLayer.SHELL: ("reach.shell",),
+    StartLayer.PYTHON: ("reach.python",),
+    StartLayer.STORAGE: ("storage.writable", "storage.room"),
+    StartLayer.CLOCKS: ("time.offset",),
+    StartLayer.NETWORK: ("network.interface", "network.ports", "reach.names"),
+    StartLayer.ENVIRONMENT: ("python_env.python", "python_env.libraries"),
+}
+"""StartLayer → ids of its checks."""
+
+
+def layer_of(why: Unreachable) -> StartLayer:
+    """Return the first broken layer of a host that did not answer, from the steps that were tried after the failure."""
+    if why.reason.startswith(("no Python at", "the probe failed")):
+        return StartLayer.PYTHON
+    if not why.connection_failed:
+        return StartLayer.SHELL
+    steps = {line.partition(":")[0]: line for line in why.evidence}
+    if "does not resolve" in steps.get("name", ""):
+        return StartLayer.NAMES
+    if "protocol" in steps or ("tcp" in steps and "accepts connections" not in steps["tcp"]):
+        return StartLayer.PORT
+    if ": shows " in steps.get("host key", ""):
+        return StartLayer.HOST_KEY
+    return StartLayer.LOGIN
+
+
+def unreachable_results(survey: Survey) -> list[LayerResult]:
+    """Return a broken layer for the hosts that do not answer and break earliest; [] if all hosts answer."""
+    layers = {host: layer_of(why) for host, why in survey.unreachable.items()}
+    if not layers:
+        return []
+    order = list(StartLayer)
+    first = min(layers.values(), key=order.index)
+    hosts = tuple(host for host, layer in layers.items() if layer is first)
+    whys = [survey.unreachable[host] for host in hosts]
+    return [
+        LayerResult(
+            first,
+            LayerState.BROKEN,
+            whys[0].reason if len(hosts) == 1 else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts",
+            hosts,
+            tuple(
+                f"{host}: {line}" for host, why in zip(hosts, whys, strict=True) for line in (why.reason, *why.evidence)
+            ),
+            tuple(dict.fromkeys(why.hint for why in whys if why.hint)),
+        )
+    ]
+
+
+def judged(layer: StartLayer, findings: Sequence[Finding], proof: str) -> LayerResult:
+    """Return the result of `layer` from the findings of its checks; `proof` says what holds if none failed."""
+    own = [finding for finding in findings if finding.check in CHECKED[layer]]
+    failed = [finding for finding in own if finding.severity is Severity.FAIL]
+    if failed:
+        return LayerResult(
+            layer,
+            LayerState.BROKEN,
+            failed[0].text,
+            tuple(dict.fromkeys(host for finding in failed for host in finding.hosts)),
+            (*failed[0].evidence, *(line for finding in failed[1:] for line in (finding.text, *finding.evidence))),
+            tuple(dict.fromkeys(finding.fix for finding in failed if finding.fix)),
+        )
+    unread = [finding for finding in own if finding.severity is Severity.UNKNOWN]
+    if unread:
+        hosts = tuple(dict.fromkeys(host for finding in unread for host in finding.hosts))
+        return LayerResult(layer, LayerState.SKIPPED, f"could not be measured: {unread[0].text}", hosts)
+    return LayerResult(layer, LayerState.OK, proof)

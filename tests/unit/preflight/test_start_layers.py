@@ -1,0 +1,61 @@
+"""The first broken layer of a host follows from the steps that were tried after its connection failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.start_layers import LayerState, StartLayer, judged, layer_of, unreachable_results
+from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.probe.ask import Unreachable
+
+RESOLVES = "name: n1 resolves to 10.0.0.1"
+ACCEPTS = "tcp: 10.0.0.1 port 22 accepts connections, after 0.3 ms"
+KNOWN = "host key: ssh-ed25519 SHA256:aaa, as in known_hosts"
+
+
+def failed(*evidence: str) -> Unreachable:
+    return Unreachable("ssh n1: failed", "a command", evidence, connection_failed=True)
+
+
+@pytest.mark.parametrize(
+    ("why", "layer"),
+    [
+        (failed("name: n1 does not resolve here (Name or service not known)"), StartLayer.NAMES),
+        (failed(RESOLVES, "tcp: 10.0.0.1 port 22: Connection refused"), StartLayer.PORT),
+        (failed("tcp: 10.0.0.1 port 22 does not answer within 4 s: host down, link cut"), StartLayer.PORT),
+        (failed(ACCEPTS, "protocol: Error reading SSH protocol banner"), StartLayer.PORT),
+        (failed(ACCEPTS, "server: SSH-2.0", "host key: shows ssh-ed25519 SHA256:bbb"), StartLayer.HOST_KEY),
+        (failed(ACCEPTS, KNOWN, "login: offered /root/.ssh/id_rsa, not accepted"), StartLayer.LOGIN),
+        (failed("route: jump port 22 is behind a jump host or ProxyCommand: not checked further"), StartLayer.LOGIN),
+        (Unreachable("ssh n1: its login shell does not run commands"), StartLayer.SHELL),
+        (Unreachable("no Python at /usr/bin/python3", "pylaunch provision installs it"), StartLayer.PYTHON),
+        (Unreachable("the probe failed (exit code 1): SyntaxError"), StartLayer.PYTHON),
+    ],
+)
+def test_the_layer_of_a_host_that_does_not_answer(why: Unreachable, layer: StartLayer) -> None:
+    assert layer_of(why) is layer
+
+
+def test_of_several_hosts_the_earliest_broken_layer_is_reported_alone() -> None:
+    cluster = Cluster(tuple(Host(name, name) for name in ("n1", "n2", "n3")))
+    unreachable = {
+        "n1": failed(ACCEPTS, KNOWN, "login: offered k, not accepted"),
+        "n2": failed("tcp: 10.0.0.2 port 22: Connection refused"),
+        "n3": failed("tcp: 10.0.0.3 port 22: Connection refused"),
+    }
+    (result,) = unreachable_results(Survey(cluster, Wanted(), {}, unreachable))
+    assert (result.layer, result.hosts, result.hints) == (StartLayer.PORT, ("n2", "n3"), ("a command",))
+    assert "n3: tcp: 10.0.0.3 port 22: Connection refused" in result.evidence
+
+
+def test_what_could_not_be_measured_never_passes() -> None:
+    unread = Finding("time.offset", Severity.UNKNOWN, ("n2",), "no answer within 8 s")
+    assert judged(StartLayer.CLOCKS, [unread], "agree").state is LayerState.SKIPPED
+    late = Finding("time.offset", Severity.FAIL, ("n1",), "clock is 9 s ahead", "chronyc makestep")
+    result = judged(StartLayer.CLOCKS, [unread, late], "agree")
+    assert (result.state, result.hosts, result.hints) == (LayerState.BROKEN, ("n1",), ("chronyc makestep",))
+    other = Finding("limits.files", Severity.FAIL, ("n1",), "too few files")
+    warning = Finding("time.offset", Severity.WARN, ("n1",), "clock is 60 ms ahead")
+    assert judged(StartLayer.CLOCKS, [other, warning], "agree").state is LayerState.OK
