@@ -157,7 +157,7 @@ class _LayerWalk:
             return
         yield _ok(StartLayer.BARRIER, f"{count} ranks met at rank 0")
         imported = [stage for stage in self.lines if stage.startswith(f"{trial.IMPORT} ")]
-        if trial.NO_FRAMEWORK in self.lines and not imported:
+        if outcome.status is Status.DONE and len(self.lines.get(trial.NO_FRAMEWORK, ())) >= count:
             for layer in (StartLayer.FRAMEWORK, StartLayer.ALL_REDUCE):
                 yield LayerResult(layer, LayerState.SKIPPED, "neither torch nor jax is installed for the ranks")
             return
@@ -166,22 +166,25 @@ class _LayerWalk:
             return
         yield _ok(StartLayer.FRAMEWORK, ", ".join(stage.removeprefix(f"{trial.IMPORT} ") for stage in imported))
         summed = [stage for stage in self.lines if stage.startswith(f"{trial.ALL_REDUCE} ")]
-        if outcome.status is not Status.DONE or sum(len(self.lines[stage]) for stage in summed) < count:
+        if sum(len(self.lines[stage]) for stage in summed) < count or outcome.status is not Status.DONE:
             yield self._failed(StartLayer.ALL_REDUCE, outcome)
             return
         yield _ok(StartLayer.ALL_REDUCE, f"correct sum on {count} ranks")
 
     def _failed(self, layer: StartLayer, outcome: Outcome) -> LayerResult:
-        """Return a broken layer with the verdict on the trial."""
+        """Return a broken layer with the verdict on the trial; skipped if the ranks ended well without its line."""
+        if outcome.status is Status.DONE:
+            return LayerResult(layer, LayerState.SKIPPED, "could not be measured: output of the ranks is missing")
         first = outcome.first_failure
         hosts = (outcome.named.host,) if outcome.named is not None else ()
+        hint = outcome.hint or next((cause.hint for cause in outcome.causes[:1]), "")
         return LayerResult(
             layer,
             LayerState.BROKEN,
             outcome.reason,
             hosts,
             (*outcome.evidence, *(first.last_lines if first is not None else ())),
-            tuple(filter(None, (outcome.hint or f"pylaunch logs {self.trial_run}",))),
+            (hint or f"pylaunch logs {self.trial_run}",),
         )
 
     def _take(self, event: StartEvent) -> None:

@@ -366,3 +366,25 @@ def test_what_is_wrong_with_the_program_alone_is_not_blamed_on_the_account(serve
     answer = ask(cluster, {"n1": b""})["n1"]
     assert isinstance(answer, Unreachable)
     assert answer.reason.startswith("the probe failed (exit code 1)")
+
+
+def first_broken_layer(capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str]]:
+    """Name and hints of the first broken layer of the project's inventory, as `pylaunch doctor` prints it."""
+    assert run(["doctor", "-i", "cluster.ini", "--json"]) == ExitCode.CLUSTER_NOT_READY
+    found = json.loads(capsys.readouterr().out)
+    (broken,) = [layer for layer in found["layers"] if layer["state"] == "broken"]
+    assert broken["layer"] == found["broken"]
+    assert broken["hosts"] == ["n1"]
+    return broken["layer"], broken["hints"]
+
+
+def test_doctor_separates_an_unknown_host_key_from_a_refused_login(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layer, hints = first_broken_layer(capsys)
+    assert layer == "host key"
+    assert any("pylaunch trust" in hint for hint in hints)
+    trusted(server, known_hosts(project))
+    layer, hints = first_broken_layer(capsys)
+    assert layer == "login"
+    assert any("ssh " in hint for hint in hints)
