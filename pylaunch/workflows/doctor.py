@@ -75,10 +75,10 @@ def diagnose(
         on_result(result)
         if result.state is LayerState.BROKEN:
             break
-    seen = {result.layer for result in results}
+    seen, last = {result.layer for result in results}, results[-1].layer.value
     for layer in StartLayer:
         if layer not in seen:
-            rest = LayerResult(layer, LayerState.SKIPPED, f"needs the layer {results[-1].layer.value}")
+            rest = LayerResult(layer, LayerState.SKIPPED, f"needs the layer {last}")
             results.append(rest)
             on_result(rest)
     return Diagnosis(tuple(results), walk.hosts, walk.trial_run)

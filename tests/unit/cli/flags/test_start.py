@@ -1,13 +1,14 @@
-"""Flags about hangs: values out of range and flags without effect are refused."""
+"""Flags about hangs and reports: values out of range and flags without effect are refused."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from pylaunch.cli.flags.environment import Environment
-from pylaunch.cli.flags.start import StartFlags
+from pylaunch.cli.flags.start import NAMED_BY_RUN, StartFlags
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
@@ -39,3 +40,14 @@ def test_an_action_without_effect_is_refused() -> None:
         job(StartFlags(workdir="/", on_hang="stop", hang_after="off"))
     with pytest.raises(UsageError, match="--on-hang restart has no effect without --max-restarts"):
         job(StartFlags(workdir="/", on_hang="restart"))
+
+
+def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) -> None:
+    assert StartFlags().report_file() is None
+    assert StartFlags(report=NAMED_BY_RUN).report_file() == Path(NAMED_BY_RUN)
+    assert StartFlags(report=str(tmp_path / "why.html")).report_file() == tmp_path / "why.html"
+    with pytest.raises(UsageError, match=r"--report train.py: expected a name that ends in \.html"):
+        StartFlags(report="train.py").report_file()
+    (tmp_path / "why.html").touch()
+    with pytest.raises(UsageError, match="exists already"):
+        StartFlags(report=str(tmp_path / "why.html")).report_file()
