@@ -12,6 +12,7 @@ from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 
+ENDS_S = 120.0
 SECRET = "tr0ub4dor-and-3"
 SCRIPT = """\
 echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN"
@@ -33,7 +34,7 @@ def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.Mo
 def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
     job = ("--", "sh", str(cluster.inventory.parent / "job"))
-    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job))
+    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job), ENDS_S)
     assert failed.returncode == ExitCode.JOB_FAILED, failed.stderr
     assert f"report: {file}\n" in failed.stderr
     text = file.read_text()
@@ -47,19 +48,19 @@ def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCl
     assert SECRET not in text
     assert file.stat().st_mode & 0o777 == 0o600
 
-    again = ended(cluster.start(f"--report={file}", *job))
+    again = ended(cluster.start(f"--report={file}", *job), ENDS_S)
     assert again.returncode == ExitCode.USAGE
     assert "exists already" in again.stderr
     assert len(cluster.outcomes()) == 1
 
-    good = ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"))
+    good = ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"), ENDS_S)
     assert good.returncode == ExitCode.DONE
     assert not (tmp_path / "good.html").exists()
 
 
 def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
-    refused = ended(cluster.start(f"--report={file}", "--python", "/nowhere/python", "--", "/nowhere/program"))
+    refused = ended(cluster.start(f"--report={file}", "--python", "/nowhere/python", "--", "/nowhere/program"), ENDS_S)
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert f"report: {file}\n" in refused.stderr
     text = file.read_text()
@@ -68,11 +69,11 @@ def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster
 
 
 def test_a_report_on_request_says_which_node_is_down(cluster: DirectoryCluster, tmp_path: Path) -> None:
-    ended(cluster.start("--", "sh", str(cluster.inventory.parent / "job")))
+    ended(cluster.start("--", "sh", str(cluster.inventory.parent / "job")), ENDS_S)
     (cluster.nodes["n2"].path / "python3").rename(cluster.nodes["n2"].path / "gone")
     (run,) = cluster.outcomes()
     file = tmp_path / "why.html"
-    done = cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), "--json")
+    done = ended(cluster.begin("report", "-i", str(cluster.inventory), "-o", str(file), "--json"), ENDS_S)
     assert done.returncode == ExitCode.DONE, done.stderr
     document = json.loads(done.stdout)
     has_the_forms(document)
