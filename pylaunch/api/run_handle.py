@@ -14,6 +14,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.workflows.run_events import LinesWritten
+from pylaunch.workflows.stacks import StacksReport, stacks
 from pylaunch.workflows.start_events import RunEnded, StartEvent
 from pylaunch.workflows.status import RunReport, report
 from pylaunch.workflows.stop import StopReport, stop_run
@@ -80,6 +81,15 @@ class RunHandle:
         With `follow`, until the run ends. Raises ClusterNotReadyError when no node can be reached.
         """
         return read_lines(self._record(), ranks, follow=follow)
+
+    def stacks(self, *, ranks: Collection[int] | None = None, call_sites: bool = False) -> StacksReport:
+        """Return what each rank of the last attempt does now, or did before a failure stopped it; all ranks if None.
+
+        `call_sites` adds where each collective was called. Raises ClusterNotReadyError when no node can be reached.
+        """
+        record = self._record()
+        wanted = range(record.plan.world_size) if ranks is None else ranks
+        return stacks(record, wanted, call_sites=call_sites)
 
     def status(self) -> RunReport:
         """Return the state now: as recorded if the run is over, else as its nodes report it."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
+
+import pytest
 
 from pylaunch.agent import wire
 from tests.agent.controller import Controller, Node, task
+from tests.waiting import wait_until
 
 PYTHON = "/usr/bin/python3"
-LONG_S = 5.0
+LONG_S = 10.0
 """Time for an answer on a busy machine; a rank that answers is not waited for any longer than it takes."""
 
 
@@ -67,3 +72,289 @@ def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node,
     view = views(controller, within_s=10.0)[0]
     assert (view.source, view.note, view.threads) == ("", "no stacks: not a Python program", [])
     assert (view.state, view.syscall) == ("S", "clock_nanosleep")
+
+
+UP = 'print("up", flush=True)\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "state", "functions"),
+    [
+        ("def train():\n    while True: pass\n" + UP + "train()", "R", ["train", "<module>"]),
+        ("import threading\ndef train(): threading.Lock().acquire() and lock.acquire()\nlock = threading.Lock()\n"
+         "lock.acquire()\n" + UP + "train()", "S", ["train", "<module>"]),
+        ("import asyncio\nasync def main():\n    " + UP + "    await asyncio.Event().wait()\nasyncio.run(main())", "S",
+         None),
+    ],
+    ids=["loops in Python", "blocked in C", "waits in asyncio"],
+)  # fmt: skip
+def test_a_rank_answers_whatever_its_main_thread_does(
+    node: Node, tmp_path: Path, source: str, state: str, functions: list[str] | None
+) -> None:
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+
+    def settled() -> bool:
+        view = views(controller, len(controller.all(wire.Examined)) + 1)[0]
+        assert (view.source, view.note) == ("helper", "")
+        return view.state == state and (functions is None or stack(view) == functions)
+
+    wait_until(settled, f"a view in state {state}")
+
+
+def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: Node, tmp_path: Path) -> None:
+    source = "import itertools\ndef train(): sum(itertools.repeat(0))\n" + UP + "train()"
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+
+    def by_signal() -> list[wire.RankExamined]:
+        view = views(controller, len(controller.all(wire.Examined)) + 1, within_s=2.0)[0]
+        return [view] if view.source == "signal" else []
+
+    (view,) = wait_until(by_signal, "stacks that faulthandler wrote")
+    assert stack(view) == ["train", "<module>"]
+    assert [thread.is_main for thread in view.threads] == [True]
+    assert "C code holds the GIL" in view.note
+
+
+def test_a_rank_that_is_stopped_is_not_waited_for(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
+    until_up(controller)
+    os.kill(controller.pid(0), signal.SIGSTOP)
+    wait_until(lambda: "T (stopped)" in Path(f"/proc/{controller.pid(0)}/status").read_text(), "the stop")
+    view = views(controller, within_s=10.0)[0]
+    assert (view.state, view.source) == ("T", "")
+    assert view.note == "no stacks: the rank is stopped (SIGSTOP, or a debugger)"
+
+
+NOTICES_NOTHING = """
+import multiprocessing, os, signal, sys, threading, time, warnings
+warnings.simplefilter("error")
+caught = []
+
+def threads(): return len(os.listdir("/proc/self/task"))
+
+def in_worker(queue): queue.put((threads(), threading.active_count()))
+
+if __name__ == "__main__":
+    assert sys.argv[1:] == ["--x"], sys.argv
+    assert not [entry for entry in sys.path if "in_rank" in entry], sys.path
+    assert not [name for name in sys.modules if "in_rank" in name or "questions" in name], sys.modules
+    assert threading.enumerate() == [threading.main_thread()]
+    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+    signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(number))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    assert caught == [signal.SIGUSR1]
+
+    for _ in range(20):
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.write(writing, b"%d" % threads())
+            os._exit(0)
+        os.wait()
+        assert os.read(reading, 9) == b"1"
+        os.close(reading), os.close(writing)
+
+    for method in ("fork", "spawn", "forkserver"):
+        context = multiprocessing.get_context(method)
+        queue = context.SimpleQueue()
+        worker = context.Process(target=in_worker, args=(queue,))
+        worker.start()
+        assert queue.get() == (1, 1), method
+        worker.join()
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_script_that_forks_spawns_and_takes_signals_notices_nothing(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, [*program(tmp_path, NOTICES_NOTHING), "--x"]))
+    until_up(controller)
+    view = views(controller)[0]
+    assert (view.source, view.pid, stack(view)) == ("helper", controller.pid(0), ["<module>"])
+    assert controller.text("0.err") == ""
+
+
+def test_the_sitecustomize_of_the_user_runs_as_before(node: Node, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import sys\nsys.of_the_user = __file__\n")
+    source = "import sys, sitecustomize, time\nprint(sys.of_the_user == sitecustomize.__file__, flush=True)\n" + UP
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(own)}
+    controller = node.started(task(tmp_path, program(tmp_path, source + "time.sleep(600)"), env=env))
+    until_up(controller)
+    assert controller.text("0.out") == "True\nup\n"
+    assert views(controller)[0].source == "helper"
+
+
+def test_an_error_in_the_sitecustomize_of_the_user_is_reported_as_before(node: Node, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("raise KeyError('of the user')\n")
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(own)}
+    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)"), env=env))
+    until_up(controller)
+    assert views(controller)[0].source == "helper"
+    controller.send(wire.Stop(0.0, "enough", by_hand=True))
+    controller.until(wire.Finished)
+    assert "Error in sitecustomize" in controller.text("0.err")
+    assert "KeyError: 'of the user'" in controller.text("0.err")
+
+
+def test_an_isolated_python_is_described_by_the_kernel(node: Node, tmp_path: Path) -> None:
+    words = program(tmp_path, UP + "import time; time.sleep(600)")
+    controller = node.started(task(tmp_path, [words[0], "-I", words[1]]))
+    until_up(controller)
+    view = views(controller)[0]
+    assert (view.source, view.threads) == ("", [])
+    assert view.note == "no stacks: Python was started with -I, -E or -S, or with another PYTHONPATH"
+
+
+def test_the_python_that_runs_now_answers_for_a_shell_and_after_another_python(node: Node, tmp_path: Path) -> None:
+    program(tmp_path, "import time\ndef train(): time.sleep(600)\n" + UP + "train()")
+    controller = node.started(task(tmp_path, f"{PYTHON} -c 'import os'; {PYTHON} train.py; true"))
+    until_up(controller)
+    view = views(controller)[0]
+    assert (view.source, stack(view)) == ("helper", ["train", "<module>"])
+    assert view.pid != controller.pid(0)
+
+
+def test_a_script_that_replaces_itself_answers_from_the_new_one(node: Node, tmp_path: Path) -> None:
+    program(tmp_path, "import time\ndef again(): time.sleep(600)\n" + UP + "again()", "again.py")
+    source = f"import os\nos.execv({PYTHON!r}, ['python3', 'again.py'])"
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+    assert stack(views(controller)[0]) == ["again", "<module>"]
+
+
+def test_a_script_that_closes_all_descriptors_runs_on_without_stacks(node: Node, tmp_path: Path) -> None:
+    source = "import os, time\nos.closerange(3, 1000)\nheld = [os.open('/dev/null', 0) for _ in range(9)]\n" + UP
+    source += "for _ in range(3):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n"
+    source += "print([os.fstat(each).st_rdev for each in held] == [os.stat('/dev/null').st_rdev] * 9)\n" + UP
+    controller = node.started(task(tmp_path, program(tmp_path, source + "time.sleep(600)")))
+    until_up(controller, 2)
+    view = views(controller, within_s=1.0)[0]
+    assert view.source == ""
+    assert view.note.startswith("no stacks: ")
+    assert "True\nup\n" in controller.text("0.out")
+    assert controller.text("0.err") == ""
+
+
+LIES = """
+import os, socket
+path = os.environ["PYLAUNCH_RANK_SOCKET"]
+os.unlink(path)
+listener = socket.socket(socket.AF_UNIX)
+os.chdir(os.path.dirname(path))
+listener.bind(os.path.basename(path))
+listener.listen()
+print("up", flush=True)
+while True:
+    connection, _ = listener.accept()
+    try:
+        {answer}
+    except OSError:
+        pass
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "note"),
+    [
+        ("connection.sendall(b'Hello\\n')", "its answer cannot be read"),
+        ("connection.sendall(b'{}\\n')", "its answer cannot be read"),
+        ("connection.sendall(b'{\"frames\": [[1, 2, 3]]}\\n')", "its answer cannot be read"),
+        ("connection.sendall(b'[' * 100000 + b'\\n')", "its answer cannot be read"),
+        ("connection.sendall(b'x' * (1 << 20))", "its answer is too long"),
+        ("connection.close()", "it closed the connection"),
+        ("connection.recv(1)", "it closed the connection"),
+        ("connection.recv(1 << 20); connection.recv(1)", "no answer in 2 s"),
+    ],
+)
+def test_a_rank_that_lies_in_its_socket_is_described_by_the_kernel(
+    node: Node, tmp_path: Path, answer: str, note: str
+) -> None:
+    source = "import faulthandler\nfaulthandler.unregister(57)\n" + LIES.format(answer=answer)
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+    view = views(controller, within_s=2.0)[0]
+    assert (view.source, view.threads, view.collectives) == ("", [], [])
+    assert note in view.note
+    assert view.state in ("R", "S", "D")
+
+
+def test_a_fifo_in_place_of_the_socket_holds_up_nobody(node: Node, tmp_path: Path) -> None:
+    source = "import os, time\npath = os.environ['PYLAUNCH_RANK_SOCKET']\nos.unlink(path)\nos.mkfifo(path)\n" + UP
+    other = "import time\ndef train(): time.sleep(600)\n" + UP + "train()"
+    controller = node.started(
+        task(tmp_path, program(tmp_path, source + "time.sleep(600)"), program(tmp_path, other, "other.py"))
+    )
+    until_up(controller, 2)
+    found = views(controller)
+    assert (found[0].source, found[1].source) == ("", "helper")
+
+
+def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tmp_path: Path) -> None:
+    waits = "import os, signal, sys, time\n"
+    waits += "signal.signal(signal.SIGTERM, lambda *_: sys.exit('terminated'))\n"
+    waits += "def train(): time.sleep(600)\n" + UP + "train()"
+    fails = "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.01)\nraise SystemExit(3)"
+    controller = node.started(
+        task(tmp_path, program(tmp_path, waits), program(tmp_path, fails, "fails.py"), "echo up; exec sleep 600")
+    )
+    until_up(controller, 2)
+    assert views(controller)[0].source == "helper"
+    (tmp_path / "fail").touch()
+    controller.until(wire.Finished)
+    taken = {view.rank: view for view in controller.all(wire.RankExamined) if view.serial == wire.UNASKED}
+    assert taken.keys() == {0, 2}
+    # On a machine that is busy for half a second, the rank has no time to answer.
+    assert stack(taken[0]) == ["train", "<module>"] if taken[0].source else "no answer in 0.5 s" in taken[0].note
+    assert taken[2].note == "no stacks: not a Python program"
+    order = [
+        type(each).__name__ for each in controller.received if isinstance(each, wire.RankExamined | wire.RankEnded)
+    ]
+    assert order[-4:] == ["RankExamined", "RankExamined", "RankEnded", "RankEnded"]
+
+    again = node.attach()
+    again.send(wire.Follow({}, []))
+    again.until(wire.Finished)
+    assert {view.rank for view in again.all(wire.RankExamined)} == {0, 2}
+
+
+def test_a_stop_by_a_person_waits_for_no_view(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
+    until_up(controller)
+    controller.send(wire.Stop(5.0, "enough", by_hand=True))
+    controller.until(wire.Finished)
+    assert controller.all(wire.RankExamined) == []
+
+
+def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(node: Node, tmp_path: Path) -> None:
+    source = "import faulthandler\nfaulthandler.unregister(57)\n" + LIES.format(
+        answer="held = connection.recv(1 << 20)"
+    )
+    source = source.replace("    connection.close()\n", "    listener.accept()\n")
+    fails = "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.01)\nraise SystemExit(3)"
+    controller = node.started(task(tmp_path, program(tmp_path, source), program(tmp_path, fails, "fails.py")))
+    until_up(controller)
+    (tmp_path / "fail").touch()
+    controller.until(wire.Finished)
+    failed, terminated = controller.ended(1), controller.ended(0)
+    assert terminated.signal == signal.SIGTERM
+    assert terminated.time - failed.time > 0.4
+    (view,) = controller.all(wire.RankExamined)
+    assert (view.rank, view.source) == (0, "")
+
+
+def test_a_node_before_the_release_and_after_the_end_has_no_rank_to_examine(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "true"))
+    assert views(controller) == {}
+
+
+@pytest.mark.parametrize("message", [wire.Examine(0), wire.Examine(1, within_s=0.0), wire.Examine(1, within_s=1e9)])
+def test_an_examination_out_of_bounds_is_refused(node: Node, tmp_path: Path, message: wire.Examine) -> None:
+    controller = node.prepared(task(tmp_path, "true"))
+    controller.send(message)
+    assert "out of bounds" in controller.until(wire.Failed).message

@@ -101,9 +101,8 @@ class RankQuestion:
             self.finish("no stacks: it closed the connection" if not chunk else "no stacks: its answer is too long")
 
     def signal(self) -> None:
-        """Let faulthandler write the stacks of a rank whose helper is silent."""
+        """Let faulthandler write the stacks of a rank whose helper is silent; the helper may still answer."""
         if self.answering is None or not process_view.catches(self.answering, SIGNUM):
-            self.finish("no stacks: its helper does not answer")
             return
         self._written_before = self._size = rank_files.size(self._stacks)
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -1,0 +1,95 @@
+"""Views of ranks that use torch on gloo: collectives with their call sites, also while C code waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.launch.start import archive
+from tests.agent.controller import Controller, Node, task
+from tests.waiting import wait_until
+
+SOURCE = """
+import os, sys, time
+import torch
+import torch.distributed as dist
+
+def load(): time.sleep(600)
+
+def reduce(tensor):
+    dist.all_reduce(tensor)
+
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=rank, world_size=2)
+pair = dist.new_group([0, 1], group_desc="pair")
+for step in range(3):
+    reduce(torch.ones(2, 3))
+dist.broadcast(torch.ones(4), 0, group=pair)
+print("up", flush=True)
+if rank == 1:
+    load()
+reduce(torch.ones(2, 3))
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    agent = tmp_path / "agent.pyz"
+    agent.write_bytes(archive.build().data)
+    node = Node(tmp_path / "root", agent)
+    yield node
+    node.close()
+
+
+def views(controller: Controller, serial: int, **asked: bool) -> dict[int, wire.RankExamined]:
+    controller.send(wire.Examine(serial, within_s=5.0, **asked))
+    while controller.until(wire.Examined).serial != serial:
+        pass
+    return {each.rank: each for each in controller.all(wire.RankExamined) if each.serial == serial}
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
+    node: Node, tmp_path: Path, torch_python: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SOURCE)
+    words = [str(torch_python), "train.py"]
+    asked = task(tmp_path, words, words, env={"GLOO_SOCKET_IFNAME": "lo"}, python=str(torch_python))
+    for rank in asked.ranks:
+        rank.env["RANK"] = str(rank.rank)
+    controller = node.started(asked)
+    serial = 0
+
+    def late() -> dict[int, wire.RankExamined]:
+        nonlocal serial
+        serial += 1
+        found = views(controller, serial, call_sites=True)
+        if found.keys() != {0, 1}:
+            return {}  # Not released yet.
+        pending = [each for each in found[0].collectives if not each.is_retired]
+        return found if pending and len(found[1].collectives) == 4 else {}
+
+    found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 past its broadcast", 180.0)
+    waits, loads = found[0], found[1]
+    assert (waits.source, waits.note, loads.note) == ("helper", "", "")
+    last = waits.collectives[-1]
+    assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", [[2, 3]])
+    assert (last.dtypes, last.is_p2p) == (["Float"], False)
+    assert [waits.frames[each].function for each in last.call_site][-2:] == ["reduce", "<module>"]
+    assert "all_reduce" in [waits.frames[each].function for each in waits.threads[0].frames]
+    assert [(each.group, each.sequence, each.is_retired) for each in loads.collectives] == [
+        ("0", 1, True), ("0", 2, True), ("0", 3, True), ("1", 1, True),
+    ]  # fmt: skip
+    assert loads.frames[loads.threads[0].frames[0]].function == "load"
+    assert [(group.name, group.description, group.ranks) for group in waits.groups] == [
+        ("0", "default_pg", [0, 1]), ("1", "pair", [0, 1]),
+    ]  # fmt: skip
+
+    progress = views(controller, serial + 1, progress=True)
+    assert {each.group: (each.sequence, each.is_retired) for each in progress[0].collectives} == {
+        "0": (4, False), "1": (1, True),
+    }  # fmt: skip
+    assert controller.text("0.err") == controller.text("1.err") == ""
