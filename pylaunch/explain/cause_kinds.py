@@ -51,6 +51,8 @@ _TABLE = (
               "does rank {rank} get as many batches as the others?"),
     CauseKind("rank-silent", "One rank alone had not ended when all others had",
               "what was rank {rank} doing: loading data, writing a checkpoint, computing?"),
+    CauseKind("ranks-disagree", "Ranks were in different collectives, or one had not called the one of the others",
+              "does the script call the same collectives on every rank?", "pylaunch stacks RUN --collectives"),
     CauseKind("launcher-failed", "A launcher failed, and none of its ranks", "does torchrun start there by hand?"),
     CauseKind("processor", "The kernel reports processors that hang, or broken memory",
               "does the host pass a memory test?", "on {host}: journalctl -k -b -p warning | tail -n 50"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
+from pylaunch.model.rank_view import RankView
 
 SAME_MOMENT_S = 0.1
 """A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""
@@ -36,6 +37,9 @@ class Evidence:
 
     differences: tuple[str, ...] = ()
     """Facts in which the nodes differed at the start."""
+
+    views: tuple[RankView, ...] = ()
+    """Ranks that ran when the first one failed."""
 
     @property
     def failures(self) -> list[RankEnd]:

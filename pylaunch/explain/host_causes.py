@@ -12,6 +12,7 @@ from pylaunch.agent.shared import kernel_log
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes
+from pylaunch.explain.view_causes import view_causes
 from pylaunch.explain.xid import XidKind, explain
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent
@@ -49,7 +50,7 @@ class HostEvent:
 def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
-        _gpu, network_causes, _storage, _processor, _clock, _versions, _warnings,
+        _gpu, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (

@@ -17,6 +17,7 @@ from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status, UnfinishedRank
+from pylaunch.model.rank_view import RankView
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,8 @@ class RunState:
     """Results of the connections that agents tried after the failure."""
 
     known: KnownAtStart = KnownAtStart()
+    views: tuple[RankView, ...] = ()
+    """Ranks that ran when the first one failed."""
 
     def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
         """Add the end of a rank or a launcher. An end that is reported twice (after a re-attach) counts once.
@@ -114,6 +117,11 @@ class RunState:
         is_known = any(each.host == facts.host for each in self.hosts)
         return self if is_known else replace(self, hosts=(*self.hosts, facts))
 
+    def with_view(self, view: RankView) -> RunState:
+        """Add a rank as it was when the first one failed; only the first view of each counts."""
+        is_known = any(each.rank == view.rank for each in self.views)
+        return self if is_known else replace(self, views=(*self.views, view))
+
     def with_tried(self, host: str, ends: Mapping[str, str]) -> RunState:
         """Add the results of the connections that `host` tried after the failure."""
         return replace(self, tried={**self.tried, host: ends})
@@ -147,8 +155,9 @@ class RunState:
         """Evidence so far."""
         hosts, known = tuple(sorted(self.hosts, key=lambda each: each.host)), self.known
         return Evidence(
-            self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences
-        )
+            self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences,
+            self.views,
+        )  # fmt: skip
 
     @property
     def live(self) -> tuple[str, ...]:

@@ -187,7 +187,9 @@ class RunFollower:
             self._hang_watch.add(message)
             return
         if isinstance(message, wire.RankExamined) and message.serial == wire.UNASKED:
-            self._watcher.rank_view(rank_view(host, message, self._fleet.clock(host)))
+            view = rank_view(host, message, self._fleet.clock(host))
+            self._watcher.rank_view(view)
+            self._state = self._state.with_view(view)
             return
         request = self._requests.get(message.serial)
         if request is not None:

@@ -16,6 +16,8 @@ from pylaunch.model.cause import Named
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
 from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
+from pylaunch.model.rank_view import RankView
+from tests.unit.explain.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
 ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"}
@@ -108,21 +110,17 @@ class EvidenceSet:
     tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     differences: tuple[str, ...] = ()
+    views: tuple[RankView, ...] = ()
+    ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
 
     @property
     def evidence(self) -> Evidence:
         known = {facts.host for facts in self.hosts}
         others = tuple(facts(host) for host in RANKS if host not in known and host not in self.lost)
         return Evidence(
-            RANKS,
-            self.ends,
-            self.states,
-            self.lost,
-            (*self.hosts, *others),
-            self.tried,
-            self.findings,
-            self.differences,
-        )
+            self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
+            self.differences, self.views,
+        )  # fmt: skip
 
 
 WAITS_0 = states(waiting(0), waiting(2))
@@ -134,6 +132,15 @@ MEMORY = MemoryKill(certain=True, limit=8 * GIB, of="cgroup")
 PERHAPS = MemoryKill(certain=False, limit=64 * GIB, of="host")
 SMALL = Finding("storage.shared_memory", Severity.WARN, ("n2",), "64 MiB of /dev/shm, expected 1 GiB")
 BOTH_LEFT = (ended(0), ended(2))
+
+OF_EIGHT = {"n1": frozenset({0, 1, 2}), "n2": frozenset({3, 4, 5}), "n3": frozenset({6, 7})}
+EIGHT = tuple(waiting(rank) for rank in range(7))
+LATE = tuple(
+    view(rank, calls(3, over=True), IN_OPEN, [default_group(8)])
+    if rank == 4
+    else view(rank, calls(4, over=False), IN_ALL_REDUCE, [default_group(8)])
+    for rank in range(7)
+)
 
 SETS = (
     # A rank fails on its own.
@@ -282,6 +289,9 @@ SETS = (
                 lost={"n2": "no heartbeat for 10 s", "n3": "no heartbeat for 10 s"}),
     EvidenceSet("a failure before the node was lost", (own(0, 50.0, "ValueError: no data"), victim(2)), "rank-failed",
                 "certain", N1, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
+    EvidenceSet("one rank of eight has not called the collective", (RankEnd(7, "n3", 1, None, 100.0, stopped=False,
+                symptom=WAITED),), "ranks-disagree", "possible", None,
+                {"n1": EIGHT[:3], "n2": EIGHT[3:6], "n3": EIGHT[6:]}, views=LATE, ranks=OF_EIGHT),
     # Reports that are missing.
     EvidenceSet("an exception, and a node that did not report", (own(1, error="ValueError: no data"), ended(0),
                 ended(2)),

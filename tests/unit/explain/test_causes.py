@@ -101,6 +101,10 @@ def _without_one(evidence: Evidence, data: st.DataObject) -> Evidence:
             replace(evidence, tried={host: ends for host, ends in evidence.tried.items() if host != gone})
             for gone in evidence.tried
         ],
+        "views": [
+            replace(evidence, views=tuple(each for each in evidence.views if each is not gone))
+            for gone in evidence.views
+        ],
         "findings": [replace(evidence, findings=())],
         "differences": [replace(evidence, differences=())],
         "lost": [replace(evidence, lost={})] if evidence.lost else [],
