@@ -4,7 +4,9 @@ from datetime import timedelta
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Named, RankEnd, Status, UnfinishedRank
+from tests.unit.explain.hangs.views import IN_OPEN, calls, default_group, view
 
 GRACE = timedelta(seconds=1)
 TWO = RunState({"n1": frozenset({0}), "n2": frozenset({1})})
@@ -178,3 +180,24 @@ def test_a_person_who_stops_a_hanging_run_has_stopped_it() -> None:
     for rank, host in ((0, "n1"), (1, "n2")):
         state = state.with_end(end(rank, host, signal=15, at=6.0, stopped=True), GRACE)
     assert finished(state).outcome(9.0).status is Status.STOPPED
+
+
+def test_only_the_first_report_of_each_host_and_rank_is_evidence() -> None:
+    facts = HostEvidence("n2", 5.0, 0.0, clock_step_s=40.0)
+    seen = view(1, calls(3, over=True), IN_OPEN, [default_group(2)])
+    state = TWO.with_facts(facts).with_facts(replace(facts, clock_step_s=0.0))
+    state = state.with_view(seen).with_view(replace(seen, pid=7)).with_tried("n1", {"n2": "silent"})
+    assert state.evidence.hosts == (facts,)
+    assert state.evidence.views == (seen,)
+    assert state.evidence.tried == {"n1": {"n2": "silent"}}
+
+
+def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:
+    waited = replace(end(0, "n1", code=1), symptom="timed out waiting for other ranks")
+    state = TWO.with_end(waited, GRACE).with_states("n1", ()).with_states("n2", (UnfinishedRank(1, "S", 9.0, None),))
+    facts = HostEvidence("n2", 5.0, 0.0)
+    outcome = finished(state.with_facts(facts).with_tried("n1", {"n2": "silent"})).outcome(9.0)
+    assert outcome.reason.startswith("n1 and n2 no longer reach each other: a firewall or a route; rank 0 on n1 ")
+    assert [each.kind for each in outcome.causes] == ["path-blocked", "rank-silent"]
+    assert (outcome.named, outcome.hosts) == (None, (facts,))
+    assert [each.why for each in outcome.rejected] == ["the effect of another failure on this rank"]
