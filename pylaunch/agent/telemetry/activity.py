@@ -46,10 +46,10 @@ class ActivityMeter:
 
 
 def moved(pid: int) -> int:
-    """Return the bytes that `pid` has read and written; 0 if they cannot be read."""
+    """Return the bytes that `pid` has read and written, page faults included; 0 if they cannot be read."""
     try:
         fields = dict(line.split(": ", 1) for line in text_of(f"/proc/{pid}/io").splitlines())
-        return int(fields["rchar"]) + int(fields["wchar"])
+        return sum(int(fields[name]) for name in ("rchar", "wchar", "read_bytes", "write_bytes"))
     except (OSError, ValueError, KeyError):
         return 0
 

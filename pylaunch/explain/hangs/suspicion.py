@@ -159,7 +159,8 @@ class Suspicion:
         return None
 
     def _limit_s(self, finding: HangFinding) -> float:
-        if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH:
+        is_import = finding.kind is HangKind.DISK_WAIT and not self.is_settled
+        if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH and not is_import:
             return self.after_s
         usual = max(self.after_s, RHYTHM * self.gaps[1])
         if finding.kind is HangKind.UNDECIDED:

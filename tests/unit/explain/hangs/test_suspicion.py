@@ -73,6 +73,14 @@ def test_a_stopped_rank_is_reported_even_before_the_first_step() -> None:
     assert watched(silent(views), 40)[0][1].finding.kind is HangKind.STOPPED  # type: ignore[union-attr]
 
 
+def test_a_wait_for_a_disk_is_reported_soon_in_training_and_late_in_imports() -> None:
+    imports = [view(rank, (), (Frame("find_spec", "/job/train.py", 1),), []) for rank in range(4)]
+    imports[2] = replace(imports[2], state="D")
+    training = [replace(each, step=7) for each in imports]
+    assert 30 <= watched(silent(training), 300)[0][0] <= 32
+    assert 120 <= watched(silent(imports), 300)[0][0] <= 136
+
+
 def test_the_same_finding_is_reported_once() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
     assert len(watched(silent(views), 3600)) == 1
