@@ -81,8 +81,8 @@ class Page:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media="screen", features=[scheme])
-        self.call("Page.navigate", url=file.as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self._events):
+        loader = self.call("Page.navigate", url=file.as_uri())["loaderId"]
+        while not any(_is_loaded(event, loader) for event in self._events):
             self._take(self._next())
 
     def value(self, expression: str) -> Any:
@@ -95,6 +95,13 @@ class Page:
         """Write a picture of the page."""
         taken = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         file.write_bytes(base64.b64decode(taken["data"]))
+
+
+def _is_loaded(event: dict[str, Any], loader: str) -> bool:
+    """Return True for the end of loading of the document that `loader` loads, and of no earlier one."""
+    parameters = event.get("params", {})
+    is_load = event.get("method") == "Page.lifecycleEvent" and parameters.get("name") == "load"
+    return is_load and parameters.get("loaderId") == loader
 
 
 def is_installed() -> bool:
@@ -122,6 +129,7 @@ def browser(directory: Path) -> Iterator[Page]:
         page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
+        page.call("Page.setLifecycleEventsEnabled", enabled=True)
         yield page
     finally:
         os.close(ours_out)  # The browser ends with its pipe.
