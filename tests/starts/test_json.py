@@ -78,6 +78,24 @@ def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) ->
     (listed,) = document(cluster, "ps", "--all", "--json")["runs"]
     assert (listed["run"], listed["hosts"]) == (run, ["n1", "n2"])
     assert document(cluster, "status", run, "--json")["outcome"] == found["outcome"]
+
+
+def test_the_explanation_of_a_run_is_a_document(cluster: DirectoryCluster) -> None:
+    words = ("-i", str(cluster.inventory), "--nodes", "2", "--framework", "command", "--workdir", "/", "--json")
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3',
+        "OSError: [Errno 28] No space left on device",
+    )
+    raised = "; ".join(f"echo '{line}' >&2" for line in lines)
+    script = f"test $RANK = 0 || {{ {raised}; exit 1; }}; sleep 600"
+    started = cluster.run("start", *words, "--", "sh", "-c", script)
+    run = json.loads(started.stdout)["run"]
+    found = document(cluster, "explain", run, "--json")
+    assert found["run"] == run
+    (cause,) = found["causes"]
+    assert (cause["cause"], cause["host"], cause["ranks"]) == ("storage-full", "n2", [1])
+    assert cause["evidence"][0]["text"].endswith("No space left on device")
     (stopped,) = document(cluster, "stop", run, "--json")["runs"]
     assert stopped["outcome"]["status"] == "failed"
 
