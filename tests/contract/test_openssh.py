@@ -35,6 +35,7 @@ from pylaunch.transport.known_hosts import keys_for, place, public_key, read_kno
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
+from tests.ports import free_port
 
 SSHD = process.program_path("sshd")
 HOSTILE = ("a b", 'it\'s "quoted"', "two\nlines", ";id", "$HOME", "`id`", "*", "\\", "--", "")
@@ -61,12 +62,6 @@ class Server:
 
 def make_key(file: Path, kind: str = "ed25519") -> None:
     process.run(("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(file))).checked()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

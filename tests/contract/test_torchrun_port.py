@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from pylaunch.transport import process
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -18,7 +18,7 @@ from pylaunch.agent.shared import ports
 from torch.distributed import TCPStore
 port, use_libuv = int(sys.argv[2]), sys.argv[3] == "True"
 with ports.hold(port):
-    store = TCPStore("127.0.0.1", port, 1, True, timeout=timedelta(seconds=10), use_libuv=use_libuv)
+    store = TCPStore("127.0.0.1", port, 1, True, timeout=timedelta(seconds=60), use_libuv=use_libuv)
     store.set("key", "value")
     assert store.get("key") == b"value"
     try:
@@ -30,8 +30,5 @@ with ports.hold(port):
 
 @pytest.mark.parametrize("use_libuv", [True, False])
 def test_the_store_listens_on_a_held_port_and_nobody_else_can(torch_python: Path, use_libuv: bool) -> None:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port = probe.getsockname()[1]
-    words = (str(torch_python), "-c", SCRIPT, str(ROOT), str(port), str(use_libuv))
-    assert process.run(words, timeout_s=60).checked().stdout == "Address already in use\n"
+    words = (str(torch_python), "-c", SCRIPT, str(ROOT), str(free_port()), str(use_libuv))
+    assert process.run(words, timeout_s=300).checked().stdout == "Address already in use\n"

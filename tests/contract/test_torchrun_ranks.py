@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 from pylaunch.agent import wire
 from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
+from tests.ports import free_port
 
 SCRIPT = """
 import os, sys, time
@@ -16,7 +16,7 @@ print(os.environ["RANK"], os.environ["WORLD_SIZE"], os.environ["PYLAUNCH_RANK"],
 if os.environ["RANK"] == "1":
     open("go").read()
     sys.exit(9)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -25,9 +25,7 @@ def test_the_rank_that_failed_is_distinguished_from_those_that_torchrun_and_the_
 ) -> None:
     (tmp_path / "agent.pyz").write_bytes(archive.build().data)
     node = Node(tmp_path / "root", tmp_path / "agent.pyz")
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     words = [str(torch_python), "-c", SCRIPT]
     launcher = [
         str(torch_python), "-m", "torch.distributed.run", "--nnodes=1", "--node-rank=0", "--nproc-per-node=3",

@@ -11,6 +11,7 @@ from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
+from tests.waiting import wait_until
 
 LAUNCHER = """\
 {before}
@@ -36,7 +37,7 @@ def over_ssh(lab: Lab, name: str, *argv: str) -> None:
 
 def pids(node: LabNode, file: str) -> list[int]:
     """The process ids in `file`, once it is there."""
-    script = f"for i in $(seq 500); do [ -s {file} ] && exec cat {file}; sleep 0.02; done; exit 1"
+    script = f"for i in $(seq 3000); do [ -s {file} ] && exec cat {file}; sleep 0.02; done; exit 1"
     return [int(word) for word in node.run("sh", "-c", script).stdout.split()]
 
 
@@ -51,6 +52,9 @@ def launcher(lab: Lab, name: str, file: str, *, before: str = "") -> Iterator[tu
     script = LAUNCHER.format(pids=file, before=before)
     over_ssh(lab, name, "sh", "-c", 'setsid sh -c "$1" > /dev/null 2>&1 < /dev/null &', "sh", script)
     (above,), ranks = pids(lab[name], f"{file}.launcher"), pids(lab[name], file)
+    # A process has the environment of its program from its exec on.
+    names = ("cat", *(f"/proc/{pid}/comm" for pid in (above, *ranks)))
+    wait_until(lambda: lab[name].run(*names).stdout == "sleep\n" * 3, "the programs of the launcher and its ranks")
     try:
         yield above, ranks
     finally:

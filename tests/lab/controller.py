@@ -17,7 +17,7 @@ from pylaunch.lab.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 POLL_S = 0.02
 
 
@@ -35,11 +35,11 @@ class Started:
 
     @property
     def stdout(self) -> str:
-        return self._out.read_text()
+        return self._out.read_text(errors="replace")  # The last character may be half written.
 
     @property
     def stderr(self) -> str:
-        return self._err.read_text()
+        return self._err.read_text(errors="replace")
 
     @property
     def newest(self) -> str:

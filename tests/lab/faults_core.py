@@ -16,6 +16,7 @@ from pylaunch.lab.node import LabNode
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport.connections import disconnect
 from tests.lab.fault_case import Case
+from tests.waiting import wait_until
 
 JOB, CHECKPOINTS, ENVIRONMENT, NAMED = "/opt/job", "/srv/checkpoints", "/opt/ranks", "/etc/job.conf"
 PACKAGES = f"{ENVIRONMENT}/lib/python3.11/site-packages"
@@ -152,7 +153,7 @@ signal.pause()
 
 def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
     """A file system answers nobody; `touched`: somebody has asked it already."""
-    unit = "pylaunch-fault-hanging.service"
+    unit, asking = "pylaunch-fault-hanging.service", "pylaunch-fault-asking.service"
 
     def make(node: LabNode) -> None:
         node.run("mkdir", "-p", where)
@@ -161,7 +162,9 @@ def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
             "/usr/bin/python3", "-c", SERVES_NOTHING, where,
         )  # fmt: skip
         if touched:
-            node.run("systemd-run", "--quiet", "--collect", "/usr/bin/stat", where)
+            node.run("systemd-run", "--quiet", "--collect", f"--unit={asking}", "/usr/bin/stat", where)
+            state = f"cut -d ' ' -f 3 /proc/$(systemctl show --property=MainPID --value {asking})/stat"
+            wait_until(lambda: node.run("sh", "-c", state, check=False).stdout == "D\n", "it waits in the kernel")
 
     def undo(node: LabNode) -> None:
         # Without its server the kernel gives up on the file system, and processes that waited for it continue.
@@ -178,8 +181,8 @@ def stale_rank(name: str) -> Inject:
 
     def make(node: LabNode) -> None:
         node.run(
-            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--setenv=PYLAUNCH_RUN=deadbeef",
-            "--setenv=PYLAUNCH_ROOT=/var/tmp/pylaunch-0", "/usr/bin/sleep", "600",
+            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=Type=exec",
+            "--setenv=PYLAUNCH_RUN=deadbeef", "--setenv=PYLAUNCH_ROOT=/var/tmp/pylaunch-0", "/usr/bin/sleep", "600",
         )  # fmt: skip
 
     return on(name, make, lambda node: void(node.run("systemctl", "stop", unit)))

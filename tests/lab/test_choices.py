@@ -28,7 +28,7 @@ if os.environ["RANK"] == "0":
 else:
     while True:
         try:
-            print(socket.create_connection(place, timeout=5).recv(7).decode())
+            print(socket.create_connection(place, timeout=60).recv(7).decode())
             break
         except ConnectionRefusedError:
             pass

@@ -20,7 +20,7 @@ COMMAND = ("--workdir", "/tmp", "--framework", "command", "--port", "29600")
 
 
 def clean(lab: Lab, *arguments: str) -> Completed:
-    return lab.pylaunch("clean", "-i", str(lab.inventory), *arguments, timeout_s=60)
+    return lab.pylaunch("clean", "-i", str(lab.inventory), *arguments, timeout_s=120)
 
 
 def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_run_is_not_touched(
@@ -61,7 +61,7 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
 def test_stale_kill_ends_leftover_processes_before_a_start(lab: Lab) -> None:
     with listener(lab, "n1", 29500, "/tmp/listens") as holder:
         words = ("--workdir", "/tmp", "--framework", "command", "--stale", "kill", "--", "true")
-        run = lab.pylaunch("start", "-i", str(lab.inventory), *words, timeout_s=60)
+        run = lab.pylaunch("start", "-i", str(lab.inventory), *words, timeout_s=120)
         assert run.returncode == ExitCode.DONE, run.stderr
         assert f"n1: ended pid {holder} (python3 " in run.stderr
         assert alive(lab["n1"], holder) == []

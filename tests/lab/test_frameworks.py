@@ -51,7 +51,7 @@ from pylaunch import runtime
 if sys.argv[1] == "late" and runtime.rank() == 1:
     import time
     time.sleep(280)
-mine = runtime.init(patience=runtime.Patience(tries=2, first_s=1.0 if sys.argv[1] == "late" else 30.0))
+mine = runtime.init(patience=runtime.Patience(tries=2, first_s=1.0 if sys.argv[1] == "late" else 120.0))
 with runtime.main_process_first():
     print("met", mine.rank, mine.world_size, mine.launcher, runtime.seed(40), flush=True)
 for number in range(1, 8):
@@ -66,7 +66,7 @@ runtime.barrier()
 def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = None) -> Completed:
     where = lab.inventory if inventory is None else inventory
     words = ("start", "-i", str(where), "--framework", framework, *arguments)
-    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=120)
+    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=280)
 
 
 def script(lab: Lab, name: str, text: str) -> str:
@@ -162,7 +162,7 @@ def test_a_jax_process_that_fails_ends_all_instead_of_waiting_for_them(
     failing = script(framework_lab, "jax_fails.py", JAX_FAILS)
     began = time.monotonic()
     run = start(framework_lab, "jax", "--", failing, how)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 240
     assert run.returncode == ExitCode.JOB_FAILED
     assert reported.format(failing) in run.stderr
     must_be_clean(framework_lab)

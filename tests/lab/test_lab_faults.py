@@ -29,12 +29,17 @@ def node(pair: Lab) -> LabNode:
     return pair["n2"]
 
 
-def ssh_answers(node: LabNode, port: int = 22) -> bool:
+def ssh_answers(node: LabNode, within_s: float = 60.0) -> bool:
+    """sshd answers, however busy this machine is."""
     try:
-        with socket.create_connection((node.address, port), timeout=1) as connection:
+        with socket.create_connection((node.address, 22), timeout=within_s) as connection:
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False
+
+
+def is_silent(node: LabNode) -> bool:
+    return not ssh_answers(node, within_s=1.0)
 
 
 def reaches(node: LabNode, other: LabNode, port: int) -> bool:
@@ -50,7 +55,7 @@ def state(lab: Lab, node: LabNode) -> tuple[str, str]:
 
 def test_a_cut_node_is_silent_but_keeps_its_address(pair: Lab, node: LabNode) -> None:
     with node.cut():
-        assert not ssh_answers(node)
+        assert is_silent(node)
         assert state(pair, node) == ("running", "cut")
         assert node.address in node.run("ip", "-4", "addr", "show", "host0").stdout
     assert ssh_answers(node)
@@ -83,7 +88,7 @@ def test_a_filter_outlives_a_flushed_firewall_in_the_node(pair: Lab, node: LabNo
 def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: LabNode) -> None:
     node.write("/root/kept", "still here")
     with node.kill():
-        assert not ssh_answers(node)
+        assert is_silent(node)
         assert state(pair, node)[0] == "off"
         assert node.cgroup.processes() == []
     assert ssh_answers(node)
@@ -92,7 +97,7 @@ def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: Lab
 
 def test_a_frozen_node_accepts_connections_and_answers_nothing(pair: Lab, node: LabNode) -> None:
     with node.freeze():
-        with socket.create_connection((node.address, 22), timeout=2) as connection:
+        with socket.create_connection((node.address, 22), timeout=60) as connection:
             connection.settimeout(0.5)
             with pytest.raises(TimeoutError):
                 connection.recv(4)
@@ -138,7 +143,7 @@ def test_faults_are_there_on_the_command_line_with_their_undo(pair: Lab, node: L
     where = ("--name", pair.spec.name)
     for fault in (("cut", "n2"), ("filter", "n2", "22"), ("freeze", "n2"), ("kill", "n2")):
         pair.pylaunch("lab", "fault", *fault, *where).checked()
-        assert not ssh_answers(node), fault
+        assert is_silent(node), fault
         pair.pylaunch("lab", "fault", *fault, "--undo", *where).checked()
         assert ssh_answers(node), fault
 

@@ -67,7 +67,8 @@ def lent_settings() -> list[int]:
 
 
 def test_down_leaves_nothing_of_what_up_made(lab_name: str, tmp_path: Path) -> None:
-    other_labs, before = spec.names(), lent_settings()
+    with locks.changing_machine():
+        other_labs, before = spec.names(), lent_settings()
     lab = Lab.up(lab_name, nodes=2, share=[tmp_path])
     there = traces(lab_name)
     assert [kind for kind, found in there.items() if not found] == [], "the probe must see every kind while it is there"
@@ -105,7 +106,7 @@ def test_up_recovers_from_an_up_that_was_killed(lab_name: str, reaches: str) -> 
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     directory = spec.lab_paths(lab_name).directory
-    assert reached((directory / reaches).exists, timeout_s=30)
+    assert reached((directory / reaches).exists, timeout_s=120)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     (directory / "complete").unlink(missing_ok=True)
@@ -150,7 +151,7 @@ def test_down_finishes_what_a_killed_down_began(lab_name: str) -> None:
     killed = subprocess.Popen(
         lab.command("lab", "down", "--name", lab_name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    assert reached(lambda: not lab.spec.paths.complete.exists(), timeout_s=30)
+    assert reached(lambda: not lab.spec.paths.complete.exists(), timeout_s=120)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     if lab_name in spec.names():

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 def test_a_node_has_what_a_fresh_debian_has_and_no_more(lab: Lab) -> None:
     for node in lab:
         assert f"127.0.1.1\t{node.name}\n" in node.read("/etc/hosts")
-        assert node.run("systemctl", "is-system-running").stdout == "running\n"
+        assert node.run("systemctl", "is-system-running", "--wait").stdout == "running\n"
         assert not node.run("dpkg", "-s", "chrony", check=False).ok
         assert node.run("findmnt", "-no", "FSTYPE", "/dev/shm").stdout == "tmpfs\n"
         assert node.run("findmnt", "-no", "FSTYPE", "/sys/fs/cgroup").stdout == "cgroup2\n"
@@ -32,8 +32,8 @@ def test_no_two_nodes_have_the_same_identity(lab: Lab) -> None:
 
 def test_nodes_and_controller_reach_each_other(lab: Lab) -> None:
     first, second, _ = lab.nodes
-    assert first.run("ping", "-c", "1", "-W", "2", second.address).ok
-    assert first.run("ping", "-c", "1", "-W", "2", str(lab.machines.gateway)).ok
+    assert first.run("ping", "-c", "1", "-W", "20", second.address).ok
+    assert first.run("ping", "-c", "1", "-W", "20", str(lab.machines.gateway)).ok
 
 
 def test_the_inventory_and_its_host_keys_are_all_that_ssh_needs(lab: Lab) -> None:

@@ -27,7 +27,7 @@ def test_gpus_shows_who_leases_a_device_and_who_holds_it_without_a_lease(lab: La
         with starting(lab, tmp_path, *wants, "--", "sh", "-c", "echo up; exec sleep 300") as run:
             run.says("| up", times=3)
             with launcher(lab, "n2", "/tmp/holders", before=opened) as (above, ranks):
-                shown = lab.pylaunch("gpus", "-i", str(inventory), "--json", timeout_s=60)
+                shown = lab.pylaunch("gpus", "-i", str(inventory), "--json", timeout_s=120)
             (live,) = listed(lab)
             run.interrupt()
             run.ends()
@@ -49,7 +49,7 @@ def test_a_queued_start_says_what_it_waits_for_and_starts_when_its_turn_has_come
     with starting(lab, tmp_path, *wants, "--", "sh", "-c", "echo up; exec sleep 300") as first:
         first.says("| up", times=6)
         (live,) = listed(lab)
-        impatient = lab.pylaunch("start", *wants, "--queue", "--queue-timeout", "2", "--", "true", timeout_s=60)
+        impatient = lab.pylaunch("start", *wants, "--queue", "--queue-timeout", "2", "--", "true", timeout_s=120)
         assert impatient.returncode == ExitCode.CLUSTER_NOT_READY
         assert "still waiting after 2 s" in impatient.stderr
         with starting(lab, tmp_path / "second", *wants, "--queue", "--", "sh", "-c", "echo mine") as second:
@@ -74,7 +74,7 @@ def test_a_start_that_waits_for_its_turn_is_seen_as_it_is_and_can_be_stopped(lab
             status = lab.pylaunch("status", second.run)
             assert status.stdout.startswith(f"run {second.run}: starting, 3 ranks on n[1-3]\n")
             assert status.stderr == ""
-            stopped = lab.pylaunch("stop", second.run, timeout_s=60)
+            stopped = lab.pylaunch("stop", second.run, timeout_s=120)
             assert stopped.returncode == ExitCode.DONE, stopped.stderr
             assert f"run {second.run} is over: interrupted while waiting, before any rank was started" in stopped.stderr
             assert second.ends() == ExitCode.INTERRUPTED

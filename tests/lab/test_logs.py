@@ -49,7 +49,7 @@ def test_what_was_written_since_a_moment_is_shown_live_and_afterwards(lab: Lab, 
     with starting(lab, tmp_path, *COMMAND, "--nproc-per-node", "2", "--", "sh", "-c", script) as started:
         started.says("| early", times=6)
         run = runs_of(lab)[0]
-        marks = f"ls /var/tmp/pylaunch-0/runs/{run}/times"
+        marks = f"find /var/tmp/pylaunch-0/runs/{run}/times -type f -size +0c"
         wait_until(
             lambda: all(len(node.run("sh", "-c", marks, check=False).stdout.split()) == 2 for node in lab), "the marks"
         )
@@ -77,7 +77,7 @@ def runs_of(lab: Lab) -> list[str]:
 FLOOD = """
 echo begin
 if [ $RANK = 1 ]; then
-  timeout 4 yes 'a line of sixty-four bytes, as often as a loop can print it, again.'
+  yes 'a line of sixty-four bytes, as often as a loop can print it, again.' | head -n 8000000
 else
   for t in 1 2 3 4 5 6; do echo "tick $t"; sleep 0.5; done
 fi

@@ -24,7 +24,7 @@ class Growing:
     whole: str
 
     def provision(self, *arguments: str) -> process.Completed:
-        return self.lab.pylaunch("provision", "-i", str(self.lab.inventory), *arguments, timeout_s=300)
+        return self.lab.pylaunch("provision", "-i", str(self.lab.inventory), *arguments, timeout_s=600)
 
     def plan(self) -> list[tuple[str, str]]:
         """Host and what differs there."""

@@ -25,7 +25,7 @@ def four(fresh_lab: Callable[..., Lab]) -> Lab:
 
 
 def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path: Path) -> None:
-    options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "3")
+    options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "6")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
         started.says("at attempt 0", times=3)
         with inject(four["n1"], Kill()):
@@ -51,7 +51,7 @@ def test_a_spare_that_loses_power_is_reported_while_the_run_continues(four: Lab,
 
 
 def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> None:
-    options = ("--nodes", "3", "--min-nodes", "2", "--max-restarts", "1", "--node-timeout", "3")
+    options = ("--nodes", "3", "--min-nodes", "2", "--max-restarts", "1", "--node-timeout", "6")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
         started.says("at attempt 0", times=3)
         with inject(four["n2"], Kill()):
@@ -64,7 +64,7 @@ def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> N
 def test_a_crash_loop_stops_before_the_restarts_are_used_up(four: Lab) -> None:
     script = "[ $RANK = $TORCHELASTIC_RESTART_COUNT ] && exit 9; exec sleep 300"
     words = ("start", "-i", str(four.inventory), *COMMAND, "--max-restarts", "50", "--", "sh", "-c", script)
-    ended = four.pylaunch(*words, timeout_s=120)
+    ended = four.pylaunch(*words, timeout_s=300)
     assert ended.returncode == ExitCode.JOB_FAILED
     assert ended.stderr.count("exited with code 9") >= 3
     assert "no restart: 3 attempts in a row made no progress: a crash loop" in ended.stderr
@@ -84,7 +84,7 @@ def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: 
     script = "[ $RANK = 0 ] && exit 9; exec sleep 300"
     words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
     with four["n4"].fill("/var/tmp"):
-        ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=120)
+        ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=300)
     assert "spare n4 cannot take part: " in ended.stderr
     must_be_clean(four)
 

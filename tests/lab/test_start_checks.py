@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -32,7 +33,7 @@ def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(
         assert "FAIL  n1: connections from it to ephemeral ports of n2 get no answer" in started.stderr
         mends = f"pylaunch provision -i {lab.inventory} --roles firewall"
         assert f"fix: open TCP ephemeral ports between the members: {mends}" in started.stderr
-        assert seconds < 20, "75 s were needed when only the ranks found out"
+        assert seconds < 60, "75 s were needed when only the ranks found out"
         # Programs that do not talk to each other are warned of it.
         alone = lab.pylaunch(
             "start", "-i", str(lab.inventory), "--framework", "command", "--workdir", "/", "--", "true"
@@ -46,6 +47,6 @@ def test_a_clock_that_is_20_s_off_refuses_a_start(lab: Lab, job: tuple[str, ...]
     with lab["n2"].shift_clock(20):
         started = lab.pylaunch(*job, "--", SCRIPT)
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
-        assert "FAIL  n2: its clock is 20.0 s ahead of the others" in started.stderr
+        assert re.search(r"FAIL  n2: its clock is (19|20)\.\d s ahead of the others", started.stderr)
         in_spite = lab.pylaunch(*job, "--skip", "time.offset", "--", SCRIPT)
         assert in_spite.stdout.count("a rank ran") == 3, in_spite.stderr

@@ -40,7 +40,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def start(lab: Lab, work: Path, *arguments: str) -> Completed:
-    return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--sync", ".", *arguments, cwd=work, timeout_s=60)
+    return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--sync", ".", *arguments, cwd=work, timeout_s=300)
 
 
 def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_travels(lab: Lab, work: Path) -> None:

@@ -8,6 +8,7 @@ import pty
 import re
 import struct
 import termios
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.lab.controller import Gate, must_be_clean, starting
 
 pytestmark = pytest.mark.lab
 
-SCRIPT = "echo loading; sleep 1; echo step $RANK; sleep 3; echo bad >&2"
+SCRIPT = "echo loading; sleep 1; echo step $RANK; {}; echo bad >&2"
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -27,8 +28,11 @@ COMMAND = ("--workdir", "/tmp", "--framework", "command", "--nproc-per-node", "2
 CTRL_C = b"\x03"
 
 
-def on_terminal(lab: Lab, columns: int, *arguments: str, until: str | None = None) -> str:
-    """Everything that `pylaunch` writes to a terminal of this width; Ctrl-C is pressed when a line matches `until`."""
+def on_terminal(lab: Lab, columns: int, *arguments: str, until: str, then: Callable[[], None] | None = None) -> str:
+    """Everything that `pylaunch` writes to a terminal of this width.
+
+    When a line matches `until`, `then` is called; without it, Ctrl-C is pressed.
+    """
     command = lab.command(*arguments)
     child, terminal = pty.fork()
     if child == 0:
@@ -37,16 +41,19 @@ def on_terminal(lab: Lab, columns: int, *arguments: str, until: str | None = Non
             os.execvpe(command[0], command, {**os.environ, **lab.environment, "TERM": "xterm-256color"})
         finally:
             os._exit(127)
-    written = b""
+    written, has_matched = b"", False
     while True:
         try:
             chunk = os.read(terminal, 1 << 16)
         except OSError:  # EIO: the last one that had the terminal open is gone.
             break
         written += chunk
-        if until is not None and re.search(until, written.decode(errors="replace")):
-            os.write(terminal, CTRL_C)
-            until = None
+        if not has_matched and re.search(until, written.decode(errors="replace")):
+            has_matched = True
+            if then is None:
+                os.write(terminal, CTRL_C)
+            else:
+                then()
     os.waitpid(child, 0)
     os.close(terminal)
     return written.decode()
@@ -77,11 +84,11 @@ def ranks_in(prefix: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("columns", [80, 200])
-def test_a_run_on_a_terminal(lab: Lab, columns: int) -> None:
-    start = ("start", "-i", str(lab.inventory), *COMMAND, "--", "sh", "-c", SCRIPT)
-    written = on_terminal(lab, columns, *start)
+def test_a_run_on_a_terminal(lab: Lab, columns: int, gate: Gate) -> None:
+    start = ("start", "-i", str(lab.inventory), *COMMAND, "--", "sh", "-c", SCRIPT.format(gate.wait))
+    written = on_terminal(lab, columns, *start, until=r"  n2  cpu +\d+%  memory ", then=gate.open)
     screen = left_on_screen(written)
-    assert re.search(r"run \w+ running for \d s: 6 of 6 ranks on n\[1-3\]", written)
+    assert re.search(r"run \w+ running for \d+ s: 6 of 6 ranks on n\[1-3\]", written)
     assert re.search(r"  n2  cpu +\d+%  memory ", written)
     loading = [line.partition(" ")[0] for line in screen if line.endswith("| loading")]
     assert any(who.startswith("[") for who in loading), "equal lines of ranks are printed once"

@@ -42,7 +42,7 @@ def torch_lab(framework_lab: Lab) -> Lab:
 
 def start(lab: Lab, *arguments: str) -> Completed:
     words = ("start", "-i", str(lab.inventory), "--nproc-per-node", "2", *arguments)
-    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=240)
+    return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=600)
 
 
 def test_a_model_is_trained_across_the_nodes_and_rank_0_keeps_it(torch_lab: Lab) -> None:
@@ -60,15 +60,15 @@ def test_a_model_is_trained_across_the_nodes_and_rank_0_keeps_it(torch_lab: Lab)
 def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp_path: Path) -> None:
     """Each node keeps the checkpoint in a directory of its own."""
     script = str(REPOSITORY / "examples/train_ddp.py")
-    words = ("--workdir", "/tmp", "--nproc-per-node", "2", "--max-restarts", "1", "--", script, "--epochs", "9")
+    words = ("--workdir", "/tmp", "--nproc-per-node", "2", "--max-restarts", "1", "--", script, "--epochs", "60")
     with starting(torch_lab, tmp_path, *words, "--checkpoint", "/var/tmp/digits.pt") as started:
-        started.says("| epoch  3/9", deadline_s=180)
+        started.says("| epoch  3/60", deadline_s=180)
         ranks = [line.split()[1] for line in of_runs(torch_lab["n2"]) if "digits.pt" in line]
         torch_lab["n2"].run("kill", "-KILL", ranks[-1])
         assert started.ends(deadline_s=180) == ExitCode.DONE, started.stderr
     epochs = [int(line.split("epoch")[1].split("/")[0]) for line in started.stdout.splitlines() if "epoch " in line]
     assert "restart 1 of 1" in started.stderr
-    assert epochs.count(1) == epochs.count(9) == 1
+    assert epochs.count(1) == epochs.count(60) == 1
     must_be_clean(torch_lab)
 
 
@@ -83,12 +83,12 @@ def test_the_rank_that_raised_is_named_and_not_its_victims(torch_lab: Lab) -> No
 
 def test_a_killed_rank_ends_nodes_whose_ranks_are_not_talking_to_it(torch_lab: Lab) -> None:
     """Under torchrun alone the other node runs to its natural end and exits with code 0."""
-    run = start(torch_lab, "--", "train.py", "kill")
+    run = start(torch_lab, "--node-timeout", "120", "--", "train.py", "kill")
     assert run.returncode == ExitCode.JOB_FAILED
     assert "rank 1 on n1 was killed by SIGKILL" in run.stderr
     happened = events(torch_lab)
     failed = min(event["time"] for event in happened if event["kind"] == "rank_ended")
-    assert next(event["time"] for event in happened if event["kind"] == "ended") - failed <= 2.0
+    assert next(event["time"] for event in happened if event["kind"] == "ended") - failed < 30.0
     must_be_clean(torch_lab)
 
 

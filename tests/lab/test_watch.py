@@ -40,12 +40,12 @@ class Watching:
 
     @property
     def lines(self) -> list[str]:
-        return self._out.read_text().splitlines()
+        return self._out.read_text(errors="replace").splitlines()
 
     @property
     def latest(self) -> dict[str, Any]:
         """The last object of a watcher with --json; {} before the first."""
-        whole = self._out.read_text().rpartition("\n")[0].splitlines()
+        whole = self._out.read_text(errors="replace").rpartition("\n")[0].splitlines()
         return dict(json.loads(whole[-1])) if whole else {}
 
     def says(self, text: str) -> None:
@@ -54,7 +54,7 @@ class Watching:
 
     @property
     def stderr(self) -> str:
-        return self._err.read_text()
+        return self._err.read_text(errors="replace")
 
     def ends(self) -> int:
         return self.process.wait(DEADLINE_S)
@@ -147,7 +147,8 @@ def test_a_watcher_is_no_controller(lab: Lab, tmp_path: Path, gate: Gate) -> Non
 
 
 def test_the_next_attempt_is_watched_as_well(lab: Lab, tmp_path: Path, gate: Gate) -> None:
-    script = f"echo on; {gate.wait}; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 9; sleep 4"
+    second = Gate(lab)
+    script = f"echo on; {gate.wait}; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 9; {second.wait}"
     with (
         starting(lab, tmp_path, *COMMAND, "--max-restarts", "1", "--", "sh", "-c", script) as started,
         watching_it(lab, tmp_path, started) as plain,
@@ -155,7 +156,9 @@ def test_the_next_attempt_is_watched_as_well(lab: Lab, tmp_path: Path, gate: Gat
         plain.says("3 of 3 ranks")
         gate.open()
         plain.says("(restart 1 of 1): 3 of 3 ranks on n[1-3]")
+        second.open()
         assert started.ends() == ExitCode.DONE, started.stderr
         assert plain.ends() == ExitCode.DONE, plain.stderr
+    second.remove()
     assert any("done, 3 ranks" in line for line in plain.lines)
     must_be_clean(lab)

@@ -26,7 +26,8 @@ HOLD_PACKAGE_LOCK = """
 import fcntl, time
 lock = open("/var/lib/dpkg/lock-frontend", "w")
 fcntl.lockf(lock, fcntl.LOCK_EX)
-time.sleep(300)
+open("/run/busy-packages", "w").close()
+time.sleep(1200)
 """
 SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
 
@@ -38,7 +39,7 @@ def lab(provisioned: Provisioned) -> Lab:
 
 
 def provision(lab: Lab, *arguments: str, inventory: Path | None = None) -> process.Completed:
-    return lab.pylaunch("provision", "-i", str(inventory or lab.inventory), *arguments, timeout_s=300)
+    return lab.pylaunch("provision", "-i", str(inventory or lab.inventory), *arguments, timeout_s=600)
 
 
 def variant(lab: Lab, directory: Path, text: str) -> Path:
@@ -77,6 +78,8 @@ def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab:
     lab["n1"].run(
         "systemd-run", "--quiet", "--collect", f"--unit={unit}", "/usr/bin/python3", "-c", HOLD_PACKAGE_LOCK
     )  # fmt: skip
+    holds = ("test", "-e", "/run/busy-packages")
+    wait_until(lambda: lab["n1"].run(*holds, check=False).ok, "the lock is held")
     output = tmp_path / "stderr"
     with output.open("wb") as sink:
         command = lab.command("provision", "-i", str(lab.inventory))
@@ -91,6 +94,7 @@ def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab:
         controller.kill()
         controller.wait()
         lab["n1"].run("systemctl", "stop", unit, check=False)
+        lab["n1"].run("rm", "-f", "/run/busy-packages")
     assert "n1: time_sync" in output.read_text()
 
 
@@ -103,7 +107,9 @@ def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_
     with output.open("wb") as sink:
         command = lab.command("provision", "-i", str(lab.inventory))
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
-    wait_until(lambda: "host_baseline: Write files: changed" in output.read_text(), "the first role began its work", 60)
+    wait_until(
+        lambda: "host_baseline: Write files: changed" in output.read_text(), "the first role began its work", 300
+    )
     controller.kill()
     controller.wait()
     again = provision(lab)
@@ -176,7 +182,7 @@ def test_without_a_way_out_all_follow_the_clock_of_the_first(lab: Lab, tmp_path:
             row = lab[name].run("chronyc", "-c", "-n", "tracking").stdout.strip().split(",")
             return row[1] == lab["n1"].address and row[13] == "Normal" and abs(float(row[4])) < 0.01
 
-        wait_until(follows, f"{name} follows n1")
+        wait_until(follows, f"{name} follows n1", 180)
     verified = lab.pylaunch("verify", "-i", str(local), "--roles", "time_sync")
     assert verified.returncode == ExitCode.DONE, verified.stdout
     assert "no source is reachable" not in verified.stdout
