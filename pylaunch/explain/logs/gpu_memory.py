@@ -11,7 +11,7 @@ from pylaunch.model.confidence import Confidence
 
 _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) ?([KMGT]i?B|bytes)"
 _UNITS = {"bytes": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_CAPACITY = re.compile(rf"total capac?ity of {_SIZE}|{_SIZE} total capacity")
+_CAPACITY = re.compile(rf"total capaci?ty of {_SIZE}|{_SIZE} total capacity")
 _FREE = re.compile(rf"of which {_SIZE} is free|{_SIZE} free")
 _OTHER = re.compile(rf"Process (\d{{1,9}}) has {_SIZE} memory in use")
 _OWN = re.compile(rf"this process has {_SIZE} memory in use")

@@ -117,8 +117,8 @@ class LinePrefixes:
         """Return `raw` without its prefixes; `of_file` is the origin of lines that have none."""
         text = _ANSI.sub("", raw[:LONGEST])
         origin = of_file
-        for _ in range(_PEELED):
-            found = self._prefix(text)
+        for count in range(_PEELED):
+            found = self._prefix(text, is_first=count == 0)
             if found is None:
                 break
             origin = origin if self.is_of_one else _joined(origin, found)
@@ -132,10 +132,12 @@ class LinePrefixes:
             origin = replace(origin, host=origin.host or found["host"])
         return ParsedLine(origin, time, text)
 
-    def _prefix(self, text: str) -> re.Match[str] | None:
+    def _prefix(self, text: str, *, is_first: bool) -> re.Match[str] | None:
         for each in _PREFIXES:
             if found := each.match(text):
                 return found
+        if not is_first:
+            return None
         if self.docker and (found := _DOCKER.match(text)):
             return found
         if self.srun and (found := _SRUN.match(text)):
@@ -160,7 +162,7 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
 def _few_hosts(lines: list[str]) -> bool:
     """Return True if the words before the colon look like hosts: few of them, and no level or exception."""
     hosts = {found["host"] for line in lines if (found := _PDSH.match(line))}
-    levels = {"error", "warning", "info", "debug", "note", "traceback", "hint", "fatal"}
+    levels = {"error", "warning", "info", "debug", "note", "traceback", "hint", "fatal", "srun", "slurmstepd", "mpirun"}
     is_word = any(host.lower() in levels or host.endswith(("Error", "Exception", "Warning")) for host in hosts)
     return not is_word and len(hosts) <= max(1, len(lines) // 2)
 

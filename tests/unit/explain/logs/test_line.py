@@ -33,6 +33,9 @@ def test_a_prefix_that_looks_like_any_text_counts_where_most_lines_have_it() -> 
     assert srun.parse("3: ValueError: x", Origin()).origin == Origin(None, 3)
     pdsh = learn_prefixes(["n1: starting", "n2: starting", "n1: step 1", "n2: Traceback (most recent call last):"])
     assert pdsh.parse("n2: step 1", Origin()).origin == Origin("n2")
+    assert pdsh.parse("n2: ValueError: x", Origin()).text == "ValueError: x"
+    slurm = learn_prefixes(["srun: error: n1: task 3: Killed", "slurmstepd: error: Detected 1 oom_kill event"])
+    assert slurm.parse("srun: error: n1: task 3: Killed", Origin()).text == "srun: error: n1: task 3: Killed"
     plain = learn_prefixes(["ValueError: x", "KeyError: y", "RuntimeError: z"])
     assert plain.parse("KeyError: y", Origin()).text == "KeyError: y"
 
