@@ -25,10 +25,10 @@ SPLIT = "Of the allocated memory {} is allocated by PyTorch, and {} is reserved 
          + SPLIT.format("50.10 GiB", "26.20 GiB"), "gpu-memory-fragmented"),
         (NEW.format("96.00 MiB", "capacty", "15.77 GiB", "41.44 MiB") + "Process 218840 has 15.02 GiB memory in use. "
          + OWN.format("600.00 MiB") + SPLIT.format("400.00 MiB", "20.00 MiB"), "gpu-memory-foreign"),
-        ("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.40 GiB "
-         "already allocated; 25.38 MiB free; 7.60 GiB reserved in total by PyTorch)", "gpu-memory"),
-        ("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 2.81 GiB "
-         "already allocated; 25.38 MiB free; 3.06 GiB reserved in total by PyTorch)", "gpu-memory-foreign"),
+        (("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.40 GiB "
+         "already allocated; 25.38 MiB free; 7.60 GiB reserved in total by PyTorch)"), "gpu-memory"),
+        (("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 2.81 GiB "
+         "already allocated; 25.38 MiB free; 3.06 GiB reserved in total by PyTorch)"), "gpu-memory-foreign"),
     ],
     ids=["own", "fragments", "foreign", "own, older", "foreign, older"],
 )  # fmt: skip
