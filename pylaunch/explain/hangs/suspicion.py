@@ -58,6 +58,9 @@ class HangReport:
     quiet_s: float
     """Seconds without progress."""
 
+    may_end_run: bool = True
+    """The finding is good enough to end the run for it, if the job asks for that."""
+
 
 @dataclass(frozen=True)
 class ProgressResumed:
@@ -150,7 +153,9 @@ class Suspicion:
         identity = (finding.kind, finding.ranks, finding.hosts)
         if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or identity == self.reported:
             return self, None
-        return replace(self, reported=identity), HangReport(finding, quiet_s)
+        # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
+        may_end = finding.is_hang and (self.is_settled or finding.confidence is not Confidence.LOW)
+        return replace(self, reported=identity), HangReport(finding, quiet_s, may_end)
 
     def resumed(self, before: Suspicion) -> ProgressResumed | None:
         """Return the news that a reported gap is over; `before`: the value before the last change."""

@@ -148,7 +148,7 @@ class RunFollower:
         event = hang_watch.event(message.news)
         self._watcher.event(event)
         acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
-        if acts and isinstance(message.news, HangReport) and message.news.finding.is_hang and self._state.stop is None:
+        if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
 
     async def examine(

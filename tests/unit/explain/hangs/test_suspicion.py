@@ -81,6 +81,16 @@ def test_a_wait_for_a_disk_is_reported_soon_in_training_and_late_in_imports() ->
     assert 120 <= watched(silent(imports), 300)[0][0] <= 136
 
 
+def test_ranks_that_all_wait_for_the_start_of_torch_end_no_run() -> None:
+    waiting = (Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 1), MAIN)
+    views = [view(rank, (), waiting, []) for rank in range(3)]
+    [(_, starting)] = watched(silent(views), 300)
+    [(_, settled)] = watched(silent([replace(each, step=7) for each in views]), 300)
+    assert isinstance(starting, HangReport)
+    assert isinstance(settled, HangReport)
+    assert (starting.may_end_run, settled.may_end_run) == (False, True)
+
+
 def test_the_same_finding_is_reported_once() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
     assert len(watched(silent(views), 3600)) == 1
