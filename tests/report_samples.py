@@ -37,8 +37,8 @@ HOSTILE = "\n".join(
 def plan(nodes: int, ranks: int) -> RunPlan:
     """A run of torchrun on `nodes` hosts with `ranks` ranks each."""
     hosts = tuple(Host(f"gpu{number:03}", f"10.0.0.{number}") for number in range(1, nodes + 1))
-    job = JobSpec(("train.py", "--epochs", "3"), Framework.TORCHRUN, "/work", ranks_per_node=ranks)
-    return plan_run(Cluster(hosts, sources=("/work/cluster.ini",)), job, "7f3a9c01")
+    job = JobSpec(("train.py", "--epochs", "3"), Framework.TORCHRUN, "/srv", ranks_per_node=ranks)
+    return plan_run(Cluster(hosts, sources=("/srv/cluster.ini",)), job, "7f3a9c01")
 
 
 def events(of: RunPlan) -> tuple[Event, ...]:
@@ -108,9 +108,9 @@ def views(of: RunPlan, cause: int) -> tuple[RankView, ...]:
         for rank in node.ranks:
             is_late = rank.rank == cause
             call = (
-                Frame("read_shard", "/work/data.py", 71) if is_late else Frame("all_reduce", "/env/torch/dist.py", 2877)
+                Frame("read_shard", "/srv/data.py", 71) if is_late else Frame("all_reduce", "/env/torch/dist.py", 2877)
             )
-            outer = Frame("train", "/work/train.py", 214)
+            outer = Frame("train", "/srv/train.py", 214)
             last = Collective("0", 411 if is_late else 412, "all_reduce", ((4096, 1024),), ((4096, 1024),),
                               ("float32",), is_retired=is_late)  # fmt: skip
             stack = ThreadStack("MainThread", is_main=True, frames=(call, outer))

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from datetime import timedelta
 from typing import Any
 
+from pylaunch.runtime import failure
 from pylaunch.runtime.initialize import init, roll_call
 from pylaunch.runtime.patience import Patience
 from pylaunch.runtime.place import Place, place
@@ -21,6 +23,9 @@ from pylaunch.runtime.place import Place, place
 STAGE = "pylaunch communication test:"
 BARRIER, IMPORT, NO_FRAMEWORK, ALL_REDUCE = "barrier", "import", "no framework", "all_reduce"
 PATIENCE = Patience(tries=2, first_s=10.0)
+TIMEOUT = timedelta(seconds=60)
+"""For a connection of gloo, and for the sum: torch would wait for half an hour."""
+
 LENGTH = 4096
 """Numbers in the tensor: more than gloo sends in its first packet."""
 
@@ -41,7 +46,7 @@ def main() -> None:
         return
     module = __import__(framework)
     report(f"{IMPORT} {framework} {module.__version__}")
-    init(framework, patience=PATIENCE, backend="gloo" if framework == "torch" else None)
+    failure.watch()
     sums = torch_sums(module, mine) if framework == "torch" else jax_sums(mine)
     expected = mine.world_size * (mine.world_size + 1) / 2
     if wrong := [each for each in sums if each != expected]:
@@ -50,7 +55,8 @@ def main() -> None:
 
 
 def torch_sums(torch: Any, mine: Place) -> list[float]:
-    """Return the result of gloo's all_reduce on the CPU."""
+    """Return the result of gloo's all_reduce on the CPU. Raises gloo's error after TIMEOUT."""
+    torch.distributed.init_process_group("gloo", rank=mine.rank, world_size=mine.world_size, timeout=TIMEOUT)
     tensor = torch.full((LENGTH,), float(mine.rank + 1))
     torch.distributed.all_reduce(tensor)
     sums: list[float] = tensor.tolist()
@@ -63,6 +69,7 @@ def jax_sums(mine: Place) -> list[float]:
     import jax.numpy  # noqa: PLC0415 -- a script for torch must not pay for it
     from jax.experimental import multihost_utils  # noqa: PLC0415 -- jax is there
 
+    init("jax", patience=PATIENCE)
     gathered = multihost_utils.process_allgather(jax.numpy.full((LENGTH,), float(mine.rank + 1)))
     sums: list[float] = gathered.reshape(-1, LENGTH).sum(axis=0).tolist()
     return sums

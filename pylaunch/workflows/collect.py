@@ -19,7 +19,6 @@ from urllib.parse import quote
 import msgspec
 
 from pylaunch import __version__
-from pylaunch.errors import UsageError
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import bounded
@@ -30,6 +29,7 @@ from pylaunch.model.size import shown_size
 from pylaunch.preflight.finding_lines import all_lines
 from pylaunch.report.page import page
 from pylaunch.store import runs
+from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.store.paths import run_paths
 from pylaunch.workflows import run_facts
 from pylaunch.workflows.known_secrets import known_secrets
@@ -99,7 +99,7 @@ class _Content:
 
 def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
     """Write the archive of `request`. Raises UsageError if the file exists or cannot be written."""
-    _refuse_existing(request.file)
+    refuse_existing(request.file)
     record = request.record
     content = _Content(Redaction(known_secrets(record, request.environment)))
     _add_record(content, request)
@@ -237,30 +237,14 @@ def _readme(record: RunRecord, content: _Content) -> str:
     )
 
 
-def _refuse_existing(file: Path) -> None:
-    if file.exists() or file.is_symlink():
-        raise UsageError(f"{file} exists already", hint="name another file: -o FILE")
-
-
 def _write(file: Path, directory: str, texts: Mapping[str, str], time: float) -> None:
-    """Write the archive under a name of its own, and rename it without replacing another file."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with (
-            os.fdopen(descriptor, "wb") as out,
-            gzip.GzipFile("", "wb", 6, out, mtime=time) as packed,
-            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
-            for name, text in sorted(texts.items()):
-                data = text.encode("utf-8", "surrogateescape")
-                entry = tarfile.TarInfo(f"{directory}/{name}")
-                entry.size, entry.mtime, entry.mode = len(data), int(time), 0o600
-                archive.addfile(entry, io.BytesIO(data))
-        os.link(aside, file)
-    except FileExistsError:
-        raise UsageError(f"{file} exists already", hint="name another file: -o FILE") from None
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
-    finally:
-        aside.unlink(missing_ok=True)
+    with (
+        new_file(file) as out,
+        gzip.GzipFile("", "wb", 6, out, mtime=time) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, text in sorted(texts.items()):
+            data = text.encode("utf-8", "surrogateescape")
+            entry = tarfile.TarInfo(f"{directory}/{name}")
+            entry.size, entry.mtime, entry.mode = len(data), int(time), 0o600
+            archive.addfile(entry, io.BytesIO(data))

@@ -14,6 +14,7 @@ from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.logs import LogQuery, read_logs
 from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.excerpt import TextTail
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
@@ -25,7 +26,10 @@ STDIN = "-"
 TAIL_LINES = 2000
 """Lines of each stream that are read from the nodes of a run."""
 
-TAIL_BYTES = 4 << 20
+TAILS = 256 << 20
+"""Characters of the ends of all streams together."""
+
+LONGEST_TAIL = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -79,8 +83,9 @@ def explain_run(
     """Explain a run by its record, and by the last lines of its logs where its nodes answer and have them."""
     notes: list[str] = []
     search = LogSearch.of(signatures())
-    collector = _Tails(emit)
-    query = LogQuery(record.plan.nodes, rank_streams(record.plan), tail=TAIL_LINES)
+    streams = rank_streams(record.plan)
+    collector = _Tails(emit, min(LONGEST_TAIL, TAILS // len(streams)))
+    query = LogQuery(record.plan.nodes, streams, tail=TAIL_LINES)
     source = Interrupter() if interrupts is None else interrupts
     try:
         read_logs(record, RunWatcher(None, collector.take), query, source)
@@ -122,21 +127,21 @@ def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:
 class _Tails:
     """Ends of the logs of all ranks, as their nodes send them."""
 
-    def __init__(self, emit: Callable[[str], None]) -> None:
+    def __init__(self, emit: Callable[[str], None], limit: int) -> None:
         self._emit = emit
-        self._texts: dict[tuple[str, str], str] = {}
+        self._limit = limit
+        self._tails: dict[tuple[str, str], TextTail] = {}
 
     def take(self, event: RunEvent) -> None:
         """Keep the end of a stream; emit notices."""
         if isinstance(event, LinesWritten):
-            key = (event.host, event.stream)
-            self._texts[key] = (self._texts.get(key, "") + event.text)[-TAIL_BYTES:]
+            self._tails.setdefault((event.host, event.stream), TextTail(self._limit)).add(event.text)
         elif isinstance(event, Notice):
             self._emit(event.text)
 
     def scans(self, search: LogSearch) -> Iterable[LogScan]:
         """Yield the scan of every stream."""
-        for (host, stream), text in sorted(self._texts.items()):
+        for (host, stream), tail in sorted(self._tails.items()):
             rank = stream.partition(".")[0]
             origin = Origin(host, int(rank) if rank.isdigit() else None)
-            yield scan(search, f"{host}/{stream}", [text.encode("utf-8", "surrogateescape")], origin)
+            yield scan(search, f"{host}/{stream}", [tail.text.encode("utf-8", "surrogateescape")], origin)

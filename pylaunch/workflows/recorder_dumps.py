@@ -49,6 +49,8 @@ def judge_dumps(directory: Path) -> DumpsJudged:
             names[int(match[1])] = path.name
         except DumpRefusedError as error:
             refused[path.name] = str(error)
+        except OSError as error:
+            refused[path.name] = f"cannot be read: {error.strerror}"
     if not records:
         raise UsageError(
             f"--dumps {directory}: no flight recorder dump",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.errors import PylaunchError
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
@@ -17,6 +16,7 @@ from pylaunch.report.content import ReportInput
 from pylaunch.report.page import page
 from pylaunch.report.ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.store import runs
+from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.log_excerpts import read_ends
 from pylaunch.workflows.run_facts import versions
@@ -47,18 +47,9 @@ def write_report(record: RunRecord, file: Path, environment: Mapping[str, str]) 
     refuse_existing(file)
     content = gathered(record)
     data = page(content, Redaction(known_secrets(record, environment)).hide).encode("utf-8", "replace")
-    try:
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-            out.write(data)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error.strerror}", hint="name another file: -o FILE") from None
+    with new_file(file) as out:
+        out.write(data)
     return ReportFile(record.plan.run, file, len(data), content.missing)
-
-
-def refuse_existing(file: Path) -> None:
-    """Raise UsageError if `file` exists: nothing is replaced."""
-    if file.exists() or file.is_symlink():
-        raise UsageError(f"{file} exists already", hint="name another file: -o FILE")
 
 
 def gathered(record: RunRecord) -> ReportInput:

@@ -19,7 +19,7 @@ def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path:
     kinds = [type(each) for each in controller.received]
     assert kinds.index(wire.Stopping) < kinds.index(wire.NodeEvidence) < kinds.index(wire.Finished)
     (facts,) = controller.all(wire.NodeEvidence)
-    assert facts.gauges.get("memory total", 0.0) > 0 or facts.missing, "a slow machine says what it could not read"
+    assert facts.gauges.get("memory total", 0.0) > 0 or facts.missing, "a slow machine reports what it could not read"
 
 
 def test_a_connection_whose_peer_does_not_read_is_reported_with_its_rank() -> None:

@@ -159,6 +159,9 @@ def rows(entries: "Iterable[Any]", places: Places) -> "list[object]":
     found: list[object] = []
     for entry in list(entries)[-MOST_COLLECTIVES:]:
         is_p2p = bool(entry.get("is_p2p"))
+        backend, _, operation = str(entry["profiling_name"]).rpartition(":")
+        # gloo reports no end but `retired`; with NCCL, an operation that timed out is retired, too.
+        is_over = bool(entry.get("retired")) if backend == "gloo" else entry.get("state") == "completed"
         created = entry.get("time_created_ns") or 0
         site = [
             places.number(str(frame["name"]), str(frame["filename"]), int(frame["line"]))
@@ -167,10 +170,10 @@ def rows(entries: "Iterable[Any]", places: Places) -> "list[object]":
         found.append((
             str(entry["process_group"][0]),
             0 if is_p2p else int(entry["collective_seq_id"]),
-            str(entry["profiling_name"]).rpartition(":")[2],
+            operation,
             sizes(entry.get("input_sizes")), sizes(entry.get("output_sizes")),
             [str(dtype) for dtype in (entry.get("input_dtypes") or ())[:MOST_TENSORS]],
-            bool(entry.get("retired")), is_p2p,
+            is_over, is_p2p,
             round((now - created) / 1e9, 3) if created else None,
             [number for number in site if number >= 0],
         ))  # fmt: skip

@@ -26,13 +26,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.run
 @options.nodes_know
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Archive to write.  [default: pylaunch-RUN.tar.gz here]",
-)
+@options.output("Archive to write.  [default: pylaunch-RUN.tar.gz here]")
 @click.option(
     "--limit",
     default=f"{LIMIT // 1_000_000}MB",

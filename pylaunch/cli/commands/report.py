@@ -24,13 +24,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.run
 @options.nodes_know
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="File to write.  [default: pylaunch-RUN.html here]",
-)
+@options.output("File to write.  [default: pylaunch-RUN.html here]")
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.

@@ -126,6 +126,13 @@ rank_order = click.option(
 run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
 
 
+def output(help_text: str) -> Callable[[F], F]:
+    """Return the option that names the file a command writes."""
+    return click.option(
+        "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help_text
+    )
+
+
 def words(text: object) -> tuple[str, ...]:
     """Split a comma-separated option; empty when it was not given."""
     return tuple(word.strip() for word in str(text or "").split(",") if word.strip())

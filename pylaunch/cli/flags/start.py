@@ -15,7 +15,7 @@ from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.size import shown_size
-from pylaunch.workflows.report import refuse_existing
+from pylaunch.store.new_file import refuse_existing
 
 AUTO = "auto"
 

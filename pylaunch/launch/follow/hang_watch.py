@@ -16,7 +16,6 @@ from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspic
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState
 from pylaunch.model.hang import HangKind, RankActivity
-from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
@@ -114,7 +113,7 @@ def event(news: HangReport | ProgressResumed) -> Event:
     return Event(
         now,
         EventKind.HANG,
-        fold(finding.hosts) if finding.hosts else None,
+        finding.hosts[0] if len(finding.hosts) == 1 else None,
         finding.ranks[0] if len(finding.ranks) == 1 else None,
         f"{what}: {finding.text} ({news.quiet_s:.0f} s without progress, {finding.confidence.value} confidence)",
         lines=finding.evidence[:SHOWN_LINES],

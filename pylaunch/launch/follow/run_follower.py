@@ -39,7 +39,6 @@ LAST_PROOF_S = 4.0
 LAST_S = 2 * LAST_PROOF_S
 """Until the outcome is known and all connections are closed, after the second Ctrl-C."""
 
-
 MOST_TRIALS = 3
 """Trials of the connections between the agents before the first victim."""
 
@@ -188,8 +187,10 @@ class RunFollower:
             return
         if isinstance(message, wire.RankExamined) and message.serial == wire.UNASKED:
             view = rank_view(host, message, self._fleet.clock(host))
-            self._watcher.rank_view(view)
-            self._state = self._state.with_view(view)
+            before, self._state = self._state, self._state.with_view(view)
+            if self._state is not before:
+                # The first one only: a node that sends more must not fill the disk of the controller.
+                self._watcher.rank_view(view)
             return
         request = self._requests.get(message.serial)
         if request is not None:

@@ -7,8 +7,8 @@ from pylaunch.model.rank_view import Frame, RankView, ThreadStack
 
 TORCH = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 REDUCE = (Frame("all_reduce", TORCH, 3210), Frame("wrapper", "/env/lib/python3.11/site-packages/torch/l.py", 83))
-TRAIN = Frame("train", "/work/train.py", 31)
-MAIN = Frame("<module>", "/work/train.py", 40)
+TRAIN = Frame("train", "/srv/train.py", 31)
+MAIN = Frame("<module>", "/srv/train.py", 40)
 
 
 def view(rank: int, *frames: Frame, note: str = "", state: str = "S", others: tuple[ThreadStack, ...] = ()) -> RankView:
@@ -28,7 +28,7 @@ def test_ranks_without_stacks_are_equal_if_the_kernel_says_the_same_of_them() ->
 
 def test_foreign_frames_are_shown_where_the_code_of_the_user_calls_them_and_counted_otherwise() -> None:
     inner = (Frame("wait", TORCH, 1), Frame("_all_reduce", TORCH, 2))
-    shown = shown_stack((*inner, *REDUCE, TRAIN, MAIN), "/work")
+    shown = shown_stack((*inner, *REDUCE, TRAIN, MAIN), "/srv")
     assert [each.text for each in shown] == [
         "wait (torch/distributed/distributed_c10d.py:1)", "… 2 more", "wrapper (torch/l.py:83)", "train (train.py:31)",
         "<module> (train.py:40)",
@@ -37,15 +37,15 @@ def test_foreign_frames_are_shown_where_the_code_of_the_user_calls_them_and_coun
 
 
 def test_a_stack_without_code_of_the_user_shows_its_innermost_frame() -> None:
-    (shown,) = shown_stack(REDUCE[:1], "/work")
+    (shown,) = shown_stack(REDUCE[:1], "/srv")
     assert shown.text == "all_reduce (torch/distributed/distributed_c10d.py:3210)"
-    assert shown_stack((), "/work") == []
+    assert shown_stack((), "/srv") == []
 
 
 def test_paths_are_shortened_below_what_a_reader_knows() -> None:
-    assert short_path("/usr/lib/python3.11/threading.py", "/work") == "threading.py"
-    assert short_path("/work/models/net.py", "/work/") == "models/net.py"
-    assert short_path("/workshop/net.py", "/work") == "/workshop/net.py"
+    assert short_path("/usr/lib/python3.11/threading.py", "/srv") == "threading.py"
+    assert short_path("/srv/models/net.py", "/srv/") == "models/net.py"
+    assert short_path("/srv-2/net.py", "/srv") == "/srv-2/net.py"
 
 
 def test_other_threads_with_equal_names_and_stacks_are_shown_once() -> None:

@@ -30,8 +30,8 @@ Thread 0x00007f4ca1000000 [loader] (most recent call first):
   File "data.py", line 12 in load
 
 Current thread 0x00007f4ca1509040 (most recent call first):
-  File "/work/train.py", line 4 in inner
-  File "/work/train.py", line ??? in <module>
+  File "/srv/train.py", line 4 in inner
+  File "/srv/train.py", line ??? in <module>
 """
 
 
@@ -104,8 +104,8 @@ def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_t
     assert [(thread.name, thread.is_main) for thread in answer.threads] == [("MainThread", True), ("loader", False)]
     frames = [answer.frames[each] for each in answer.threads[0].frames]
     assert frames == [
-        wire.ExaminedFrame("inner", "/work/train.py", 4),
-        wire.ExaminedFrame("<module>", "/work/train.py", 0),
+        wire.ExaminedFrame("inner", "/srv/train.py", 4),
+        wire.ExaminedFrame("<module>", "/srv/train.py", 0),
     ]
 
 

@@ -90,3 +90,8 @@ def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
     quiet = HangFinding(HangKind.UNDECIDED, "x", Confidence.LOW)
     assert event(HangReport(slow, 1.0)).text.startswith("slow: ")
     assert event(HangReport(quiet, 1.0)).text.startswith("quiet: ")
+
+
+def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
+    finding = HangFinding(HangKind.TRANSPORT, "x", Confidence.MEDIUM, (), ("n1", "n2"))
+    assert event(HangReport(finding, 1.0)).host is None

@@ -27,6 +27,7 @@ class Listener:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.phases: list[str] = []
+        self.views: list[RankView] = []
 
     def event(self, event: Event) -> None:
         self.events.append(event)
@@ -38,7 +39,7 @@ class Listener:
         raise AssertionError((host, reading))
 
     def rank_view(self, view: RankView) -> None:
-        raise AssertionError(view)
+        self.views.append(view)
 
     def message(self, text: str) -> None:
         self.phases.append(text)
@@ -71,3 +72,16 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
 
     asyncio.run(hear())  # There is no link to n1.
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
+
+
+def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        for pid in range(1, 100):
+            await follower._on_message("n1", wire.RankExamined(0, wire.UNASKED, 1.0, pid, "S", 0.0, ""))
+        await follower._on_message("n2", wire.RankExamined(1, wire.UNASKED, 1.0, 7, "S", 0.0, ""))
+
+    asyncio.run(hear())
+    assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
