@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from pylaunch.lab import lab as labs
 from pylaunch.lab import spec, tools
 from pylaunch.lab.lab import Lab
 from pylaunch.transport import process
+from tests.lab import leftovers
 from tests.lab.controller import Gate
 from tests.node_python import NODE_PYTHON
 
@@ -27,7 +27,7 @@ _number = itertools.count(1)
 
 
 def _new_name() -> str:
-    return f"test-{os.getpid()}-{next(_number)}"
+    return leftovers.own_name(next(_number))
 
 
 @pytest.fixture(scope="session")
@@ -35,10 +35,7 @@ def _real_nodes() -> None:
     """Skip where labs are not possible. Remove the labs of test runs that were killed."""
     if (why_not := tools.obstacle()) is not None:
         pytest.skip(f"no lab: {why_not}")
-    for name in spec.names():
-        owner = re.fullmatch(r"test-(\d+)-\d+", name)
-        if owner is not None and not Path("/proc", owner.group(1)).exists():
-            labs.down(name)
+    leftovers.remove()
 
 
 @pytest.fixture(scope="session")
