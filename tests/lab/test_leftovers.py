@@ -1,4 +1,4 @@
-"""What a killed test run left does not fail the next one."""
+"""The labs of a killed test run do not fail the next one."""
 
 from __future__ import annotations
 
