@@ -6,60 +6,19 @@ import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from pylaunch.explain.logs.line import LogTime, Origin
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role
+from pylaunch.explain.logs.timeouts import CollectiveTimeouts, collective_timeouts
 
 NEAR_LINES = 60
 """A cause is at most this many lines before the end of its log, or `FOLLOWED_LINES` before the next sign of failure."""
 
 FOLLOWED_LINES = 400
 _PROCESSES = 65_536
-
-
-@dataclass(frozen=True)
-class CollectiveTimeouts:
-    """Collective time-outs that ranks printed."""
-
-    reporters: frozenset[int]
-    silent: frozenset[int]
-    """Ranks of the same job that printed none; () where the logs show too few ranks to judge."""
-
-    operations: dict[int, tuple[str, str, str]] = field(default_factory=dict)
-    """Sequence number, operation and number of elements, by rank."""
-
-    enqueued: dict[int, int] = field(default_factory=dict)
-    """Last enqueued work, by rank."""
-
-    completed: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def laggards(self) -> tuple[int, ...]:
-        """Ranks whose last enqueued work is lower than the others'; () if they are no minority."""
-        if len(set(self.enqueued.values())) < 2:
-            return ()
-        most = max(self.enqueued.values())
-        low = tuple(sorted(rank for rank, value in self.enqueued.items() if value < most))
-        lowest = min(self.enqueued.values())
-        behind = tuple(rank for rank in low if self.enqueued[rank] == lowest)
-        return behind if 2 * len(behind) < len(self.enqueued) else ()
-
-    @property
-    def differing(self) -> tuple[int, ...]:
-        """Ranks that waited in another collective of the same sequence number: the minority."""
-        groups: dict[tuple[str, str], list[int]] = defaultdict(list)
-        numbers = {sequence for sequence, _, _ in self.operations.values()}
-        if len(numbers) != 1:
-            return ()
-        for rank, (_, operation, elements) in self.operations.items():
-            groups[operation, elements].append(rank)
-        if len(groups) < 2:
-            return ()
-        least = min(groups.values(), key=len)
-        return tuple(sorted(least)) if 2 * len(least) < len(self.operations) else ()
 
 
 @dataclass(frozen=True)
@@ -162,26 +121,7 @@ class LogFacts:
     @cached_property
     def timeouts(self) -> CollectiveTimeouts:
         """Collective time-outs of all ranks."""
-        operations: dict[int, tuple[str, str, str]] = {}
-        enqueued: dict[int, int] = {}
-        completed: dict[int, int] = {}
-        reporters: set[int] = set()
-        for match in self.of("nccl-watchdog-timeout", "nccl-watchdog-status", "gloo-timeout"):
-            rank = match.origin.rank
-            if rank is None:
-                continue
-            reporters.add(rank)
-            if "seq" in match.groups:
-                named = match.groups
-                operations.setdefault(rank, (named["seq"], named.get("op", ""), named.get("numel", "")))
-            if "enqueued" in match.groups:
-                enqueued.setdefault(rank, int(match.groups["enqueued"]))
-                completed.setdefault(rank, int(match.groups["completed"]))
-        everyone = set(self.ranks) | (set(range(max(reporters) + 1)) if reporters else set())
-        silent = everyone - reporters
-        if len(silent) > max(1, len(everyone) // 4) or len(reporters) < 2:
-            silent = set()
-        return CollectiveTimeouts(frozenset(reporters), frozenset(silent), operations, enqueued, completed)
+        return collective_timeouts(self.matches, self.scans)
 
 
 _WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")

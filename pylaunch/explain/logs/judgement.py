@@ -18,9 +18,10 @@ from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.reading import Clue, read
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import CauseClass, Role, SignatureCatalogue
+from pylaunch.explain.logs.timeouts import TIMEOUTS
 from pylaunch.explain.logs.traceback import ExceptionUnit
 from pylaunch.explain.logs.uncaught import exception_match
-from pylaunch.explain.logs.waiting import TIMEOUTS, read_waiting
+from pylaunch.explain.logs.waiting import read_waiting
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks
 
@@ -228,11 +229,11 @@ class _Judge:
 
     def _of_symptoms(self, symptoms: list[_Candidate]) -> list[_Candidate]:
         """Read time-outs across ranks; else return the first symptom."""
-        for each in symptoms:
-            if each.match.signature.id in TIMEOUTS:
-                timeouts = [other for other in symptoms if other.match.signature.id in TIMEOUTS]
-                reading = read_waiting(each.match, self._facts)
-                return [replace(each, reading=reading, others=[other.match for other in timeouts if other is not each])]
+        if timeouts := [each for each in symptoms if each.match.signature.id in TIMEOUTS]:
+            reading = read_waiting(self._facts)
+            first = next((each for each in timeouts if each.match.origin.rank in reading.ranks), timeouts[0])
+            others = [each.match for each in timeouts if each is not first]
+            return [replace(first, reading=reading, others=others)]
         order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
         return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in _merged(order)[:1]]
 
@@ -263,7 +264,10 @@ class _Judge:
         if not reading.ranks and (ranks or host):
             who = f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
             text = f"{' on '.join(filter(None, (who, host)))}: {text}"
-        rest = sorted({_evidence(each) for each in candidate.others} - {_evidence(match)}, key=lambda each: each.line)
+        rest = sorted(
+            {_evidence(each) for each in candidate.others} - {_evidence(match)},
+            key=lambda each: (each.line, each.file, each.text),
+        )
         evidence = (_evidence(match), *rest)[:EVIDENCE_LINES]
         return LogCause(self._catalogue.causes[reading.cause], match.signature.id, text, reading.confidence, ranks,
                         host, evidence, reading.because)  # fmt: skip

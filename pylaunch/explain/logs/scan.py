@@ -53,7 +53,7 @@ _PROGRESS = re.compile(
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
 _RANKS = re.compile(
-    rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|default)?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
+    rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|(default))?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
     rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
 )
 
@@ -92,6 +92,9 @@ class LogScan:
 
     ranks: set[int] = field(default_factory=set)
     """Ranks that wrote a line or are named in one."""
+
+    writers: set[int] = field(default_factory=set)
+    """Ranks whose prefix is on a line."""
 
     progress: dict[Origin, list[int]] = field(default_factory=dict)
     """Numbers of the lines with a step, an epoch or a loss near the end of the log, by process."""
@@ -199,7 +202,10 @@ class _Scanner:
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
         if len(self._found.ranks) < MOST_ORIGINS:
-            self._found.ranks.update(int(own or named) for own, named in set(_RANKS.findall(held, 0, end)))
+            for local, own, named in set(_RANKS.findall(held, 0, end)):
+                self._found.ranks.add(int(own or named))
+                if own and not local and not self._is_of_one:
+                    self._found.writers.add(int(own))
 
     def _hits(self, held: bytes, end: int) -> dict[int, list[Signature]]:
         """Return the signatures whose anchor is in a line, by the position of the line."""

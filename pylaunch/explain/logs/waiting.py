@@ -1,50 +1,73 @@
 """Cause behind ranks that waited: time-outs of collectives and lost connections, by facts across ranks. Pure.
 
-The ranks that print these lines are victims. Without a root in the logs, this names the rank that printed none, lags
-behind or differs, or nobody.
+The ranks that print these lines are victims. Without a root in the logs, this names the ranks that call another
+collective than the majority, are behind it, or printed nothing although their output is there; or nobody.
 """
 
 from __future__ import annotations
 
-from pylaunch.explain.logs.facts import CollectiveTimeouts, LogFacts
+from pylaunch.explain.logs.facts import LogFacts
 from pylaunch.explain.logs.reading import Clue
-from pylaunch.explain.logs.scan import LogMatch
+from pylaunch.explain.logs.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks
 
-EARLY_SEQUENCE = 8
-"""Collectives up to this number belong to the set-up: the first barriers and the broadcast of parameters."""
-
-TIMEOUTS = ("nccl-watchdog-timeout", "nccl-watchdog-status", "gloo-timeout")
+MOST_PARTIES = 4
+"""Collectives that a text lists when ranks wait in different ones."""
 
 
-def read_waiting(match: LogMatch, facts: LogFacts) -> Clue:
-    """Return the reading of a time-out of a collective."""
+def read_waiting(facts: LogFacts) -> Clue:
+    """Return the reading of the time-outs of collectives in the logs."""
     timeouts = facts.timeouts
-    if timeouts.differing:
-        who = _named(timeouts.differing)
-        text = f"{who} waited in another collective than the others"
-        because = "operation or size differ at one sequence number"
-        return Clue("collective-mismatch", text, Confidence.MEDIUM, timeouts.differing, because=because)
-    silent = tuple(sorted(timeouts.silent))
-    lagging = timeouts.laggards
-    absent = silent or lagging
-    waited = _waited(match, timeouts)
-    who = _named(absent) if absent else "a rank"
-    how = "printed no time-out" if silent else "is behind the others"
-    note = f": {who} {how}" if absent else ""
-    if _alone_at_work(absent, facts, timeouts):
+    deviating = timeouts.deviating
+    if deviating is not None and (deviating.at.number == deviating.others_at.number or not timeouts.silent):
+        return _of_deviating(deviating, facts)
+    absent = timeouts.silent
+    waited = _named(tuple(sorted(timeouts.reporters))) or "the ranks that print the time-out"
+    who = _named(absent) or "a rank"
+    note = f": {who} printed no time-out" if absent else ""
+    if _alone_at_work(absent, facts):
         text = f"{waited} waited for {'rank 0' if absent in ((), (0,)) else who}, which worked alone for too long{note}"
-        return Clue("rank0-long-work", text, Confidence.MEDIUM if absent else Confidence.LOW, absent,
-                       because=_work(facts))  # fmt: skip
+        confidence = Confidence.MEDIUM if absent else Confidence.LOW
+        return Clue("rank0-long-work", text, confidence, absent, because=_work(facts))
+    if timeouts.parties and not absent:
+        text = f"the ranks waited in different collectives: {_parties(timeouts)}"
+        because = "there is no majority, or a third rank may hold them up"
+        return Clue("collective-mismatch", text, Confidence.LOW, because=because)
+    if timeouts.all_wait_together:
+        text = f"{waited} waited in the same collective {_number(timeouts)}: the logs show no rank that is missing"
+        return Clue("rank-absent", text, Confidence.LOW)
     if _in_the_loop(timeouts):
         text = f"{who} left the loop or took another path while {waited} waited in collective {_number(timeouts)}{note}"
         return Clue("uneven-data", text, Confidence.LOW, absent, because="the collective is one of the training loop")
     text = f"{who} did not join the collective in which {waited} waited{note}"
-    return Clue("rank-absent", text, Confidence.MEDIUM if absent else Confidence.LOW, absent)
+    return Clue("rank-absent", text, Confidence.LOW, absent)
 
 
-def _alone_at_work(absent: tuple[int, ...], facts: LogFacts, timeouts: CollectiveTimeouts) -> bool:
+def _of_deviating(found: DeviatingRanks, facts: LogFacts) -> Clue:
+    """Return the reading of ranks that deviate from the majority of their process group."""
+    who, others = _named(found.ranks), _named(found.others)
+    confidence = Confidence.MEDIUM if found.is_sure_of_group else Confidence.LOW
+    if not found.is_waiting:
+        if _alone_at_work(found.ranks, facts):
+            text = f"{others} waited for {who}, which worked alone for too long: its last collective is {found.at}"
+            return Clue("rank0-long-work", text, Confidence.MEDIUM, found.ranks, because=_work(facts))
+        text = f"{who} behind: called collective {found.at} last, while {others} waited in {found.others_at}"
+        return Clue("rank-absent", text, confidence, found.ranks)
+    if found.at.number == found.others_at.number:
+        at, others_at = str(found.at), str(found.others_at)
+        if at == others_at:
+            at, others_at = f"{at} of {found.at.elements} elements", f"{found.others_at.elements} elements"
+        text = f"{who} waited in another collective than the others: in {at}, {others} in {others_at}"
+        because = "operation or size differ at one sequence number"
+        return Clue("collective-mismatch", text, confidence, found.ranks, because=because)
+    text = f"{who} behind: waited in collective {found.at}, while {others} waited in {found.others_at}"
+    cause = "collective-mismatch" if found.calls_another else "rank-absent"
+    because = "the numbers of one process group differ"
+    return Clue(cause, text, confidence, found.ranks, because=because)
+
+
+def _alone_at_work(absent: tuple[int, ...], facts: LogFacts) -> bool:
     """Return True if one rank at most is missing, and data preparation, evaluation or a checkpoint is in the logs."""
     if len(absent) > 1 or not facts.ids & {"data-preparation", "evaluation"}:
         return False
@@ -53,9 +76,7 @@ def _alone_at_work(absent: tuple[int, ...], facts: LogFacts, timeouts: Collectiv
 
 def _in_the_loop(timeouts: CollectiveTimeouts) -> bool:
     """Return True if all ranks wait in the same collective, which is a late one, and none ran ahead of the GPU."""
-    numbers = {int(sequence) for sequence, _, _ in timeouts.operations.values()}
-    ahead = any(value > timeouts.completed.get(rank, value) + 1 for rank, value in timeouts.enqueued.items())
-    return len(numbers) == 1 and min(numbers) > EARLY_SEQUENCE and not ahead
+    return len(timeouts.numbers) == 1 and min(timeouts.numbers) > EARLY_SEQUENCE and not timeouts.ran_ahead
 
 
 def _work(facts: LogFacts) -> str:
@@ -63,14 +84,15 @@ def _work(facts: LogFacts) -> str:
     return f"the logs show {found[0].text[:60].strip()!r}" if found else ""
 
 
-def _waited(match: LogMatch, timeouts: CollectiveTimeouts) -> str:
-    ranks = tuple(sorted(timeouts.reporters))
-    return _named(ranks) if ranks else "the ranks that print the time-out"
+def _parties(timeouts: CollectiveTimeouts) -> str:
+    listed = [f"{_named(ranks)} in {wait}" for wait, ranks in timeouts.parties[:MOST_PARTIES]]
+    more = len(timeouts.parties) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")
 
 
 def _number(timeouts: CollectiveTimeouts) -> str:
-    return ", ".join(sorted({sequence for sequence, _, _ in timeouts.operations.values()}))
+    return ", ".join(str(number) for number in sorted(timeouts.numbers))
 
 
 def _named(ranks: tuple[int, ...]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
