@@ -24,6 +24,7 @@ from pylaunch.explain.logs.uncaught import exception_match
 from pylaunch.explain.logs.waiting import read_waiting
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.sanitise import visible_line
 
 HEAD = 120
 """Beginning of a line, where its level is."""
@@ -31,6 +32,7 @@ HEAD = 120
 EVIDENCE_LINES = 6
 MOST_RANKED = 40
 EVIDENCE_LENGTH = 240
+LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
 
@@ -269,6 +271,7 @@ class _Judge:
             key=lambda each: (each.line, each.file, each.text),
         )
         evidence = (_evidence(match), *rest)[:EVIDENCE_LINES]
+        text = visible_line(text)[:LONGEST_TEXT]
         return LogCause(self._catalogue.causes[reading.cause], match.signature.id, text, reading.confidence, ranks,
                         host, evidence, reading.because)  # fmt: skip
 

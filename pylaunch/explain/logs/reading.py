@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pylaunch.explain.logs.facts import LogFacts, addresses, kind_of_address
 from pylaunch.explain.logs.scan import LogMatch
 from pylaunch.explain.logs.signature import Role
+from pylaunch.explain.logs.subject import with_subject
 from pylaunch.explain.xid import XIDS, XidKind
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks
@@ -50,9 +51,9 @@ def read(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def default(match: LogMatch, confidence: Confidence = HIGH) -> Clue:
-    """Return the class of the signature."""
+    """Return the class of the signature, with the module, file, variable, port or host that the text names."""
     cause = match.signature.cause
-    return Clue("unexplained" if cause is None else cause.id, match.signature.means, confidence)
+    return Clue("unexplained" if cause is None else cause.id, with_subject(match), confidence)
 
 
 def _client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
@@ -100,9 +101,14 @@ def _gai(match: LogMatch, facts: LogFacts) -> Clue:
     return Clue("dns-hosts", f"{host} cannot be resolved: {why}", HIGH)
 
 
+_PORT = re.compile(
+    r"\bport:? ?`?(\d{2,5})\b|(?:\]|0\.0\.0\.0|to \S{1,80}):(\d{2,5}) \(errno|\('[^']{0,60}', (\d{2,5})\)"
+)
+
+
 def _address_in_use(match: LogMatch, facts: LogFacts) -> Clue:
-    found = re.search(r"\bport: ?(\d{2,5})\b|(?:\]|0\.0\.0\.0|to \S{1,80}):(\d{2,5}) \(errno", match.text)
-    port = match.groups.get("port") or match.groups.get("port2") or (found and (found[1] or found[2])) or ""
+    found = _PORT.search(match.text)
+    port = match.groups.get("port") or match.groups.get("port2") or (found and next(filter(None, found.groups()))) or ""
     named = f"port {port}" if port else "a port"
     asked = {each.groups["port"] for each in facts.of("requested-port") if each.line != match.line}
     if port and asked and port not in asked:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from string import Formatter
 
 CAUSES = "causes"
 """Name of the text with the classes of causes."""
@@ -82,6 +83,10 @@ class Signature:
     spans: bool = False
     """The lines after the first belong to the text."""
 
+    shows: tuple[str, ...] = ()
+    """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
+    whose groups are all in the text."""
+
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Compiled expression."""
@@ -106,7 +111,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"cause", "explains", "generic", "spans"}
+_OPTIONAL = {"cause", "explains", "generic", "spans", "shows"}
 _OF_A_CAUSE = {"page", "title", "sure", "check", "fix"}
 
 
@@ -121,6 +126,8 @@ def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
                 raise ValueError(f"signature {key} is there twice")
             signatures[key] = _signature(key, page, entry, causes)
     for each in signatures.values():
+        if strange := {field for form in each.shows for field in fields_of(form)} - set(each.pattern.groupindex):
+            raise ValueError(f"signature {each.id} shows unknown groups: {', '.join(sorted(strange))}")
         if unknown := set(each.explains or ()) - set(signatures):
             raise ValueError(f"signature {each.id} explains unknown signatures: {', '.join(sorted(unknown))}")
     return SignatureCatalogue(causes, signatures)
@@ -157,7 +164,13 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         explains=_texts(key, entry["explains"]) if "explains" in entry else None,
         generic=entry.get("generic") is True,
         spans=entry.get("spans") is True,
+        shows=_texts(key, entry.get("shows", [])),
     )
+
+
+def fields_of(form: str) -> list[str]:
+    """Return the names in braces of a form."""
+    return [name for _, name, _, _ in Formatter().parse(form) if name is not None]
 
 
 def _text(key: str, value: object) -> str:
