@@ -1,4 +1,4 @@
-"""The facts of a node that explain a failure are reported between the announcement of the stop and its end."""
+"""Facts of a node are reported on request, and between the announcement of a stop and its end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import socket
 import time
 from pathlib import Path
 
+import pytest
+
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import rank_sockets
-from tests.agent.controller import Node, task
+from pylaunch.agent.evidence import counters, node_facts, rank_sockets
+from pylaunch.agent.evidence.kernel_messages import KernelLog
+from pylaunch.agent.evidence.node_facts import NodeFacts
+from tests.agent.controller import Controller, Node, task
+from tests.waiting import wait_until
 
 
 def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path: Path) -> None:
@@ -54,3 +59,79 @@ def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
     again.send(wire.Follow({}, []))
     again.until(wire.Finished)
     assert again.all(wire.NodeEvidence) == controller.all(wire.NodeEvidence)
+
+
+SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ = """
+import socket, time
+listener = socket.create_server(("127.0.0.2", 0))
+sender = socket.create_connection(listener.getsockname())
+kept, _ = listener.accept()
+sender.setblocking(False)
+try:
+    while True:
+        sender.send(bytes(1 << 16))
+except BlockingIOError:
+    print("port", listener.getsockname()[1], flush=True)
+time.sleep(600)
+"""
+
+
+def answered(controller: Controller, serial: int) -> wire.NodeEvidence:
+    """Request views and facts, and return the facts."""
+    controller.send(wire.Examine(serial, within_s=10.0, node=True))
+    while controller.until(wire.Examined).serial != serial:
+        pass
+    (facts,) = [each for each in controller.all(wire.NodeEvidence) if each.serial == serial]
+    return facts
+
+
+def test_facts_are_reported_on_request_while_the_ranks_run(node: Node, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ)
+    controller = node.started(task(tmp_path, ["/usr/bin/python3", str(script)]))
+    while not (said := controller.until(wire.Output).text).startswith("port "):
+        pass
+    port = int(said.split()[1])
+    first = answered(controller, 1)
+    ours = [each for each in first.sockets if each.peer_port == port]
+    assert [(each.rank, each.peer, each.send_queue > 0) for each in ours] == [(0, "127.0.0.2", True)] or first.missing
+    kinds = [type(each) for each in controller.received]
+    assert kinds.index(wire.RankExamined) < kinds.index(wire.NodeEvidence) < kinds.index(wire.Examined)
+    assert answered(controller, 2).time >= first.time, "each request reads again"
+    controller.send(wire.Stop(0.0, "Ctrl-C", by_hand=True))
+    controller.until(wire.Finished)
+    assert [each.serial for each in controller.all(wire.NodeEvidence)] == [1, 2]
+
+
+def test_a_request_without_facts_gets_views_only(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
+    controller.pid(0)
+    controller.send(wire.Examine(1, within_s=10.0))
+    controller.until(wire.Examined)
+    assert controller.all(wire.NodeEvidence) == []
+    assert [each.rank for each in controller.all(wire.RankExamined)] == [0]
+
+
+def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "net"
+    os.mkfifo(pipe)  # A read of it waits, as that of a file of a driver that hangs.
+    monkeypatch.setattr(counters, "PRESSURE", str(tmp_path))
+    (tmp_path / "cpu").symlink_to(pipe)
+    facts = NodeFacts(KernelLog(str(tmp_path / "absent")))
+    hanging = facts.requested({os.getpid(): 0})
+    wait_until(hanging.has_sockets.is_set, "the connections")
+    assert facts.requested({}) is hanging, "one thread at most waits for the driver"
+    wait_until(lambda: time.monotonic() > hanging.ends_at + node_facts.BUDGET_S, "the time of the request")
+    assert hanging.is_over(time.monotonic())
+    late = facts.known(hanging, 7)
+    assert (late.serial, late.sockets, late.connections, late.time > hanging.time) == (7, [], 0, True)
+    assert any("has not ended" in each for each in late.missing)
+    (tmp_path / "cpu").unlink()
+    pipe.open("wb").close()
+    wait_until(hanging.is_complete.is_set, "the end of the read")
+    again = facts.requested({})
+    wait_until(again.is_complete.is_set, "the facts")
+    assert again is not hanging
+    assert not any("has not ended" in each for each in facts.known(again, 8).missing)

@@ -1,16 +1,18 @@
-"""Facts of this node that explain a failure, collected when the node begins to stop.
+"""Facts of this node that explain a failure or a hang, collected when the node begins to stop and on request.
 
-The collection runs in a thread, because a driver or a file system that hangs can hold up a read: the agent waits for
-the connections of the ranks, at most SOCKETS_S, and for the rest never.
+A collection runs in a thread, because a driver or a file system that hangs can hold up a read: the agent waits for the
+connections of the ranks before a stop, at most SOCKETS_S, and for the rest never. Requests share one collection, so at
+most two threads wait for a driver: one for requests, one for the stop.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 from dataclasses import replace
-from typing import Mapping
+from typing import Callable, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import counters, rank_sockets
@@ -30,6 +32,48 @@ MOST_RISES = 64
 MOST_ADDRESSES = 32
 
 
+class Collection:
+    """Facts that take time to read, collected in a thread. `on_end` is called there."""
+
+    def __init__(
+        self,
+        pids: Mapping[int, int | None],
+        count: Callable[[float], tuple[dict[str, int], str]],
+        on_end: Callable[[], object],
+    ) -> None:
+        self.began, self.time = time.monotonic(), time.time()
+        self.result = wire.NodeEvidence(0.0, 0.0)
+        """Facts so far."""
+
+        self.has_sockets = threading.Event()
+        self.is_complete = threading.Event()
+        self._count = count
+        self._on_end = on_end
+        threading.Thread(target=self._collect, args=(dict(pids),), daemon=True).start()
+
+    @property
+    def ends_at(self) -> float:
+        """Monotonic time from which on nobody waits for the rest."""
+        return self.began + BUDGET_S
+
+    def is_over(self, now: float) -> bool:
+        """Return True if the collection is complete, or its time is over."""
+        return self.is_complete.is_set() or now >= self.ends_at
+
+    def _collect(self, pids: dict[int, int | None]) -> None:
+        found, count, missing = rank_sockets.troubled(pids, self.began + SOCKETS_S)
+        self.result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
+        self.has_sockets.set()
+        addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
+        rises, late = self._count(self.ends_at)
+        self.result = wire.NodeEvidence(
+            0.0, 0.0, [], found, count, addresses[:MOST_ADDRESSES], rises, counters.gauges(),
+            missing=[each for each in (missing, late) if each],
+        )  # fmt: skip
+        self.is_complete.set()
+        self._on_end()
+
+
 class NodeFacts:
     """Collector of one run on this node. Its methods are called by the agent's one thread."""
 
@@ -38,57 +82,86 @@ class NodeFacts:
         self._clock = _clock()
         self._cgroup = next(iter(memory_cgroups(text_of("/proc/self/cgroup"), cgroups.CGROUPS)), None)
         self._baseline: dict[str, int] = {}
-        self._began: float | None = None
-        self._time = 0.0
-        self._result = wire.NodeEvidence(0.0, 0.0)
-        self._has_sockets = threading.Event()
-        self._is_complete = threading.Event()
+        self._at_stop: Collection | None = None
+        self._on_request: Collection | None = None
         self._ranks: dict[int, int] = {}
         self._is_reported = False
         self._done = os.pipe()
+        for descriptor in self._done:
+            os.set_blocking(descriptor, False)
         threading.Thread(target=self._read_baseline, daemon=True).start()
 
     @property
     def done(self) -> int:
-        """Descriptor that is readable when the collection is complete."""
+        """Descriptor that is readable when a collection is complete, until `acknowledge`."""
         return self._done[0]
+
+    def acknowledge(self) -> None:
+        """Make `done` unreadable until the next collection is complete."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._done[0], 4096)
 
     def know(self, rank: int, pid: int) -> None:
         """Remember the process of `rank`, by which kernel messages are assigned to it."""
         self._ranks[pid] = rank
 
     def collect(self, pids: Mapping[int, int | None]) -> None:
-        """Begin the collection, once; return when the connections of `pids` (process id → rank) are read."""
-        if self._began is not None:
-            return
-        self._began, self._time = time.monotonic(), time.time()
-        threading.Thread(target=self._collect, args=(dict(pids), self._began), daemon=True).start()
-        self._has_sockets.wait(SOCKETS_S)
+        """Begin the collection of the stop, once; return when the connections of `pids` (process id → rank) are read."""
+        if self._at_stop is None:
+            self._at_stop = self._begin(pids)
+            self._at_stop.has_sockets.wait(SOCKETS_S)
+
+    def requested(self, pids: Mapping[int, int | None]) -> Collection:
+        """Return the collection for a request: a new one, unless the thread of the last one still reads."""
+        if self._on_request is None or self._on_request.is_complete.is_set():
+            self._on_request = self._begin(pids)
+        return self._on_request
 
     def evidence(self, *, wait: bool) -> wire.NodeEvidence | None:
-        """Return the facts, once; None if nothing was collected, or the collection is not complete.
+        """Return the facts at the stop, once; None if nothing was collected, or the collection is not complete.
 
         With `wait`, wait for the rest of BUDGET_S, and return what is known then.
         """
-        if self._began is None or self._is_reported:
+        collection = self._at_stop
+        if collection is None or self._is_reported:
             return None
         if wait:
-            self._is_complete.wait(max(0.0, self._began + BUDGET_S - time.monotonic()))
-        elif not self._is_complete.is_set():
+            collection.is_complete.wait(max(0.0, collection.ends_at - time.monotonic()))
+        elif not collection.is_complete.is_set():
             return None
         self._is_reported = True
-        found, missing = self._result, []
-        if not self._is_complete.is_set():
+        return self.known(collection)
+
+    def known(self, collection: Collection, serial: int = wire.UNASKED) -> wire.NodeEvidence:
+        """Return the facts of `collection` so far, with the kernel messages until now."""
+        found, at, missing = collection.result, collection.time, []
+        if not collection.is_complete.is_set():
             missing.append(f"not all facts of the node could be read within {BUDGET_S:g} s")
+            took_s = time.monotonic() - collection.began
+            if serial != wire.UNASKED and took_s > 2 * BUDGET_S:
+                # Begun for an earlier request: its connections are of that time.
+                found, at = wire.NodeEvidence(0.0, 0.0), time.time()
+                missing = [f"counters and connections: a read that began {took_s:.0f} s ago has not ended"]
         self._kernel.read()
         if self._kernel.missing:
             missing.append(self._kernel.missing)
         step_s = _clock() - self._clock
         return wire.NodeEvidence(
-            self._time, time.monotonic() - self._began, self._messages(), found.sockets, found.connections,
+            at, time.monotonic() - collection.began, self._messages(), found.sockets, found.connections,
             found.addresses, found.rises, found.gauges, round(step_s, 3) if abs(step_s) >= LEAST_STEP_S else 0.0,
-            [*found.missing, *missing],
+            [*found.missing, *missing], serial,
         )  # fmt: skip
+
+    def _begin(self, pids: Mapping[int, int | None]) -> Collection:
+        return Collection(pids, self._counted, self._wake)
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # Full: the agent has not read the earlier ones.
+            os.write(self._done[1], b"1")
+
+    def _counted(self, until: float) -> tuple[dict[str, int], str]:
+        now, late = counters.read(self._cgroup, until)
+        return dict(sorted(counters.rises(self._baseline, now).items())[:MOST_RISES]), late
 
     def _messages(self) -> list[wire.KernelMessage]:
         return [
@@ -98,21 +171,6 @@ class NodeFacts:
 
     def _read_baseline(self) -> None:
         self._baseline, _ = counters.read(self._cgroup, time.monotonic() + BUDGET_S)
-
-    def _collect(self, pids: dict[int, int | None], began: float) -> None:
-        until = began + BUDGET_S
-        found, count, missing = rank_sockets.troubled(pids, min(until, began + SOCKETS_S))
-        self._result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
-        self._has_sockets.set()
-        addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
-        now, late = counters.read(self._cgroup, until)
-        rises = dict(sorted(counters.rises(self._baseline, now).items())[:MOST_RISES])
-        self._result = wire.NodeEvidence(
-            0.0, 0.0, [], found, count, addresses[:MOST_ADDRESSES], rises, counters.gauges(),
-            missing=[each for each in (missing, late) if each],
-        )  # fmt: skip
-        self._is_complete.set()
-        os.write(self._done[1], b"1")
 
 
 def _addresses() -> Mapping[str, str]:

@@ -1,53 +1,84 @@
-"""Examinations of the ranks of a run that are under way, for controllers and before a stop."""
+"""Requests for views of the ranks, and for facts of the node, that are under way: of controllers and before a stop."""
 
 from __future__ import annotations
 
-from typing import Callable
+import time
+from typing import Callable, List, NamedTuple, Optional
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence.examination import Examination, ExaminedRun
+from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import RunDirectory
 
 MOST = 16
-"""Examinations at a time: of further ones, the oldest gets what has arrived."""
+"""Requests at a time: of further ones, the oldest gets what has arrived."""
+
+Deliver = Callable[[List[wire.RankExamined], Optional[wire.NodeEvidence]], None]
+"""Takes the views of the ranks, and the facts of the node if the request includes them."""
+
+
+class PendingRequest(NamedTuple):
+    """A request that is not answered yet."""
+
+    examination: Examination
+    facts: Collection | None
+    serial: int
+    deliver: Deliver
+
+    def next_deadline(self) -> float:
+        """Return the time at which the request must be continued even if nothing happens."""
+        if not self.examination.is_done:
+            return self.examination.next_deadline()
+        return time.monotonic() if self.facts is None else self.facts.ends_at
+
+    def is_over(self, now: float) -> bool:
+        """Return True if the views and the facts have arrived, or their time is over."""
+        return self.examination.is_done and (self.facts is None or self.facts.is_over(now))
 
 
 class Examinations:
-    """Examinations that are not over yet."""
+    """Requests that are not answered yet."""
 
-    def __init__(self, workers: WorkerGroup, directory: RunDirectory, loop: EventLoop) -> None:
+    def __init__(self, workers: WorkerGroup, facts: NodeFacts, directory: RunDirectory, loop: EventLoop) -> None:
         self._workers = workers
+        self._facts = facts
         self._run = ExaminedRun(loop, directory, workers.streams(), workers.mask)
-        self._under_way: list[tuple[Examination, Callable[[list[wire.RankExamined]], None]]] = []
+        self._under_way: list[PendingRequest] = []
 
-    def begin(self, request: wire.Examine, deliver: Callable[[list[wire.RankExamined]], None], now: float) -> None:
+    def begin(self, request: wire.Examine, deliver: Deliver, now: float) -> None:
         """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
         if len(self._under_way) >= MOST:
-            self._under_way[0][0].end()
+            self._answer(self._under_way[0])
+        facts = self._facts.requested(self._workers.pids) if request.node else None
         examination = Examination(self._run, request)
-        self._under_way.append((examination, deliver))
+        self._under_way.append(PendingRequest(examination, facts, request.serial, deliver))
         examination.begin({rank: pid for pid, rank in self._workers.pids.items() if rank is not None}, now)
-        self._deliver()
+        self._deliver(now)
 
     def next_deadline(self) -> float | None:
         """Return the time at which `advance` must be called even if nothing happens."""
-        return min((each.next_deadline() for each, _ in self._under_way), default=None)
+        return min((each.next_deadline() for each in self._under_way), default=None)
 
     def advance(self, now: float) -> None:
-        """Continue, and deliver the views of those that are over."""
-        for examination, _ in self._under_way:
-            examination.advance(now)
-        self._deliver()
+        """Continue, and answer the requests that are over."""
+        for each in self._under_way:
+            each.examination.advance(now)
+        self._deliver(now)
 
     def end(self) -> None:
-        """End all of them now."""
-        for examination, _ in self._under_way:
-            examination.end()
-        self._deliver()
+        """Answer all of them now."""
+        for each in list(self._under_way):
+            self._answer(each)
 
-    def _deliver(self) -> None:
-        for over in [each for each in self._under_way if each[0].is_done]:
-            self._under_way.remove(over)
-            over[1](over[0].views)
+    def _deliver(self, now: float) -> None:
+        for over in [each for each in self._under_way if each.is_over(now)]:
+            self._answer(over)
+
+    def _answer(self, request: PendingRequest) -> None:
+        """Answer `request` with what has arrived."""
+        self._under_way.remove(request)
+        request.examination.end()
+        facts = None if request.facts is None else self._facts.known(request.facts, request.serial)
+        request.deliver(request.examination.views, facts)

@@ -6,7 +6,6 @@ import signal
 import socket
 import time
 from functools import partial
-from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
@@ -17,7 +16,7 @@ from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
-from pylaunch.agent.run.examinations import Examinations
+from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
@@ -53,9 +52,9 @@ class Run:
         self._rendezvous_port: int | None = None
         self._has_begun = False
         self._memory = Memory()
-        self._examinations = Examinations(workers, record.directory, loop)
         self._kernel = KernelLog()
         self._facts = NodeFacts(self._kernel)
+        self._examinations = Examinations(workers, self._facts, record.directory, loop)
         self._signalled: set[int] = set()
         """Ranks that ended after a signal from pylaunch or the launcher."""
 
@@ -127,10 +126,10 @@ class Run:
         self._record.append(wire.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
 
-    def examine(self, request: wire.Examine, deliver: Callable[[list[wire.RankExamined]], None]) -> None:
-        """Take a view of each rank that runs, for `deliver`."""
+    def examine(self, request: wire.Examine, deliver: Deliver) -> None:
+        """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
         if self.life.phase == "prepared" or self.outcome is not None:
-            deliver([])
+            deliver([], None)
         else:
             self._examinations.begin(request, deliver, time.monotonic())
 
@@ -321,14 +320,14 @@ class Run:
             else:
                 self._workers.kill_everything()
 
-    def _keep_views(self, views: list[wire.RankExamined]) -> None:
+    def _keep_views(self, views: list[wire.RankExamined], _: wire.NodeEvidence | None) -> None:
         """Record the views that were taken before the stop, which continues."""
         for view in views:
             self._record.append(view)
         self._follow(lifecycle.examined(self.life))
 
     def _on_facts(self) -> None:
-        self._loop.forget(self._facts.done)
+        self._facts.acknowledge()
         self._report_facts(wait=False)
 
     def _report_facts(self, *, wait: bool) -> None:

@@ -254,14 +254,16 @@ class Supervisor:
             raise wire.WireError(f"{type(message).__name__} is not for an agent")
 
     def _examine(self, controller: Controller, request: wire.Examine) -> None:
-        def deliver(views: list[wire.RankExamined]) -> None:
+        def deliver(views: list[wire.RankExamined], facts: wire.NodeEvidence | None) -> None:
             for view in views:
                 controller.send(view)
+            if facts is not None:
+                controller.send(facts)
             controller.send(wire.Examined(request.serial, [view.rank for view in views]))
             controller.flush()
 
         if self._run is None or self._outcome is not None:
-            deliver([])
+            deliver([], None)
         else:
             self._run.examine(request, deliver)
 

@@ -14,7 +14,8 @@
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
     Examine(serial)    ──►
-                       ◄── RankExamined for each rank that runs, then Examined; also RankExamined before a stop
+                       ◄── RankExamined for each rank that runs, NodeEvidence if requested, then Examined;
+                           also RankExamined before a stop
     Stop(grace, why)   ──►
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
@@ -174,6 +175,9 @@ class Examine:
 
     within_s: float = 0.5
     """Time for the ranks to answer; without an answer, a view has the facts of /proc alone."""
+
+    node: bool = False
+    """Include `NodeEvidence`, which the agent reads from the kernel: it costs the ranks nothing."""
 
 
 @dataclass(frozen=True)

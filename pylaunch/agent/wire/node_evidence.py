@@ -1,8 +1,10 @@
-"""Message with the facts of a node that explain a failure, taken when the node begins to stop."""
+"""Message with the facts of a node that explain a failure or a hang."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+from pylaunch.agent.wire.examination import UNASKED
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class RankSocket:
 
 @dataclass(frozen=True)
 class NodeEvidence:
-    """Facts of the node when it began to stop; differences are relative to the preparation of the run."""
+    """Facts of the node when it began to stop, or on request; differences are relative to the preparation of the run."""
 
     time: float
     seconds: float
@@ -81,3 +83,6 @@ class NodeEvidence:
 
     missing: list[str] = field(default_factory=list)
     """Facts that could not be read, with the reason."""
+
+    serial: int = UNASKED
+    """`Examine.serial`, or UNASKED when the node began to stop."""
