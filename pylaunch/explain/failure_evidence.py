@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
@@ -56,11 +57,7 @@ class Evidence:
     @property
     def owners(self) -> dict[str, str]:
         """Host of each address, without addresses that several hosts have."""
-        found: dict[str, set[str]] = {}
-        for each in self.hosts:
-            for address in each.addresses:
-                found.setdefault(address, set()).add(each.host)
-        return {address: next(iter(hosts)) for address, hosts in found.items() if len(hosts) == 1}
+        return address_owners(self.hosts)
 
     def of(self, host: str) -> HostEvidence | None:
         """Return the facts of `host`; None without a report."""

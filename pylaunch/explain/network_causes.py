@@ -7,55 +7,20 @@ from collections.abc import Iterator
 from pylaunch.agent.shared import kernel_log
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
+from pylaunch.explain.unanswered import OK, Pair, silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
-from pylaunch.model.host_evidence import StuckConnection
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import RankEnd
 
-SILENT_RETRANSMITS = 3
-"""Retransmissions in a row that show a silent path: together they take more than a second."""
-
-OK, REFUSED = "ok", "refused"
 COUNTED_LINKS = ("carrier_changes", "link_downed")
-
-Pair = tuple[str, str]
 
 
 def network_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause | RejectedCause]:
     """Yield the causes in the network."""
-    pairs = silent_pairs(evidence)
+    pairs = silent_pairs(evidence.hosts, evidence.tried)
     yield from _links(evidence, first, {host for pair in pairs for host in pair})
     yield from _paths(evidence, pairs)
     yield from _readers(evidence)
-
-
-def silent_pairs(evidence: Evidence) -> dict[Pair, list[str]]:
-    """Return the pairs of hosts whose packets are not answered, lost hosts included, with the lines that show it."""
-    owners = evidence.owners
-    found: dict[Pair, list[str]] = {}
-    for facts in evidence.hosts:
-        for each in facts.stuck:
-            peer = owners.get(each.peer)
-            if peer is not None and peer != facts.host and _is_unanswered(each):
-                found.setdefault((facts.host, peer), []).append(_described(facts.host, peer, each))
-    for host, ends in evidence.tried.items():
-        for peer, end in ends.items():
-            if host != peer and not end.startswith((OK, REFUSED, "nameless")):
-                text = "timed out" if end == "silent" else end
-                found.setdefault((host, peer), []).append(f"{peer} no longer accepts connections from {host} ({text})")
-    return {pair: sorted(lines) for pair, lines in sorted(found.items())}
-
-
-def _is_unanswered(each: StuckConnection) -> bool:
-    return each.retransmits >= SILENT_RETRANSMITS
-
-
-def _described(host: str, peer: str, each: StuckConnection) -> str:
-    who = f"rank {each.rank} on {host}" if each.rank is not None else host
-    return (
-        f"{who}: {each.send_queue} bytes to {peer} port {each.peer_port} are not acknowledged "
-        f"after {each.retransmits} retransmissions"
-    )
 
 
 def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[FailureCause]:

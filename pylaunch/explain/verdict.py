@@ -26,9 +26,9 @@ from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.explain.failure_evidence import Evidence as Evidence
 from pylaunch.explain.failure_evidence import is_before, seconds
 from pylaunch.explain.host_causes import host_causes, lines_about, only
-from pylaunch.explain.network_causes import silent_pairs
 from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
+from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
@@ -203,7 +203,11 @@ def _of_lost(evidence: Evidence) -> _Observation:
     host, why = next(iter(sorted(evidence.lost.items())))
     hosts = sorted(evidence.lost)
     reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
-    witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence).items() if pair[1] in evidence.lost}
+    witnesses = {
+        pair[0]: lines
+        for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
+        if pair[1] in evidence.lost
+    }
     lines = [line for found in witnesses.values() for line in found[:1]]
     lines += [
         f"{witness} still connects to {peer}: only this machine cannot reach it"

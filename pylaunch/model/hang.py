@@ -21,6 +21,17 @@ class HangKind(Enum):
     """A rank waits in the kernel for a disk, a network file system or a driver."""
 
     NODE_SILENT = "node-silent"
+    """A node does not answer."""
+
+    GPU = "gpu"
+    """A GPU reported an error (Xid) since the last sign of progress."""
+
+    LINK = "link"
+    """A network link went down and is not up again."""
+
+    PATH_BLOCKED = "path-blocked"
+    """Packets between hosts are not acknowledged."""
+
     INTERPRETER_HELD = "interpreter-held"
     """C code of a rank keeps the interpreter lock."""
 

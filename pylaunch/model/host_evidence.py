@@ -1,4 +1,4 @@
-"""Facts of a host that explain a failure, taken when its node began to stop. All of it is what the host says."""
+"""Facts of a host that explain a failure or a hang. All of it is what the host says."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ class StuckConnection:
 
     probes: int
     """Probes of a peer whose kernel answers, and whose process does not read."""
+
+    local_port: int = 0
+    """Port of this end; 0 in records of earlier versions."""
 
 
 @dataclass(frozen=True)

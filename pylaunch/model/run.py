@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 
@@ -50,6 +51,8 @@ class Event:
     """Evidence, one line each."""
 
     hint: str = ""
+    facts: tuple[HostEvidence, ...] = ()
+    """Facts of hosts when a hang was found."""
 
 
 @dataclass(frozen=True)

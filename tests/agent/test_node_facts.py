@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import counters, node_facts, rank_sockets
+from pylaunch.agent.evidence import counters, rank_sockets
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from tests.agent.controller import Controller, Node, task
@@ -89,9 +89,9 @@ def test_facts_are_reported_on_request_while_the_ranks_run(node: Node, tmp_path:
     script = tmp_path / "train.py"
     script.write_text(SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ)
     controller = node.started(task(tmp_path, ["/usr/bin/python3", str(script)]))
-    while not (said := controller.until(wire.Output).text).startswith("port "):
+    while not (written := controller.until(wire.Output).text).startswith("port "):
         pass
-    port = int(said.split()[1])
+    port = int(written.split()[1])
     first = answered(controller, 1)
     ours = [each for each in first.sockets if each.peer_port == port]
     assert [(each.rank, each.peer, each.send_queue > 0) for each in ours] == [(0, "127.0.0.2", True)] or first.missing
@@ -120,10 +120,10 @@ def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
     monkeypatch.setattr(counters, "PRESSURE", str(tmp_path))
     (tmp_path / "cpu").symlink_to(pipe)
     facts = NodeFacts(KernelLog(str(tmp_path / "absent")))
-    hanging = facts.requested({os.getpid(): 0})
+    hanging = facts.requested({os.getpid(): 0}, 0.5)
     wait_until(hanging.has_sockets.is_set, "the connections")
-    assert facts.requested({}) is hanging, "one thread at most waits for the driver"
-    wait_until(lambda: time.monotonic() > hanging.ends_at + node_facts.BUDGET_S, "the time of the request")
+    assert facts.requested({}, 0.5) is hanging, "one thread at most waits for the driver"
+    wait_until(lambda: time.monotonic() > hanging.ends_at + hanging.budget_s, "the time of the request")
     assert hanging.is_over(time.monotonic())
     late = facts.known(hanging, 7)
     assert (late.serial, late.sockets, late.connections, late.time > hanging.time) == (7, [], 0, True)
@@ -131,7 +131,7 @@ def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
     (tmp_path / "cpu").unlink()
     pipe.open("wb").close()
     wait_until(hanging.is_complete.is_set, "the end of the read")
-    again = facts.requested({})
+    again = facts.requested({}, 60.0)
     wait_until(again.is_complete.is_set, "the facts")
     assert again is not hanging
     assert not any("has not ended" in each for each in facts.known(again, 8).missing)

@@ -1,4 +1,7 @@
-"""A port that a firewall blocks while ranks use it: the pair of hosts is reported, and no rank is accused."""
+"""A port that a firewall blocks while ranks use it: the pair of hosts is reported, and no rank is accused.
+
+A rank with a time-out fails; one without waits for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.lab.faults import Direction, Filter, inject
 from pylaunch.lab.lab import Lab
-from tests.lab.controller import must_be_clean, newest, starting
+from tests.lab.controller import events, must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab
 
@@ -34,7 +37,7 @@ def client():
         except OSError:
             assert time.monotonic() < until
             time.sleep(0.05)
-    connected.settimeout(8)
+    connected.settimeout(float(sys.argv[1]) if len(sys.argv) > 1 else None)
     is_up = False
     while True:
         connected.sendall(b"x")
@@ -57,7 +60,7 @@ server() if rank == "0" else client() if rank == "1" else time.sleep(300)
 def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is_accused(
     lab: Lab, tmp_path: Path
 ) -> None:
-    command = ("--workdir", "/tmp", "--framework", "command", "--", "python3", "-c", TALKS)
+    command = ("--workdir", "/tmp", "--framework", "command", "--", "python3", "-c", TALKS, "8")
     with starting(lab, tmp_path, *command) as started:
         started.says("| talks")
         with inject(lab["n1"], Filter(PORT, Direction.IN)):
@@ -68,4 +71,20 @@ def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is
     (first, *_) = outcome["causes"]
     assert (first["kind"], first["confidence"], first["host"]) == ("path-blocked", "likely", None)
     assert any("not acknowledged" in line for line in first["evidence"])
+    must_be_clean(lab)
+
+
+def test_ranks_that_wait_behind_a_blocked_port_are_a_hang_of_the_path_and_nobody_is_accused(
+    lab: Lab, tmp_path: Path
+) -> None:
+    command = ("--hang-after", "4", "--workdir", "/tmp", "--framework", "command", "--", "python3", "-c", TALKS)
+    with starting(lab, tmp_path, *command) as started:
+        started.says("| talks")
+        with inject(lab["n1"], Filter(PORT, Direction.IN)):
+            started.says("warning: hang: packets between n1 and n2 get no answer: n2 port ")
+    (hang, *_) = [each for each in events(lab) if each["text"].startswith("hang: ")]
+    assert (hang["host"], hang["rank"]) == (None, None)
+    assert f"to n1 port {PORT}" in hang["text"]
+    assert {each["host"] for each in hang["facts"]} >= {"n2"}
+    lab.pylaunch("stop", newest(lab), timeout_s=120)
     must_be_clean(lab)

@@ -79,6 +79,28 @@ def test_ranks_in_a_deadlock_are_shown_and_the_run_ends_if_asked(
     assert done.stderr.count("warning: hang:") == 1
 
 
+def test_the_record_of_a_hang_has_the_facts_of_the_nodes(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """Rank 1 sends to a process that does not read, which only the kernel of its node knows."""
+    cluster = directories("n1", "n2", "n3")
+    body = (
+        f"{WAIT_FOR_PEERS}"
+        "if rank == 1:\n"
+        "    listener = socket.create_server(('127.0.0.2', 0))\n"
+        "    sender = socket.create_connection(listener.getsockname())\n"
+        "    sender.sendall(bytes(1 << 26))\n"
+        "wait_for_peers()\n"
+    )
+    done = ended(starts(cluster, written(tmp_path, body), "--on-hang", "stop"), LONG_S)
+    assert done.returncode == ExitCode.JOB_FAILED
+    (hang, *_) = [event for event in events(cluster) if event["text"].startswith("hang: ")]
+    stuck = {facts["host"]: [(each["rank"], each["peer"]) for each in facts["stuck"]] for facts in hang["facts"]}
+    late = [facts["host"] for facts in hang["facts"] if any("could be read" in each for each in facts["missing"])]
+    assert "n2" in late or (1, "127.0.0.2") in stuck["n2"]
+    assert not any((1, "127.0.0.2") in others for host, others in stuck.items() if host != "n2")
+
+
 def test_a_stopped_rank_is_named_and_its_return_is_reported(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:

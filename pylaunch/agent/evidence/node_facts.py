@@ -22,6 +22,8 @@ from pylaunch.agent.shared import cgroups, interfaces
 from pylaunch.agent.shared.text import text_of
 
 BUDGET_S = 0.5
+"""Time for all facts at a stop; a request brings its own."""
+
 SOCKETS_S = 0.15
 """Time for the connections of the ranks, which must be read before the ranks are ended."""
 
@@ -33,14 +35,16 @@ MOST_ADDRESSES = 32
 
 
 class Collection:
-    """Facts that take time to read, collected in a thread. `on_end` is called there."""
+    """Facts that take time to read, collected in a thread within `budget_s`. `on_end` is called there."""
 
     def __init__(
         self,
+        budget_s: tuple[float, float],
         pids: Mapping[int, int | None],
         count: Callable[[float], tuple[dict[str, int], str]],
         on_end: Callable[[], object],
     ) -> None:
+        self.sockets_s, self.budget_s = budget_s
         self.began, self.time = time.monotonic(), time.time()
         self.result = wire.NodeEvidence(0.0, 0.0)
         """Facts so far."""
@@ -54,14 +58,14 @@ class Collection:
     @property
     def ends_at(self) -> float:
         """Monotonic time from which on nobody waits for the rest."""
-        return self.began + BUDGET_S
+        return self.began + self.budget_s
 
     def is_over(self, now: float) -> bool:
         """Return True if the collection is complete, or its time is over."""
         return self.is_complete.is_set() or now >= self.ends_at
 
     def _collect(self, pids: dict[int, int | None]) -> None:
-        found, count, missing = rank_sockets.troubled(pids, self.began + SOCKETS_S)
+        found, count, missing = rank_sockets.troubled(pids, self.began + self.sockets_s)
         self.result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
         self.has_sockets.set()
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
@@ -106,15 +110,15 @@ class NodeFacts:
         self._ranks[pid] = rank
 
     def collect(self, pids: Mapping[int, int | None]) -> None:
-        """Begin the collection of the stop, once; return when the connections of `pids` (process id → rank) are read."""
+        """Begin the collection of the stop, once; return when the connections of `pids` (process → rank) are read."""
         if self._at_stop is None:
-            self._at_stop = self._begin(pids)
+            self._at_stop = self._begin(pids, (SOCKETS_S, BUDGET_S))
             self._at_stop.has_sockets.wait(SOCKETS_S)
 
-    def requested(self, pids: Mapping[int, int | None]) -> Collection:
+    def requested(self, pids: Mapping[int, int | None], within_s: float) -> Collection:
         """Return the collection for a request: a new one, unless the thread of the last one still reads."""
         if self._on_request is None or self._on_request.is_complete.is_set():
-            self._on_request = self._begin(pids)
+            self._on_request = self._begin(pids, (within_s, within_s))
         return self._on_request
 
     def evidence(self, *, wait: bool) -> wire.NodeEvidence | None:
@@ -136,9 +140,9 @@ class NodeFacts:
         """Return the facts of `collection` so far, with the kernel messages until now."""
         found, at, missing = collection.result, collection.time, []
         if not collection.is_complete.is_set():
-            missing.append(f"not all facts of the node could be read within {BUDGET_S:g} s")
+            missing.append(f"not all facts of the node could be read within {collection.budget_s:g} s")
             took_s = time.monotonic() - collection.began
-            if serial != wire.UNASKED and took_s > 2 * BUDGET_S:
+            if serial != wire.UNASKED and took_s > 2 * collection.budget_s:
                 # Begun for an earlier request: its connections are of that time.
                 found, at = wire.NodeEvidence(0.0, 0.0), time.time()
                 missing = [f"counters and connections: a read that began {took_s:.0f} s ago has not ended"]
@@ -152,8 +156,8 @@ class NodeFacts:
             [*found.missing, *missing], serial,
         )  # fmt: skip
 
-    def _begin(self, pids: Mapping[int, int | None]) -> Collection:
-        return Collection(pids, self._counted, self._wake)
+    def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
+        return Collection(budget_s, pids, self._counted, self._wake)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # Full: the agent has not read the earlier ones.

@@ -51,7 +51,7 @@ class Examinations:
         """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
         if len(self._under_way) >= MOST:
             self._answer(self._under_way[0])
-        facts = self._facts.requested(self._workers.pids) if request.node else None
+        facts = self._facts.requested(self._workers.pids, request.within_s) if request.node else None
         examination = Examination(self._run, request)
         self._under_way.append(PendingRequest(examination, facts, request.serial, deliver))
         examination.begin({rank: pid for pid, rank in self._workers.pids.items() if rank is not None}, now)

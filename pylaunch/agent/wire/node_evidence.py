@@ -58,7 +58,7 @@ class RankSocket:
 
 @dataclass(frozen=True)
 class NodeEvidence:
-    """Facts of the node when it began to stop, or on request; differences are relative to the preparation of the run."""
+    """Facts of the node when it began to stop, or on request; differences are since the preparation of the run."""
 
     time: float
     seconds: float

@@ -1,8 +1,8 @@
 """Ranks that a hang involves, from the views of all ranks. Pure.
 
-In this order: processes (ended, stopped, waiting for a disk), nodes that do not answer, differing calls, ranks that
-others wait for, then stacks alone. A finding names ranks only if they are a clear minority of all ranks and the
-evidence excludes that they are victims; else it shows both sides and names nobody.
+In this order: processes (ended, stopped, waiting for a disk), nodes that do not answer, differing calls, facts of hosts
+(GPUs, links, paths), ranks that others wait for, then stacks alone. A finding names ranks only if they are a clear
+minority of all ranks and the evidence excludes that they are victims; else it shows both sides and names nobody.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
+from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, HangEvidence, Snapshot
 from pylaunch.explain.hangs.stacks import POINT_TO_POINT, SlowPhase, distributed_call, shown_place, slow_phase
 from pylaunch.explain.hangs.waiting import PendingCall, WaitGraph, is_seen_waiting, wait_graph
@@ -31,10 +32,19 @@ def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     if text := _advance(evidence):
         return (HangFinding(HangKind.ADVANCING, text, Confidence.HIGH),)
     graph = wait_graph(snapshot)
+    waits = _who_waits(snapshot, graph) if graph.pending else ""
+    hosts = host_findings(evidence, waits, is_transport=_is_transport(snapshot, graph))
     found = [*_processes(snapshot, graph), *_differences(snapshot)]
-    if not found or all(finding.confidence is not Confidence.HIGH for finding in found):
-        found += _late(snapshot, graph)
-    return tuple(found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)])
+    found = [*filter(_is_high, found), *filter(_is_high, hosts), *(each for each in found if not _is_high(each))]
+    late = [] if any(map(_is_high, found)) else [*_late(snapshot, graph)]
+    likely = [each for each in hosts if not _is_high(each)]
+    found += [*late, *likely] if any(map(_is_high, late)) else [*likely, *late]
+    found = found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)]
+    return (with_host_lines(found[0], evidence), *found[1:])
+
+
+def _is_high(finding: HangFinding) -> bool:
+    return finding.confidence is Confidence.HIGH
 
 
 def _advance(evidence: HangEvidence) -> str:
@@ -66,9 +76,11 @@ def _processes(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     yield from _disk_wait(snapshot, graph)
     for host, reason in sorted(snapshot.evidence.silent_hosts.items()):
         waiting = f"; {_who_waits(snapshot, graph)}" if graph.pending else ""
+        seen = witnesses(snapshot.evidence, host)
         yield HangFinding(
-            HangKind.NODE_SILENT, f"{host} does not answer: {reason}{waiting}", Confidence.MEDIUM, (), (host,),
-            snapshot.lines(), f"{host} answers over another route: then the network is the cause",
+            HangKind.NODE_SILENT, f"{host} does not answer: {reason}{waiting}",
+            Confidence.HIGH if seen else Confidence.MEDIUM, (), (host,), (*snapshot.lines(), *seen),
+            f"{host} answers over another route: then the network is the cause",
         )  # fmt: skip
 
 
@@ -133,6 +145,12 @@ def _differences(snapshot: Snapshot) -> Iterator[HangFinding]:
     yield from sorted(found, key=lambda finding: _ORDER[finding.confidence])
 
 
+def _is_transport(snapshot: Snapshot, graph: WaitGraph) -> bool:
+    """Return True if all ranks called the pending collectives, and in the same way."""
+    is_whole = all(len(call.waiting) == len(call.group.key.ranks) for call in graph.pending)
+    return bool(graph.pending) and is_whole and not _differs(snapshot)
+
+
 def _differs(snapshot: Snapshot) -> bool:
     return next(_differences(snapshot), None) is not None
 
@@ -142,13 +160,16 @@ def _late(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
         return
     roots = sorted(graph.roots - snapshot.evidence.ended.keys())
     silent = _not_answering(snapshot, graph)
-    if roots:
-        yield _of_roots(snapshot, graph, roots)
+    outside = [rank for rank in roots if not _is_in_whole_call(snapshot, graph, rank)]
+    if outside:
+        yield _of_roots(snapshot, graph, outside)
+    elif roots:
+        yield _unfinished(snapshot, graph, roots)
     elif graph.waits_for:
         yield _group_order(snapshot, graph)
     elif silent:
         yield _held(snapshot, graph, silent)
-    elif all(len(call.waiting) == len(call.group.key.ranks) for call in graph.pending) and not _differs(snapshot):
+    elif _is_transport(snapshot, graph):
         yield _transport(snapshot, graph)
 
 
@@ -172,6 +193,24 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
         confidence, changed_by = Confidence.LOW, "the ranks that wait made one call more than the program needs"
     hint = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
     return HangFinding(kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint)
+
+
+def _is_in_whole_call(snapshot: Snapshot, graph: WaitGraph, rank: int) -> bool:
+    """Return True if `rank` waits in a collective that all ranks of its group called: it lacks data, not a call."""
+    is_pending = any(rank in call.waiting and not call.late for call in graph.pending)
+    return is_pending and is_seen_waiting(snapshot, rank)
+
+
+def _unfinished(snapshot: Snapshot, graph: WaitGraph, ranks: list[int]) -> HangFinding:
+    """Judge ranks that wait in a collective that others finished: they are victims of the path to them, or of a GPU."""
+    call = next(call for call in graph.pending if ranks[0] in call.waiting and not call.late)
+    return HangFinding(
+        HangKind.TRANSPORT,
+        f"{_who_waits(snapshot, graph, ranks)}; {snapshot.who(call.waiting)} {_wait(call)} in {call.shown}, which all "
+        "ranks called: look at network and GPUs",
+        Confidence.MEDIUM, (), (), snapshot.lines(), "a later sample shows another stack there",
+        f"pylaunch check --limit {fold(snapshot.hosts_of(snapshot.world))}",
+    )  # fmt: skip
 
 
 def _group_order(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
@@ -202,7 +241,7 @@ def _transport(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
         HangKind.TRANSPORT,
         f"all {len(call.waiting)} ranks called {call.shown} and none finished it: look at network and GPUs",
         Confidence.MEDIUM, (), (), snapshot.lines(), "a rank reports another number in a later sample",
-        f"pylaunch check --hosts {fold(snapshot.hosts_of(call.waiting))}",
+        f"pylaunch check --limit {fold(snapshot.hosts_of(call.waiting))}",
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.explain.hangs.stacks import shown_place, signature, slow_phase
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.rank_view import RankView
 
@@ -45,6 +46,15 @@ class HangEvidence:
 
     silent_hosts: Mapping[str, str] = field(default_factory=dict)
     """Hosts that do not answer, with the reason."""
+
+    facts: tuple[HostEvidence, ...] = ()
+    """Facts of the hosts, at the last sample."""
+
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    """Host of each address in the inventory."""
+
+    quiet_since: float = 0.0
+    """Time of the last sign of progress on the controller's clock."""
 
 
 class Snapshot:

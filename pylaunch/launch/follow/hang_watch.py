@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,14 +16,18 @@ from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState
+from pylaunch.launch.follow.rank_views import RunSample
 from pylaunch.model.hang import HangKind, RankActivity
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 
 LONGEST_TICK_S = 1.0
 TICKS = 12
 """Ticks in the time without progress after which ranks are examined."""
+
+MOST_HOSTS = 64
+"""Hosts whose facts the record keeps beside a finding."""
 
 SHOWN_LINES = 8
 """Lines of evidence in the record and on the screen."""
@@ -39,12 +44,14 @@ class HangNews:
     """Message of the watch to the follower."""
 
     news: HangReport | ProgressResumed
+    facts: tuple[HostEvidence, ...] = ()
+    """Facts of the hosts on which a report rests."""
 
 
 class ViewTaker(Protocol):
-    """Takes a view of every rank that runs (`RunFollower.examine`)."""
+    """Takes a view of every rank that runs, and facts of the nodes (`RunFollower.examine`)."""
 
-    async def __call__(self, *, call_sites: bool = False) -> tuple[RankView, ...]: ...
+    async def __call__(self, *, call_sites: bool = False, node: bool = False) -> RunSample: ...
 
 
 class HangWatch:
@@ -57,6 +64,10 @@ class HangWatch:
         self._state = state
         self._suspicion = Suspicion(0.0 if after is None else after.total_seconds(), time.monotonic())
         self._hosts = {rank.rank: node.host.name for node in plan.nodes for rank in node.ranks}
+        by_address = [(node.host.address, node.host.name) for node in plan.nodes]
+        shared = {address for address, count in Counter(address for address, _ in by_address).items() if count > 1}
+        self._addresses = {address: name for address, name in by_address if address not in shared}
+        self._facts: tuple[HostEvidence, ...] = ()
         self._resumed: list[ProgressResumed] = []
 
     def add(self, activity: wire.Activity) -> None:
@@ -64,21 +75,23 @@ class HangWatch:
         signs = (RankActivity(each.rank, each.written, each.step, each.moved) for each in activity.ranks)
         self._become(self._suspicion.with_activity(time.monotonic(), signs))
 
-    async def next(self) -> HangReport | ProgressResumed:
+    async def next(self) -> HangNews:
         """Wait until there is something to report."""
         while True:
             await asyncio.sleep(interval_s(self._plan))
             if self._resumed:
-                return self._resumed.pop()
+                return HangNews(self._resumed.pop())
             if self._state().stop is None and self._suspicion.is_due(time.monotonic()):
                 report = await self._look()
                 if report is not None:
-                    return report
+                    return HangNews(report, tuple(filter(_has_trouble, self._facts))[:MOST_HOSTS])
 
     async def _look(self) -> HangReport | None:
-        views = await self._examine(call_sites=bool(self._suspicion.samples))
-        self._become(self._suspicion.with_views(time.monotonic(), views))
-        if not views or self._state().stop is not None:
+        is_second = bool(self._suspicion.samples)
+        sample = await self._examine(call_sites=is_second, node=is_second)
+        self._facts = sample.facts
+        self._become(self._suspicion.with_views(time.monotonic(), sample.views))
+        if not sample.views or self._state().stop is not None:
             return None
         findings = await asyncio.to_thread(partial(judge, self._evidence()))
         after, report = self._suspicion.judged(time.monotonic(), findings[0])
@@ -95,7 +108,11 @@ class HangWatch:
             if host not in seen and not state.ranks[host] <= ended.keys()
         }
         suspicion = self._suspicion
-        return HangEvidence(self._plan.run, self._hosts, suspicion.samples, ended, suspicion.moving, silent)
+        quiet_s = time.monotonic() - suspicion.quiet_since
+        return HangEvidence(
+            self._plan.run, self._hosts, suspicion.samples, ended, suspicion.moving, silent, self._facts,
+            self._addresses, time.time() - quiet_s,
+        )  # fmt: skip
 
     def _become(self, after: Suspicion) -> None:
         before, self._suspicion = self._suspicion, after
@@ -103,9 +120,14 @@ class HangWatch:
             self._resumed.append(news)
 
 
-def event(news: HangReport | ProgressResumed) -> Event:
+def _has_trouble(facts: HostEvidence) -> bool:
+    """Return True for facts that the record keeps beside a finding."""
+    return bool(facts.kernel or facts.stuck or facts.rises or facts.missing)
+
+
+def event(message: HangNews) -> Event:
     """Return the event that the record keeps."""
-    now = time.time()
+    now, news = time.time(), message.news
     if isinstance(news, ProgressResumed):
         return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {news.quiet_s:.0f} s without progress")
     finding = news.finding
@@ -118,4 +140,5 @@ def event(news: HangReport | ProgressResumed) -> Event:
         f"{what}: {finding.text} ({news.quiet_s:.0f} s without progress, {finding.confidence.value} confidence)",
         lines=finding.evidence[:SHOWN_LINES],
         hint=finding.hint,
+        facts=message.facts,
     )

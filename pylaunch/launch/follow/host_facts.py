@@ -30,7 +30,7 @@ def host_evidence(
         tuple(
             StuckConnection(
                 each.rank, _cut(each.state), _cut(each.peer), each.peer_port, each.send_queue, each.receive_queue,
-                each.retransmits, each.probes,
+                each.retransmits, each.probes, each.local_port,
             )
             for each in message.sockets[:MOST]
         ),

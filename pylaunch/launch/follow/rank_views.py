@@ -6,10 +6,13 @@ To take the views of a live run: `RunFollower.examine` while a follower follows 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pylaunch.agent import wire
 from pylaunch.agent.wire import examination as bounds
+from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.model.clock import ClockOffset
+from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
 
 
@@ -71,6 +74,17 @@ def _text(text: str) -> str:
     return text[: bounds.LONGEST_TEXT]
 
 
+@dataclass(frozen=True)
+class RunSample:
+    """Answers of the nodes to one request."""
+
+    views: tuple[RankView, ...]
+    """By rank; those of nodes that have not answered are missing."""
+
+    facts: tuple[HostEvidence, ...] = ()
+    """By host, if the request includes them."""
+
+
 class ViewRequest:
     """Views that were requested from hosts, until every host has answered or is gone."""
 
@@ -80,16 +94,25 @@ class ViewRequest:
         """Hosts that have not sent all of their views."""
 
         self._views: dict[int, RankView] = {}
+        self._facts: dict[str, HostEvidence] = {}
 
     @property
     def views(self) -> tuple[RankView, ...]:
         """Views so far, by rank."""
         return tuple(self._views[rank] for rank in sorted(self._views))
 
+    @property
+    def sample(self) -> RunSample:
+        """Views and facts so far."""
+        return RunSample(self.views, tuple(self._facts[host] for host in sorted(self._facts)))
+
     def take(self, host: str, message: object, clock: ClockOffset) -> None:
         """Add a message of `host` if it is an answer to this request."""
         if isinstance(message, wire.RankExamined) and message.serial == self.request.serial:
             self._views[message.rank] = rank_view(host, message, clock)
+        elif isinstance(message, wire.NodeEvidence) and message.serial == self.request.serial:
+            if self.request.node:
+                self._facts.setdefault(host, host_evidence(host, message, clock.to_ours, clock.uncertainty))
         elif isinstance(message, wire.Examined) and message.serial == self.request.serial:
             self.waiting.discard(host)
 

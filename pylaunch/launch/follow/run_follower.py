@@ -17,14 +17,13 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, In
 from pylaunch.launch.follow import hang_watch
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
-from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
+from pylaunch.launch.follow.rank_views import RunSample, ViewRequest, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.launch.start.peer_connections import targets
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 
 EXAMINE_S = 2.0
@@ -141,26 +140,26 @@ class RunFollower:
 
     async def _watch_for_hangs(self) -> None:
         while self._plan.job.hang_after is not None:
-            await self._fleet.post(HangNews(await self._hang_watch.next()))
+            await self._fleet.post(await self._hang_watch.next())
 
     def _on_hang(self, message: HangNews) -> None:
-        event = hang_watch.event(message.news)
+        event = hang_watch.event(message)
         self._watcher.event(event)
         acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
 
     async def examine(
-        self, *, call_sites: bool = False, progress: bool = False, within_s: float = EXAMINE_S
-    ) -> tuple[RankView, ...]:
+        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
+    ) -> RunSample:
         """Return a view of every rank that runs and whose node answers within `within_s`. Call it beside `follow`.
 
         `call_sites` adds where each collective was called; `progress` asks for the last collective of each group only,
-        which costs the ranks least.
+        which costs the ranks least; `node` adds the facts of the nodes.
         """
         self._last_serial += 1
         ask_s = within_s / 2
-        asked = wire.Examine(self._last_serial, call_sites, progress, ask_s)
+        asked = wire.Examine(self._last_serial, call_sites, progress, ask_s, node)
         hosts = set(self._fleet.knowing(wire.EXAMINE)).intersection(self._state.live)
         request = self._requests[asked.serial] = ViewRequest(asked, hosts)
         try:
@@ -173,7 +172,7 @@ class RunFollower:
             pass  # Views of nodes that have not answered are missing.
         finally:
             del self._requests[asked.serial]
-        return request.views
+        return request.sample
 
     def _on_own(self, message: HangNews | Interrupted) -> None:
         if isinstance(message, HangNews):
@@ -181,7 +180,9 @@ class RunFollower:
         else:
             self._interrupt(str(message))
 
-    def _on_view(self, host: str, message: wire.RankExamined | wire.Examined | wire.Activity) -> None:
+    def _on_view(
+        self, host: str, message: wire.RankExamined | wire.Examined | wire.NodeEvidence | wire.Activity
+    ) -> None:
         if isinstance(message, wire.Activity):
             self._hang_watch.add(message)
             return
@@ -226,12 +227,12 @@ class RunFollower:
                 self.given_up(host, message.message)
             case wire.Stopping():
                 self._on_stopping(host, message)
-            case wire.RankExamined() | wire.Examined() | wire.Activity():
+            case wire.NodeEvidence() if message.serial == wire.UNASKED:
+                self._on_facts(host, message)
+            case wire.RankExamined() | wire.Examined() | wire.NodeEvidence() | wire.Activity():
                 self._on_view(host, message)
             case wire.PeersTried():
                 self._state = self._state.with_tried(host, message.ends)
-            case wire.NodeEvidence():
-                self._on_facts(host, message)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case HangNews() | Interrupted():

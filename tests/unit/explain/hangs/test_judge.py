@@ -133,6 +133,24 @@ def test_all_ranks_in_one_call_point_at_the_network_and_name_nobody() -> None:
     assert best.text.startswith("all 4 ranks called all_reduce #9 of the default group and none finished it")
 
 
+def test_a_rank_that_waits_in_a_call_that_the_others_finished_is_a_victim_of_the_network() -> None:
+    groups = [default_group(4)]
+    ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
+    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_ALL_REDUCE, groups)]))[0]
+    assert (best.kind, best.ranks, best.hosts) == (HangKind.TRANSPORT, (), ())
+    assert best.text == (
+        "ranks 0-2 wait in all_reduce #10 of the default group (1 more pending call); rank 3 on n03 waits in "
+        "all_reduce #9 of the default group, which all ranks called: look at network and GPUs"
+    )
+
+
+def test_a_rank_that_left_its_call_pending_and_works_elsewhere_is_late() -> None:
+    groups = [default_group(4)]
+    ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
+    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_OPEN, groups)]))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
+
+
 def test_a_call_that_not_all_ranks_report_is_no_transport_fault() -> None:
     groups = [default_group(4)]
     views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]

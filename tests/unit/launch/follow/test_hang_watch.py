@@ -9,18 +9,24 @@ from datetime import timedelta
 from pylaunch.agent import wire
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed
 from pylaunch.explain.run_state import RunState
-from pylaunch.launch.follow.hang_watch import HangWatch, event, interval_s
+from pylaunch.launch.follow.hang_watch import HangNews, HangWatch, event, interval_s
+from pylaunch.launch.follow.rank_views import RunSample
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
+from pylaunch.model.host_evidence import HostEvidence, KernelEvent
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import EventKind
 from tests.unit.explain.hangs.views import one_late
 
 CLUSTER = Cluster(tuple(Host(f"n{number:02}", f"10.0.0.{number}") for number in range(4)))
 STATE = RunState({f"n{rank:02}": frozenset({rank}) for rank in range(4)})
+FACTS = (
+    HostEvidence("n03", 4e9, 0.001, (KernelEvent("server-silent", 4e9, "nfs: server store not responding", "store"),)),
+    HostEvidence("n02", 4e9, 0.001, connections=3),
+)
+"""Facts of two hosts at a later time than any test."""
 
 
 def plan(after_s: float | None) -> RunPlan:
@@ -31,36 +37,40 @@ def plan(after_s: float | None) -> RunPlan:
 def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
     asked: list[bool] = []
 
-    async def examine(*, call_sites: bool = False) -> tuple[RankView, ...]:
+    async def examine(*, call_sites: bool = False, node: bool = False) -> RunSample:
         asked.append(call_sites)
         now = float(len(asked))
-        return tuple(replace(each, time=now) for each in one_late(4, 2))
+        return RunSample(tuple(replace(each, time=now) for each in one_late(4, 2)), FACTS if node else ())
 
-    async def watch() -> HangReport | ProgressResumed:
+    async def watch() -> HangNews:
         watch = HangWatch(plan(0.05), examine, lambda: STATE)
         watch.add(wire.Activity([wire.RankSigns(rank, 100, 0, 7) for rank in range(4)]))
         return await asyncio.wait_for(watch.next(), 60)
 
-    report = asyncio.run(watch())
+    message = asyncio.run(watch())
+    report = message.news
     assert isinstance(report, HangReport)
     assert report.finding.ranks == (2,)
     assert asked[:2] == [False, True]
+    assert message.facts == FACTS[:1], "the record keeps facts of hosts that report trouble"
+    assert "n03 kernel: nfs: server store not responding" in report.finding.evidence
+    assert event(message).facts == FACTS[:1]
 
 
 def test_output_after_a_report_is_the_next_news() -> None:
-    async def examine(*, call_sites: bool = False) -> tuple[RankView, ...]:
-        return tuple(replace(each, state="T") if each.rank == 2 else each for each in one_late(4, 2))
+    async def examine(*, call_sites: bool = False, node: bool = False) -> RunSample:
+        return RunSample(tuple(replace(each, state="T") if each.rank == 2 else each for each in one_late(4, 2)))
 
-    async def watch() -> tuple[HangReport | ProgressResumed, HangReport | ProgressResumed]:
+    async def watch() -> tuple[HangNews, HangNews]:
         watch = HangWatch(plan(0.05), examine, lambda: STATE)
         first = await asyncio.wait_for(watch.next(), 60)
         watch.add(wire.Activity([wire.RankSigns(0, 200, 0)]))
         return first, await asyncio.wait_for(watch.next(), 60)
 
     first, second = asyncio.run(watch())
-    assert isinstance(first, HangReport)
-    assert first.finding.kind is HangKind.STOPPED
-    assert isinstance(second, ProgressResumed)
+    assert isinstance(first.news, HangReport)
+    assert first.news.finding.kind is HangKind.STOPPED
+    assert isinstance(second.news, ProgressResumed)
 
 
 def test_a_watch_that_is_off_asks_nodes_for_nothing() -> None:
@@ -79,7 +89,7 @@ def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
         "",
         "look",
     )
-    recorded = event(HangReport(finding, 31.4))
+    recorded = event(HangNews(HangReport(finding, 31.4)))
     assert (recorded.kind, recorded.host, recorded.rank, recorded.hint) == (EventKind.HANG, "n1", 1, "look")
     assert recorded.text == ("hang: ranks 0,2 wait; rank 1 on n1 is in load (31 s without progress, high confidence)")
     assert len(recorded.lines) == 8
@@ -88,10 +98,10 @@ def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
 def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
     slow = HangFinding(HangKind.BUSY, "x", Confidence.MEDIUM)
     quiet = HangFinding(HangKind.UNDECIDED, "x", Confidence.LOW)
-    assert event(HangReport(slow, 1.0)).text.startswith("slow: ")
-    assert event(HangReport(quiet, 1.0)).text.startswith("quiet: ")
+    assert event(HangNews(HangReport(slow, 1.0))).text.startswith("slow: ")
+    assert event(HangNews(HangReport(quiet, 1.0))).text.startswith("quiet: ")
 
 
 def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
     finding = HangFinding(HangKind.TRANSPORT, "x", Confidence.MEDIUM, (), ("n1", "n2"))
-    assert event(HangReport(finding, 1.0)).host is None
+    assert event(HangNews(HangReport(finding, 1.0))).host is None
