@@ -15,6 +15,7 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import peer_status
+from pylaunch.agent.run.worker_group import MOST_PROCESSES, MOST_REPORTS
 from pylaunch.agent.shared import local_socket
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
@@ -65,6 +66,19 @@ def test_a_run_survives_any_message_on_its_sockets(node: Node, tmp_path: Path) -
         send(directory / "ranks.sock", *lines)
     (tmp_path / "go").write_text("on\n")
     assert controller.until(wire.Finished).leftovers == []
+    assert controller.ended(0).exit_code == 0
+
+
+def test_a_rank_that_reports_its_start_without_end_causes_few_events(node: Node, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "go")
+    controller = node.started(task(tmp_path, "read line < go"))
+    controller.pid(0)
+    started = json.dumps({"started": MOST_PROCESSES - 1, "time": 1}).encode()
+    for _ in range(3):
+        send(node.root / "runs" / "r1" / "ranks.sock", ENTRY, *[started] * 1000)
+    (tmp_path / "go").write_text("on\n")
+    controller.until(wire.Finished)
+    assert len(controller.all(wire.RankStarted)) <= 1 + MOST_REPORTS
     assert controller.ended(0).exit_code == 0
 
 

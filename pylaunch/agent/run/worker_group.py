@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sys
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, Iterator, TypeVar
 
@@ -88,6 +89,9 @@ def name_of(rank: int | None) -> str:
 MOST_PROCESSES = 1 << 22
 """The largest process id of Linux (proc(5), pid_max)."""
 
+MOST_REPORTS = 64
+"""Starts and ends of one rank that its entries may report: each becomes an event of the run."""
+
 N = TypeVar("N", int, float)
 
 
@@ -126,6 +130,9 @@ class WorkerGroup:
         """Process id → rank, or None for the launcher."""
 
         self._entries: dict[int, RankConnection] = {}
+        self._reports: Counter[int] = Counter()
+        """Starts and ends of each rank, as its entries reported them."""
+
         self._signalled: set[int] = set()
         """Process ids that received SIGTERM."""
 
@@ -225,6 +232,9 @@ class WorkerGroup:
         if entry.rank is None:
             entry.put(json.dumps(self._answer(entry, body["local_rank"], refusal)).encode() + b"\n")
             return None
+        self._reports[entry.rank] += 1
+        if self._reports[entry.rank] > MOST_REPORTS:
+            raise ValueError("more starts and ends of a rank than a launcher causes")
         if "started" in body:
             pid = _number(body["started"], 2, MOST_PROCESSES)
             self._ranks[pid] = entry.rank

@@ -20,8 +20,7 @@ from pylaunch.model.host_evidence import KernelEvent
 from pylaunch.model.hostset import fold
 
 BEFORE_S = 60.0
-"""Time before the last sign of progress in which a kernel message may still be the cause: other ranks went on for a
-while."""
+"""Age of a kernel message at the last sign of progress up to which it may be the cause: others advance for a while."""
 
 SURE_RETRANSMITS = 5
 """Retransmissions in a row that take six seconds: no passing loss of packets."""

@@ -10,6 +10,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from pylaunch.agent import wire
+from pylaunch.launch.connect.message_bounds import shortened
 from pylaunch.model.plan import NodePlan, RunPlan
 
 LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
@@ -48,11 +49,15 @@ class Scope:
 
         `requested` are the streams that the controller requested from this node.
         """
+        message = shortened(message)
         match message:
             case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
             case wire.RankStarted() | wire.RankEnded() | wire.RankExamined() if message.rank not in self._ranks:
                 return ForeignMessage(f"rank {message.rank}")
+            case wire.Stopping():
+                states = {each.rank: each for each in message.ranks if each.rank in self._ranks}
+                return replace(message, ranks=list(states.values()))
             case wire.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
             case wire.Usage():

@@ -15,6 +15,7 @@ from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow import hang_watch
+from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.rank_views import RunSample, ViewRequest, rank_view
@@ -81,6 +82,7 @@ class RunFollower:
         self._last_serial = wire.UNASKED
         self._answered = asyncio.Event()
         self._hang_watch = HangWatch(plan, self.examine, lambda: self._state)
+        self._bounds = EventBounds()
         self._interrupts = 0
         self._has_noted_unheard = False
         self._give_up_at: float | None = None
@@ -144,7 +146,7 @@ class RunFollower:
 
     def _on_hang(self, message: HangNews) -> None:
         event = hang_watch.event(message)
-        self._watcher.event(event)
+        self._record(event)
         acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
@@ -305,7 +307,7 @@ class RunFollower:
         before = self._state
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and rank is not None:
-            self._watcher.event(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
+            self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
 
     def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
         uncertainty_s = self._fleet.clock(host).uncertainty
@@ -325,7 +327,9 @@ class RunFollower:
             self._state = self._state.with_stopping(reason, self._plan.job.failure_grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:
-        self._note(EventKind.PEERS_UNHEARD, host, fold(others))
+        if not (new := self._bounds.new_unheard(host, others)):
+            return
+        self._note(EventKind.PEERS_UNHEARD, host, fold(new))
         if not self._has_noted_unheard:
             self._watcher.message(
                 f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
@@ -362,10 +366,16 @@ class RunFollower:
         self._give_up_at = give_up_at if self._give_up_at is None else min(self._give_up_at, give_up_at)
 
     def _note(self, kind: EventKind, host: str | None, text: str) -> None:
-        self._watcher.event(Event(time.time(), kind, host, text=text))
+        self._record(Event(time.time(), kind, host, text=text))
 
     def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int, text: str) -> None:
-        self._watcher.event(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))
+        self._record(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))
+
+    def _record(self, event: Event) -> None:
+        if self._bounds.admits(event):
+            self._watcher.event(event)
+        elif notice := self._bounds.notice(event):
+            self._watcher.message(notice)
 
 
 def _order(stop: StopAll) -> wire.Stop:

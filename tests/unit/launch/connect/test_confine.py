@@ -33,7 +33,7 @@ def test_output_that_was_not_requested_is_foreign() -> None:
 
 def test_a_node_cannot_end_the_rank_of_another() -> None:
     ended = wire.RankEnded(2, 1, None, 1.0, [], stopped=False)
-    assert SECOND.confined(ended, ALL) is ended
+    assert SECOND.confined(ended, ALL) == ended
     assert isinstance(FIRST.confined(ended, ALL), ForeignMessage)
     assert isinstance(FIRST.confined(wire.RankStarted(3, 7, 1.0), ALL), ForeignMessage)
 
@@ -66,3 +66,38 @@ def test_only_the_first_node_chooses_the_rendezvous_port_and_ports_exist() -> No
     assert isinstance(SECOND.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=29500), ALL), wire.Failed)
     assert isinstance(FIRST.confined(wire.Ready(1.0, [], {}, 9, rendezvous_port=1 << 20), ALL), wire.Failed)
     assert isinstance(FIRST.confined(wire.Ready(1.0, [], {}, -1), ALL), wire.Failed)
+
+
+def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
+    states = [wire.RankState(rank, "D", None, None) for rank in (0, 0, 2, 7)]
+    confined = FIRST.confined(wire.Stopping("x", 1.0, ranks=states), ALL)
+    assert isinstance(confined, wire.Stopping)
+    assert [each.rank for each in confined.ranks] == [0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        wire.RankEnded(0, 1, None, 1.0, ["y" * 9000] * 9000, False, "x" * 90_000, symptom="x" * 90_000),
+        wire.LauncherEnded(1, None, 1.0, ["y" * 9000] * 9000, symptom="x" * 90_000),
+        wire.Stopping("x" * 900_000, 1.0),
+        wire.Finished(["x" * 9000] * 9000, [], 1.0),
+        wire.Failed("x" * 900_000),
+        wire.PeersTried({"n2": "x" * 900_000}),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_texts_of_a_node_are_no_longer_than_those_of_an_agent(message: object) -> None:
+    confined = FIRST.confined(message, ALL)
+    assert type(confined) is type(message)
+    assert 0 < len(wire.encode(confined)) < 1_100_000
+    texts = [text for value in vars(confined).values() for text in _texts(value)]
+    assert 0 < max(map(len, texts)) <= 4000
+    assert len(texts) < 300
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [str(each) for each in value.values()]
+    listed = value if isinstance(value, list) else [value]
+    return [each for each in listed if isinstance(each, str)]

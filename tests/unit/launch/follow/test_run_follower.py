@@ -85,3 +85,20 @@ def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> Non
 
     asyncio.run(hear())
     assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
+
+
+def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_once() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        for pid in range(2, 100):
+            await follower._on_message("n1", wire.RankStarted(0, pid, 1.0))
+            await follower._on_message("n1", wire.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n1", wire.PeersUnheard([]))
+
+    asyncio.run(hear())
+    assert [(event.kind, event.text) for event in listener.events] == [
+        (EventKind.RANK_STARTED, "pid 2"),
+        (EventKind.PEERS_UNHEARD, "n[2-3]"),
+    ]
