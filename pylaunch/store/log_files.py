@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedReader
@@ -34,8 +37,12 @@ _NOT_LOGS = {
 def files_of(path: Path) -> list[Path]:
     """Return `path`, or the files below it if it is a directory, sorted; checkpoints and binaries are omitted.
 
-    Raises OSError if it cannot be read.
+    A named pipe is not opened: its writer would see the end of its reader. Raises OSError if `path` cannot be read.
     """
+    if stat.S_ISFIFO(path.stat().st_mode):
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return [path]
     if not path.is_dir():
         with path.open("rb"):
             return [path]

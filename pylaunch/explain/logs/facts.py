@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,9 +44,16 @@ class LogFacts:
         """Signatures that were found."""
         return frozenset(match.signature.id for match in self.matches)
 
-    def of(self, *ids: str) -> list[LogMatch]:
-        """Return the matches of some signatures."""
-        return [match for match in self.matches if match.signature.id in ids]
+    def of(self, signature: str) -> list[LogMatch]:
+        """Return the matches of a signature."""
+        return self._by_signature.get(signature, [])
+
+    @cached_property
+    def _by_signature(self) -> dict[str, list[LogMatch]]:
+        found: dict[str, list[LogMatch]] = defaultdict(list)
+        for match in self.matches:
+            found[match.signature.id].append(match)
+        return dict(found)
 
     @cached_property
     def ranks(self) -> frozenset[int]:
@@ -70,12 +79,38 @@ class LogFacts:
         scan = self.by_file[file]
         if scan.lines - line <= NEAR_LINES:
             return True
-        reach = line
-        for number in self.failures.get(file, []):
-            if number > reach + FOLLOWED_LINES:
-                break
-            reach = max(reach, number)
+        failures, reach = self.failures.get(file, []), line
+        at = bisect_right(failures, line)
+        if at < len(failures) and failures[at] <= line + FOLLOWED_LINES:
+            reach = self._reaches[file][at]
         return scan.lines - reach <= FOLLOWED_LINES
+
+    @cached_property
+    def _reaches(self) -> dict[str, list[int]]:
+        """Last line of the series of failures without a gap to which each one in `failures` belongs, by file."""
+        found = {}
+        for file, numbers in self.failures.items():
+            reaches = list(numbers)
+            for at in range(len(numbers) - 2, -1, -1):
+                if numbers[at + 1] <= numbers[at] + FOLLOWED_LINES:
+                    reaches[at] = reaches[at + 1]
+            found[file] = reaches
+        return found
+
+    def is_in_exception(self, file: str, line: int) -> bool:
+        """Return True if a line is within a traceback or its chain."""
+        starts, ends = self._exceptions[file]
+        at = bisect_right(starts, line) - 1
+        return at >= 0 and line <= ends[at]
+
+    @cached_property
+    def _exceptions(self) -> dict[str, tuple[list[int], list[int]]]:
+        """First lines of the chains of exceptions, sorted, and the last line of all chains up to each, by file."""
+        found = {}
+        for scan in self.scans:
+            units = sorted(scan.exceptions, key=lambda unit: unit.line)
+            found[scan.file] = [unit.line for unit in units], list(itertools.accumulate((u.last for u in units), max))
+        return found
 
     @property
     def ended_by_signal(self) -> bool:
@@ -91,10 +126,14 @@ class LogFacts:
         if origin in scan.progress or (origin.rank is not None and len(scan.progress) > 1):
             numbers, enough = scan.progress.get(origin, []), 1
         else:
-            numbers = [number for each in scan.progress.values() for number in each]
-            enough = max(4, len(scan.ranks))
-        later = sum(1 for number in numbers if number > line)
+            numbers, enough = self._progress[file], max(4, len(scan.ranks))
+        later = len(numbers) - bisect_right(numbers, line)
         return later >= enough and (scan.times_progress or later < len(numbers))
+
+    @cached_property
+    def _progress(self) -> dict[str, list[int]]:
+        """Lines with progress of all processes, by file."""
+        return {scan.file: sorted(itertools.chain(*scan.progress.values())) for scan in self.scans}
 
     @cached_property
     def nccl_versions(self) -> dict[str, set[str]]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pylaunch.explain.logs.facts import LogFacts, is_before
@@ -111,7 +111,7 @@ _WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b")
 _RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 
 
-@dataclass
+@dataclass(eq=False)
 class _Candidate:
     match: LogMatch
     reading: Clue
@@ -143,8 +143,9 @@ class _Judge:
         warnings = [_Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
         reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
         fatal = self._fatal(roots, reports)
-        failed = [each for each in fatal if self._is_fatal(each)] + reports
-        fatal += [each for each in warnings if self._explains(each, failed)]
+        failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
+        latest = _latest(failed)
+        fatal += [each for each in warnings if self._explains(each, latest)]
         for each in fatal:
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
         ranked = _in_time(_merged(fatal))
@@ -166,23 +167,23 @@ class _Judge:
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""
         counted = [each for each in roots if self._counts(each)]
-        if (by_signal := [each for each in counted if not self._is_exception(each)]) and self._facts.ended_by_signal:
+        by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
+        if by_signal:
             for each in counted:
                 if each not in by_signal:
                     self._reject(each, "a signal ended the processes: they survived this exception")
-            counted = by_signal
-        fatal = [each for each in counted if not self._is_survived(each)]
+            counted = list(by_signal)
+        survived = {each for each in counted if self._is_survived(each)}
+        fatal = [each for each in counted if each not in survived]
         if not fatal and reports:
             return counted
         for each in counted:
-            if each not in fatal:
+            if each in survived:
                 self._reject(each, "the process made progress after it")
         return fatal
 
     def _is_exception(self, candidate: _Candidate) -> bool:
-        match = candidate.match
-        units = self._facts.by_file[match.file].exceptions
-        return any(unit.line <= match.line <= unit.last for unit in units)
+        return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
 
     def _is_survived(self, candidate: _Candidate) -> bool:
         match = candidate.match
@@ -213,14 +214,13 @@ class _Judge:
         self._reject(candidate, "the log continues normally after it")
         return False
 
-    def _explains(self, warning: _Candidate, failed: Iterable[_Candidate]) -> bool:
+    def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
         match, allowed = warning.match, warning.match.signature.explains
-        later = [
-            each
-            for each in failed
-            if (allowed is None or each.match.signature.id in allowed)
-            and is_before(_at(match), _at(each.match)) is not False
-        ]
+        later = any(
+            is_before(_at(match), _at(each)) is not False
+            for signature in (latest if allowed is None else allowed)
+            for each in latest.get(signature, ())
+        )
         scan = self._facts.by_file[match.file]
         last = scan.tail[-LAST_LINES:] if allowed is None else scan.tail[-1:] if not allowed else []
         ends = not scan.made_progress and any(match.signature.pattern.search(line) for line in last)
@@ -288,6 +288,23 @@ def _evidence(match: LogMatch) -> EvidenceLine:
     return EvidenceLine(match.file, match.line, str(match.origin), match.text[:EVIDENCE_LENGTH])
 
 
+def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:
+    """Return the failures by signature: of those that can be compared, in one log or one zone, only the latest."""
+    found: dict[tuple[str, str, str | None], list[LogMatch]] = {}
+    for candidate in failed:
+        match = candidate.match
+        zone, seconds = (None, 0.0) if match.time is None else (match.time.zone, match.time.seconds)
+        known = found.setdefault((match.signature.id, match.file, zone), [match, match])
+        if (seconds, match.line) > (known[0].time.seconds if known[0].time else 0.0, known[0].line):
+            known[0] = match
+        if match.line > known[1].line:
+            known[1] = match
+    by_signature: dict[str, list[LogMatch]] = {}
+    for (signature, _, _), matches in found.items():
+        by_signature.setdefault(signature, []).extend(matches)
+    return by_signature
+
+
 def _merged(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     """Join candidates of one cause; an exception is a cause of its own by its text."""
     found: dict[tuple[str, str], _Candidate] = {}
@@ -309,14 +326,11 @@ def _merged(candidates: Iterable[_Candidate]) -> list[_Candidate]:
 def _in_time(candidates: list[_Candidate]) -> list[_Candidate]:
     """Sort by time where times or lines can be compared, else by tier and confidence."""
     left = sorted(candidates, key=lambda each: (each.tier, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
+    at = {each: _first(each) for each in left}
     ranked: list[_Candidate] = []
     while left:
         first = next(
-            (
-                each
-                for each in left
-                if not any(is_before(_first(other), _first(each)) for other in left if other is not each)
-            ),
+            (each for each in left if not any(is_before(at[other], at[each]) for other in left if other is not each)),
             left[0],
         )
         left.remove(first)

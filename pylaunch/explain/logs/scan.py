@@ -21,7 +21,7 @@ from pylaunch.explain.logs.line import (
     origin_of_name,
 )
 from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
-from pylaunch.explain.logs.traceback import TRACEBACK, ExceptionUnit, gather
+from pylaunch.explain.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
 
 BLOCK = 1 << 20
 OVERLAP = 128 << 10
@@ -170,6 +170,7 @@ class _Scanner:
         self._search_block(held, len(held))
         self._found.lines += 0 if not held or held.endswith(b"\n") else 1
         self._end(whole)
+        self._found.exceptions.sort(key=lambda unit: unit.line)
         return self._found
 
     def _learn(self, beginning: bytes) -> None:
@@ -193,12 +194,17 @@ class _Scanner:
 
     def _search_block(self, held: bytes, end: int) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
-        hits = self._hits(held, end)
+        hits, tracebacks = self._hits(held, end)
+        tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
         for start in sorted(hits):
             before += held.count(b"\n", position, start)
             position = start
-            self._look(held, start, before + 1, hits[start])
+            first = self.parsed(_line_at(held, start)[0])
+            if start in tracebacks:
+                tracer.begin_at(start, before + 1, first)
+            self._look(held, start, before + 1, first, hits[start])
+        tracer.finish()
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
         if len(self._found.ranks) < MOST_ORIGINS:
@@ -207,9 +213,14 @@ class _Scanner:
                 if own and not local and not self._is_of_one:
                     self._found.writers.add(int(own))
 
-    def _hits(self, held: bytes, end: int) -> dict[int, list[Signature]]:
-        """Return the signatures whose anchor is in a line, by the position of the line."""
+    def parsed(self, raw: str) -> ParsedLine:
+        """Return a line without its prefixes."""
+        return self._prefixes.parse(raw, self._found.origin)
+
+    def _hits(self, held: bytes, end: int) -> tuple[dict[int, list[Signature]], set[int]]:
+        """Return the signatures whose anchor is in a line, by the position of the line, and the lines of tracebacks."""
         hits: dict[int, list[Signature]] = {}
+        tracebacks: set[int] = set()
         words = b"\n".join(set(_WORD.findall(held, 0, end)))
         for anchor, parts, signatures in self._search.anchors:
             if not all(part in words for part in parts):
@@ -222,24 +233,22 @@ class _Scanner:
                 after = held.find(b"\n", at)
                 at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
         if not all(part in words for part in _TRACEBACK_WORDS):
-            return hits
+            return hits, tracebacks
         at, count = held.find(TRACEBACK, 0, end), 0
         while at >= 0 and count < PER_BLOCK:
             count += 1
-            hits.setdefault(_line_start(held, at), [])
+            begin = _line_start(held, at)
+            hits.setdefault(begin, [])
+            tracebacks.add(begin)
             at = held.find(TRACEBACK, at + 1, end)
-        return hits
+        return hits, tracebacks
 
-    def _look(self, held: bytes, start: int, number: int, signatures: list[Signature]) -> None:
-        raw = next(self._lines(held, start, LONGEST, 1), "")
-        first = self._prefixes.parse(raw, self._found.origin)
-        if TRACEBACK.decode() in raw and self._traced.get(first.origin, 0) < PER_ORIGIN * 4:
-            self._trace(held, start, number, first)
+    def _look(self, held: bytes, start: int, number: int, first: ParsedLine, signatures: list[Signature]) -> None:
         wanted = [each for each in signatures if self._is_wanted(each, first.origin)]
         if not wanted:
             return
         count = FOLLOWING if any(each.spans for each in wanted) else WRAPPED
-        following = itertools.islice(self._lines(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
+        following = itertools.islice(_lines(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
         parsed = (self._prefixes.parse(line, first.origin) for line in following)
         rest = [line.text.strip() for line in parsed if line.origin == first.origin]
         text = first.text[:LONGEST]
@@ -262,26 +271,70 @@ class _Scanner:
         count = self._found.counts[key] = self._found.counts.get(key, 0) + 1
         return count <= PER_ORIGIN and len(self._found.matches) < MOST_MATCHES
 
-    def _trace(self, held: bytes, start: int, number: int, first: ParsedLine) -> None:
-        is_inside = number <= self._last_of_unit.get(first.origin, 0)
-        if is_inside or len(self._found.exceptions) >= MOST_EXCEPTIONS:
-            return
-        following = itertools.islice(self._lines(held, start, OVERLAP, 2000), 1, None)
-        lines = (self._prefixes.parse(line, self._found.origin) for line in following)
-        unit = gather(self._found.file, number, first, lines)
-        if unit is not None:
-            self._traced[unit.origin] = self._traced.get(unit.origin, 0) + 1
-            self._last_of_unit[unit.origin] = unit.last
-            self._found.exceptions.append(unit)
+    def may_trace(self, number: int, origin: Origin) -> bool:
+        """Return True for a line that may begin a chain of exceptions to keep."""
+        if number <= self._last_of_unit.get(origin, 0) or len(self._found.exceptions) >= MOST_EXCEPTIONS:
+            return False
+        return self._traced.get(origin, 0) < PER_ORIGIN * 4
 
-    def _lines(self, held: bytes, start: int, most: int, count: int) -> Iterator[str]:
-        """Yield the line at `start` and those after it, within `most` bytes."""
-        end = min(len(held), start + most)
-        while start < end and count > 0:
-            after = held.find(b"\n", start, end)
-            line = held[start : min(start + LONGEST, end if after < 0 else after)]
-            yield line.split(b"\r", 1)[0].decode("utf-8", "replace")
-            start, count = (end if after < 0 else after + 1), count - 1
+    def keep(self, unit: ExceptionUnit) -> None:
+        """Keep a chain of exceptions."""
+        self._traced[unit.origin] = self._traced.get(unit.origin, 0) + 1
+        self._last_of_unit[unit.origin] = unit.last
+        self._found.exceptions.append(unit)
+
+
+class _Tracer:
+    """Reads the lines of a block after its tracebacks, each once, whichever processes they are of."""
+
+    def __init__(self, scanner: _Scanner, file: str, held: bytes) -> None:
+        self._scanner = scanner
+        self._held = held
+        self._units = UnitGatherer(file)
+        self._next, self._number = 0, 0
+        """Position and number of the next line to read, while chains are gathered."""
+
+    def begin_at(self, start: int, number: int, first: ParsedLine) -> None:
+        """Begin a chain at a line with TRACEBACK, unless the line continues one."""
+        self._read_until(start)
+        self._keep(self._units.take(number, first))
+        if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
+            self._units.begin(number, first)
+        self._next, self._number = _line_at(self._held, start)[1], number + 1
+
+    def finish(self) -> None:
+        """Read the rest of the block, as far as chains continue in it."""
+        self._read_until(len(self._held))
+        self._keep(*self._units.rest())
+
+    def _read_until(self, end: int) -> None:
+        while self._units.is_gathering and self._next < end:
+            text, after = _line_at(self._held, self._next)
+            self._keep(self._units.take(self._number, self._scanner.parsed(text)))
+            self._next, self._number = after, self._number + 1
+            if self._number % OTHERS == 0:
+                self._keep(*self._units.ended(self._number))
+
+    def _keep(self, *units: ExceptionUnit | None) -> None:
+        for unit in units:
+            if unit is not None:
+                self._scanner.keep(unit)
+
+
+def _line_at(held: bytes, start: int) -> tuple[str, int]:
+    """Return the text of the line at `start`, bounded, and the position of the next one."""
+    after = held.find(b"\n", start)
+    end = len(held) if after < 0 else after
+    return held[start : min(start + LONGEST, end)].split(b"\r", 1)[0].decode("utf-8", "replace"), end + 1
+
+
+def _lines(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
+    """Yield the line at `start` and those after it, within `most` bytes."""
+    end = min(len(held), start + most)
+    while start < end and count > 0:
+        text, start = _line_at(held, start)
+        count -= 1
+        yield text
 
 
 def _line_start(held: bytes, at: int) -> int:

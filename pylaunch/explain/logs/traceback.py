@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pylaunch.explain.logs.line import LogTime, Origin, ParsedLine
@@ -15,6 +13,9 @@ LONGEST_UNIT = 400
 
 OTHERS = 200
 """Lines of other processes after which a chain has no further exception."""
+
+LONGEST_REACH = 2000
+"""Lines of all processes after the first of a chain among which the others are."""
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
@@ -56,37 +57,91 @@ class ExceptionUnit:
     chain: tuple[RaisedException, ...]
 
 
-def gather(file: str, number: int, first: ParsedLine, following: Iterable[ParsedLine]) -> ExceptionUnit | None:
-    """Return the chain of exceptions that begins with `first`, line `number` of the file; None if it does not end."""
-    origin = first.origin
-    chain: list[RaisedException] = []
-    frames: list[str] = []
-    in_traceback = False
-    last, seen, since = number, 0, 0
-    for at, line in enumerate(itertools.chain((first,), following)):
-        if line.origin != origin:
-            if chain and not in_traceback and number + at - last > OTHERS:
-                break
-            continue
-        seen, since = seen + 1, since + 1
-        if seen > LONGEST_UNIT:
-            break
-        text = line.text.rstrip()
+class UnitGatherer:
+    """Gathers the chains of exceptions of all processes of a log at once: each line is read once."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._growing: dict[Origin, _Growing] = {}
+
+    @property
+    def is_gathering(self) -> bool:
+        """True while some chain may continue."""
+        return bool(self._growing)
+
+    def is_inside(self, origin: Origin) -> bool:
+        """Return True if a line of this process belongs to a chain that has begun."""
+        return origin in self._growing
+
+    def begin(self, number: int, first: ParsedLine) -> None:
+        """Begin a chain at line `number`, which has TRACEBACK."""
+        self._growing[first.origin] = _Growing(number, first)
+
+    def take(self, number: int, line: ParsedLine) -> ExceptionUnit | None:
+        """Add a line to the chain of its process; return the chain if it ends before the line."""
+        growing = self._growing.get(line.origin)
+        if growing is None or growing.takes(number, line.text):
+            return None
+        del self._growing[line.origin]
+        return growing.unit(self._file)
+
+    def ended(self, number: int) -> list[ExceptionUnit]:
+        """Remove the chains that no line after `number` can continue, and return those that have an exception."""
+        over = [origin for origin, growing in self._growing.items() if growing.is_over(number)]
+        units = [self._growing.pop(origin).unit(self._file) for origin in over]
+        return [unit for unit in units if unit is not None]
+
+    def rest(self) -> list[ExceptionUnit]:
+        """Remove all chains and return those that have an exception."""
+        units = [growing.unit(self._file) for growing in self._growing.values()]
+        self._growing.clear()
+        return [unit for unit in units if unit is not None]
+
+
+class _Growing:
+    """Chain of exceptions of one process, of which more lines may follow."""
+
+    def __init__(self, number: int, first: ParsedLine) -> None:
+        self._first, self._number = first, number
+        self._chain: list[RaisedException] = []
+        self._frames: list[str] = []
+        self._in_traceback = False
+        self._last, self._seen, self._since = number, 0, 0
+        self.takes(number, first.text)
+
+    def is_over(self, number: int) -> bool:
+        """Return True if a line with this number is too far away to belong to the chain."""
+        if number - self._number >= LONGEST_REACH:
+            return True
+        return bool(self._chain) and not self._in_traceback and number - self._last > OTHERS
+
+    def takes(self, number: int, text: str) -> bool:
+        """Add a line of the process; return False if the chain ended before it."""
+        if self.is_over(number):
+            return False
+        self._seen, self._since = self._seen + 1, self._since + 1
+        if self._seen > LONGEST_UNIT:
+            return False
+        text = text.rstrip()
         if "Traceback (most recent call last" in text:
-            in_traceback, frames = True, []
-        elif in_traceback and (not text or text[0] in " \t|+"):
+            self._in_traceback, self._frames = True, []
+        elif self._in_traceback and (not text or text[0] in " \t|+"):
             if found := _FRAME.match(text):
-                frames.append(f"{found['path']}:{found['line']}")
-        elif in_traceback:
+                self._frames.append(f"{found['path']}:{found['line']}")
+        elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
-                break
-            chain.append(RaisedException(found["type"], found["message"] or "", number + at, _place(frames)))
-            last, since, in_traceback = number + at, 0, False
-        elif text.startswith(_CHAINED) or not text:
-            continue
-        elif chain and since > 3:
-            break
-    return ExceptionUnit(origin, first.time, file, number, last, tuple(chain)) if chain else None
+                return False
+            self._chain.append(RaisedException(found["type"], found["message"] or "", number, _place(self._frames)))
+            self._last, self._since, self._in_traceback = number, 0, False
+        elif not text.startswith(_CHAINED) and text and self._chain and self._since > 3:
+            return False
+        return True
+
+    def unit(self, file: str) -> ExceptionUnit | None:
+        """Return the chain so far; None without an exception."""
+        if not self._chain:
+            return None
+        return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
 
 
 def _place(frames: list[str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,30 @@ def test_a_directory_stands_for_its_logs_and_not_for_its_checkpoints(tmp_path: P
     assert [path.name for path in files_of(tmp_path)] == ["3.err"]
     (cause,) = explain_files([tmp_path]).verdict.causes
     assert (cause.host, cause.ranks) == ("n1", (3,))
+
+
+def test_a_named_pipe_is_not_opened_to_list_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "rank_3.log"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        listed = pool.submit(files_of, pipe)
+        try:
+            assert listed.result(60) == [pipe]
+        finally:
+            os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))  # Ends a reader that waits for a writer.
+
+
+def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
+    """The writer opens the pipe once, as a process substitution of a shell does, and gets no SIGPIPE."""
+    pipe = tmp_path / "rank_3.log"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as writer:
+        written = writer.submit(pipe.write_text, CRASH * 5000)
+        explained = explain_files([pipe])
+        assert written.result(60) == len(CRASH * 5000)
+    assert classes(explained) == ["program-error"]
+    assert explained.lines == 15_000
+    assert explained.notes == ()
 
 
 def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
