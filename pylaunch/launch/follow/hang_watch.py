@@ -49,7 +49,7 @@ class HangNews:
 
 
 class ViewTaker(Protocol):
-    """Takes a view of every rank that runs, and facts of the nodes (`RunFollower.examine`)."""
+    """Takes a view of every rank that runs, and facts of the nodes (`RunExaminer.examine`)."""
 
     async def __call__(self, *, call_sites: bool = False, node: bool = False) -> RunSample: ...
 

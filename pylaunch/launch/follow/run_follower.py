@@ -15,20 +15,19 @@ from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow import hang_watch
+from pylaunch.launch.follow.connection_trials import ConnectionTrials
 from pylaunch.launch.follow.event_bounds import EventBounds
+from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
-from pylaunch.launch.follow.rank_views import RunSample, ViewRequest, rank_view
+from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, unfinished_ranks
+from pylaunch.launch.follow.rank_views import rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
-from pylaunch.launch.start.peer_connections import targets
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
-from pylaunch.model.outcome import MemoryKill, Outcome, RankEnd, UnfinishedRank
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-
-EXAMINE_S = 2.0
-"""For nodes to send the views of their ranks, which have half of that time to answer."""
 
 PROOF_S = 15.0
 """For a node to prove that it is clean, after SIGKILL."""
@@ -38,9 +37,6 @@ LAST_PROOF_S = 4.0
 
 LAST_S = 2 * LAST_PROOF_S
 """Until the outcome is known and all connections are closed, after the second Ctrl-C."""
-
-MOST_TRIALS = 3
-"""Trials of the connections between the agents before the first victim."""
 
 
 def rank_streams(plan: RunPlan, rank: int | None = None) -> list[str]:
@@ -74,14 +70,10 @@ class RunFollower:
         self._watcher = watcher
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         self._state = RunState(ranks)
-        self._trials = 0
+        self._trials = ConnectionTrials(plan, fleet)
         self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
-        self._requests: dict[int, ViewRequest] = {}
-        """Requests for views that are under way, by serial."""
-
-        self._last_serial = wire.UNASKED
-        self._answered = asyncio.Event()
-        self._hang_watch = HangWatch(plan, self.examine, lambda: self._state)
+        self._examiner = RunExaminer(fleet, lambda: self._state.live)
+        self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
         self._bounds = EventBounds()
         self._interrupts = 0
         self._has_noted_unheard = False
@@ -130,8 +122,8 @@ class RunFollower:
                 break
             ordered = self._state.stop
             await self._on_message(host, message)
-            await self._try_connections(message)
-            self._answered.set()
+            await self._trials.after(message, self._state.live)
+            self._examiner.wake()
             self._note_caught_up(host, message)
             if self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
@@ -150,31 +142,6 @@ class RunFollower:
         acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
-
-    async def examine(
-        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
-    ) -> RunSample:
-        """Return a view of every rank that runs and whose node answers within `within_s`. Call it beside `follow`.
-
-        `call_sites` adds where each collective was called; `progress` asks for the last collective of each group only,
-        which costs the ranks least; `node` adds the facts of the nodes.
-        """
-        self._last_serial += 1
-        ask_s = within_s / 2
-        asked = wire.Examine(self._last_serial, call_sites, progress, ask_s, node)
-        hosts = set(self._fleet.knowing(wire.EXAMINE)).intersection(self._state.live)
-        request = self._requests[asked.serial] = ViewRequest(asked, hosts)
-        try:
-            async with asyncio.timeout(within_s):
-                await self._fleet.broadcast(asked, hosts)
-                while request.waiting.intersection(self._state.live):
-                    self._answered.clear()
-                    await self._answered.wait()
-        except TimeoutError:
-            pass  # Views of nodes that have not answered are missing.
-        finally:
-            del self._requests[asked.serial]
-        return request.sample
 
     def _on_own(self, message: HangNews | Interrupted) -> None:
         if isinstance(message, HangNews):
@@ -195,9 +162,7 @@ class RunFollower:
                 # The first one only: a node that sends more must not fill the disk of the controller.
                 self._watcher.rank_view(view)
             return
-        request = self._requests.get(message.serial)
-        if request is not None:
-            request.take(host, message, self._fleet.clock(host))
+        self._examiner.take(host, message)
 
     def _note_caught_up(self, host: str, message: object) -> None:
         if not self._behind:
@@ -258,7 +223,7 @@ class RunFollower:
                     [host],
                 )
                 if (stop := self._state.stop) is not None:
-                    await self._fleet.broadcast(_order(stop), [host])
+                    await self._fleet.broadcast(stop_order(stop), [host])
             case Lost():
                 self.given_up(host, message.reason)
             case ForeignMessage():
@@ -286,27 +251,11 @@ class RunFollower:
         )
 
     def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
-        if isinstance(message, wire.RankEnded):
-            rank, stopped, left = message.rank, message.stopped, (message.error, message.step)
-        else:
-            rank, stopped, left = None, message.stopped or self._state.stop is not None, ("", None)
-        end = RankEnd(
-            rank=rank,
-            host=host,
-            exit_code=message.exit_code,
-            signal=message.signal,
-            time=self._fleet.our_time(host, message.time),
-            stopped=stopped,
-            last_lines=tuple(message.last_lines),
-            error=left[0],
-            step=left[1],
-            symptom=message.symptom,
-            out_of_memory=_memory(message.out_of_memory) if isinstance(message, wire.RankEnded) else None,
-            uncertainty_s=self._fleet.clock(host).uncertainty,
-        )
+        clock, at = self._fleet.clock(host), self._fleet.our_time(host, message.time)
+        end = rank_end(host, message, at, clock.uncertainty, is_stopping=self._state.stop is not None)
         before = self._state
         self._state = before.with_end(end, self._plan.job.failure_grace)
-        if self._state is not before and rank is not None:
+        if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
 
     def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
@@ -315,15 +264,12 @@ class RunFollower:
         self._state = self._state.with_facts(facts)
 
     def _on_stopping(self, host: str, message: wire.Stopping) -> None:
-        states = tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
-        self._state = self._state.with_states(host, states)
+        self._state = self._state.with_states(host, unfinished_ranks(message))
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
-            # A reason that came from another node names that node.
-            is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in self._state.ranks)
-            reason = message.reason if is_named else f"{host}: {message.reason}"
+            reason = stop_reason(host, message, self._state.ranks)
             self._state = self._state.with_stopping(reason, self._plan.job.failure_grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:
@@ -346,19 +292,9 @@ class RunFollower:
             self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
 
-    async def _try_connections(self, message: object) -> None:
-        """Let the agents connect to each other again, after the first victim and when a node is silent."""
-        is_victim = isinstance(message, wire.RankEnded | wire.LauncherEnded) and message.symptom != ""
-        if not (is_victim or isinstance(message, NodeSilent)) or self._trials >= MOST_TRIALS:
-            return
-        self._trials = MOST_TRIALS if is_victim else self._trials + 1
-        able = set(self._fleet.knowing(wire.TRY_AGAIN)).intersection(self._state.live)
-        wanted = targets([node.host.name for node in self._plan.nodes])
-        await self._fleet.send({host: wire.TryPeers(dict.fromkeys(wanted[host], 0)) for host in sorted(able)})
-
     async def _stop_all(self, stop: StopAll) -> None:
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
-        await self._fleet.broadcast(_order(stop), self._state.live)
+        await self._fleet.broadcast(stop_order(stop), self._state.live)
         self._note(EventKind.STOP_ASKED, None, stop.reason)
 
     def _give_up_within(self, seconds: float) -> None:
@@ -376,11 +312,3 @@ class RunFollower:
             self._watcher.event(event)
         elif notice := self._bounds.notice(event):
             self._watcher.message(notice)
-
-
-def _order(stop: StopAll) -> wire.Stop:
-    return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
-
-
-def _memory(reported: wire.OutOfMemory | None) -> MemoryKill | None:
-    return None if reported is None else MemoryKill(reported.certain, reported.limit, reported.of)

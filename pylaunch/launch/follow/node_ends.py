@@ -1,0 +1,53 @@
+"""Ends and stops as nodes report them, as values of the model; and the order to stop, as a message. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pylaunch.agent import wire
+from pylaunch.explain.run_state import StopAll
+from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
+
+
+def rank_end(
+    host: str, message: wire.RankEnded | wire.LauncherEnded, at: float, uncertainty_s: float, *, is_stopping: bool
+) -> RankEnd:
+    """Return the end of a rank, or of the launcher of `host`.
+
+    `at` is its time on the controller's clock. A launcher that ends after an order to stop was stopped.
+    """
+    of_rank = message if isinstance(message, wire.RankEnded) else None
+    return RankEnd(
+        rank=None if of_rank is None else of_rank.rank,
+        host=host,
+        exit_code=message.exit_code,
+        signal=message.signal,
+        time=at,
+        stopped=message.stopped or (of_rank is None and is_stopping),
+        last_lines=tuple(message.last_lines),
+        error="" if of_rank is None else of_rank.error,
+        step=None if of_rank is None else of_rank.step,
+        symptom=message.symptom,
+        out_of_memory=None if of_rank is None else _memory(of_rank.out_of_memory),
+        uncertainty_s=uncertainty_s,
+    )
+
+
+def unfinished_ranks(message: wire.Stopping) -> tuple[UnfinishedRank, ...]:
+    """Return the ranks that had not ended when their node began to stop."""
+    return tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
+
+
+def stop_reason(host: str, message: wire.Stopping, hosts: Iterable[str]) -> str:
+    """Return the reason of a stop with the host where it began: one that came from another node names that node."""
+    is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in hosts)
+    return message.reason if is_named else f"{host}: {message.reason}"
+
+
+def stop_order(stop: StopAll) -> wire.Stop:
+    """Return the message that orders a node to stop."""
+    return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
+
+
+def _memory(reported: wire.OutOfMemory | None) -> MemoryKill | None:
+    return None if reported is None else MemoryKill(reported.certain, reported.limit, reported.of)
