@@ -37,7 +37,7 @@ class Evidence:
     """Warnings of the checks at the start."""
 
     differences: tuple[str, ...] = ()
-    """Facts in which the nodes differed at the start."""
+    """Facts in which the nodes differed at the start: "nccl: 2.27 on n1; 2.28 on n2-3"."""
 
     views: tuple[RankView, ...] = ()
     """Ranks that ran when the first one failed."""

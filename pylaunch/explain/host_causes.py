@@ -164,8 +164,7 @@ def _clock(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
 
 def _versions(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     if evidence.differences:
-        first_line = evidence.differences[0].removeprefix("warning: hosts differ: ")
-        text = f"nodes differed at the start: {first_line}"
+        text = f"nodes differed at the start: {evidence.differences[0]}"
         yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, evidence.differences[:4]))
 
 

@@ -257,7 +257,7 @@ class _Attempt:
         if differences:
             self._emit(NodesDiffer(differences))
         warnings = await checks.conclude(prepared)
-        self._known = KnownAtStart(warnings, tuple(each for each in differences if not each.startswith("hint: ")))
+        self._known = KnownAtStart(warnings, tuple(each.text for each in differences))
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.start.agreement import NodeDifference
 from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
@@ -68,7 +69,7 @@ class FindingReported:
 class NodesDiffer:
     """Nodes differ in facts that ranks share; the start continues."""
 
-    lines: tuple[str, ...]
+    differences: tuple[NodeDifference, ...]
 
 
 @dataclass(frozen=True)

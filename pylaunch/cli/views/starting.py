@@ -96,7 +96,11 @@ def lines(event: StartEvent) -> list[str]:
         case FindingReported(finding):
             return _finding_lines(finding)
         case NodesDiffer(differences):
-            return [hints.completed(line) for line in differences]
+            next_steps = dict.fromkeys(each.hint for each in differences)
+            return [
+                *(f"warning: hosts differ: {each.text}" for each in differences),
+                *(f"hint: {hints.completed(step)}" for step in next_steps),
+            ]
         case TreeChanged(paths):
             more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
             shown = ", ".join(paths[:SHOWN_PATHS]) + more

@@ -276,7 +276,7 @@ SETS = (
     EvidenceSet("the clock was set", (victim(0, symptom=STORE), victim(1, 100.2, STORE), victim(2, 100.2, STORE)),
                 "clock-step", "possible", None, hosts=(facts("n2", clock_step_s=40.0),)),
     EvidenceSet("versions differ", (*VICTIMS, victim(1, 100.1)), "versions-differ", "possible", None,
-                differences=("warning: hosts differ: nccl: 2.27 on n1; 2.28 on n2-3",)),
+                differences=("nccl: 2.27 on n1; 2.28 on n2-3",)),
     EvidenceSet("a check had warned", (*VICTIMS, victim(1, 100.1)), "check-warned", "possible", None,
                 findings=(SMALL,)),
     # Nodes.

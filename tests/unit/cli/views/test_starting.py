@@ -1,5 +1,6 @@
 from pylaunch.cli.views.starting import lines
 from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.start.agreement import NodeDifference
 from pylaunch.launch.start.session import Start
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
@@ -53,7 +54,11 @@ def test_the_queue_and_differences_of_nodes_are_shown_as_they_are_reported() -> 
     assert shown(Waiting(("n1: device 0, run 1a2b", "n2: port 29500"))) == (
         "waiting for n1: device 0, run 1a2b; n2: port 29500"
     )
-    assert shown(NodesDiffer(("warning: hosts differ: torch", "hint: pylaunch drift"))).splitlines()[0] == (
-        "warning: hosts differ: torch"
-    )
+    drift = "what differs: pylaunch drift"
+    differ = NodesDiffer((NodeDifference("torch: 2.8 on n2", drift), NodeDifference("nccl: none on n2", drift)))
+    assert shown(differ).splitlines() == [
+        "warning: hosts differ: torch: 2.8 on n2",
+        "warning: hosts differ: nccl: none on n2",
+        "hint: what differs: pylaunch drift",
+    ]
     assert shown(RunBegun(PLAN)) == ""

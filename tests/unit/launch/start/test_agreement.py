@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.start.agreement import judge
+from pylaunch.launch.start.agreement import NodeDifference, judge
 from pylaunch.model.cluster import Agreement, Cluster, Host
 
 SAME = {"kernel series": "6.1", "gpu driver": "", "nccl": "2.27.3"}
@@ -24,8 +24,7 @@ def test_nodes_that_agree_cause_no_warning() -> None:
 
 def test_a_node_that_differs_causes_a_warning_with_a_hint() -> None:
     assert judge(cluster(Agreement.WARN), nodes(n2={"nccl": "2.26.2"})) == (
-        "warning: hosts differ: nccl: 2.26.2 on n2; 2.27.3 on n[1,3]",
-        "hint: pylaunch provision --roles python_env --limit n2",
+        NodeDifference("nccl: 2.26.2 on n2; 2.27.3 on n[1,3]", "pylaunch provision --roles python_env --limit n2"),
     )
 
 
@@ -45,5 +44,5 @@ def test_a_host_whose_policy_is_off_is_not_compared() -> None:
 
 
 def test_an_unreadable_value_is_a_difference() -> None:
-    (line, *_) = judge(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
-    assert "unreadable: Input/output error on n1" in line
+    (difference,) = judge(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
+    assert "unreadable: Input/output error on n1" in difference.text
