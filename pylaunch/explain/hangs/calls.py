@@ -68,7 +68,7 @@ class GroupCalls:
     def shown_call(self, number: int, rank: int) -> str:
         """Return "all_reduce #412 of dp", as `rank` called it."""
         call = self.calls[rank].get(number)
-        operation = "collective" if call is None else call.operation
+        operation = "collective" if call is None else call.operation or "collective"
         return f"{operation} #{number} of {self.label}"
 
 

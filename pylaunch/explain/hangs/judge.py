@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
 from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
@@ -52,14 +53,12 @@ def _advance(evidence: HangEvidence) -> str:
     if len(evidence.samples) < 2:
         return ""
     first, last = Snapshot(replace(evidence, samples=evidence.samples[:1])), Snapshot(evidence)
-    before = {group.key: group for group in first.groups}
+    was, now = group_counters(first.views.values()), group_counters(last.views.values())
     for group in last.groups:
-        earlier = before.get(group.key)
-        for rank in group.calls:
-            if earlier is not None and rank in earlier.calls:
-                was = earlier.last(rank), earlier.pending(rank)
-                if was != (group.last(rank), group.pending(rank)):
-                    return f"rank {rank} advanced to #{group.last(rank)} of {group.label}"
+        for rank in sorted(group.calls.keys() & was.keys() & now.keys()):
+            earlier, counter = was[rank].get(group.key.name), now[rank].get(group.key.name)
+            if earlier is not None and counter is not None and counter.differs(earlier):
+                return f"rank {rank} advanced to #{counter.last} of {group.label}"
     for rank, view in last.views.items():
         step = first.views[rank].step if rank in first.views else None
         if view.step is not None and view.step != step:

@@ -2,7 +2,8 @@
 
 Output, steps and collectives of any rank are progress. After half of `after_s` without progress the ranks are viewed
 once, and after all of it again: the finding of `judge` on both views is reported when it has lasted long enough for its
-kind. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
+kind. All calls of the ranks are requested once in a silence, with the second view; the other views have the last call
+of each group. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pylaunch.explain.hangs.calls import group_calls
+from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, with_earlier_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind, RankActivity
@@ -46,8 +47,6 @@ MOVES = 1 << 20
 """Bytes in a gap beyond which a rank reads or writes data; answers to the agent are smaller."""
 
 MOST_SAMPLES = 4
-
-Counters = tuple[tuple[str, int, int | None], ...]
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,9 @@ class Suspicion:
     """The two longest gaps between signs of progress after the first steps, the longest first."""
 
     samples: tuple[tuple[RankView, ...], ...] = ()
+    has_calls: bool = False
+    """All calls of the ranks were requested in this gap."""
+
     looked_at: float | None = None
     """Time of the last views in this gap."""
 
@@ -104,7 +106,7 @@ class Suspicion:
     @property
     def is_settled(self) -> bool:
         """Return True after the first steps, which take longer than later ones."""
-        furthest = max((last for each in self.counters.values() for _, last, _ in each), default=0)
+        furthest = max((each.last for counters in self.counters.values() for each in counters.values()), default=0)
         return (
             self.signs >= FIRST_SIGNS or furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
         )
@@ -132,15 +134,20 @@ class Suspicion:
         since = self.quiet_since if self.looked_at is None else self.looked_at
         return now - since >= self.after_s / 2
 
+    @property
+    def wants_calls(self) -> bool:
+        """Return True when the next view should have all calls of the ranks, not only the last ones."""
+        return bool(self.samples) and not self.has_calls
+
     def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
-        """Add the views of one moment: an advanced collective of any rank is progress."""
-        counters = {**self.counters, **_counters(views)}
-        known = self.counters.keys() & counters.keys()
-        has_advanced = any(counters[rank] != self.counters[rank] for rank in known)
-        after = replace(self, counters=counters)
-        if has_advanced:
+        """Add the views of one moment, taken as `wants_calls` says: an advanced collective of any rank is progress."""
+        counters, has_calls = group_counters(views), self.has_calls or self.wants_calls
+        known = counters.keys() & self.counters.keys()
+        is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
+        after = replace(self, counters={**self.counters, **counters}, has_calls=has_calls)
+        if is_progress:
             after = after.with_progress(now)
-        samples = (*after.samples, views)
+        samples = (*after.samples, with_earlier_calls(views, after.samples[-1] if after.samples else ()))
         if len(samples) > MOST_SAMPLES:
             samples = (samples[0], *samples[2:])
         return replace(after, samples=samples, looked_at=now)
@@ -193,17 +200,8 @@ class Suspicion:
             gaps=gaps,
             signs=self.signs + 1,
             samples=(),
+            has_calls=False,
             looked_at=None,
             reported=(),
             moved_before=self.moved,
         )
-
-
-def _counters(views: Iterable[RankView]) -> dict[int, Counters]:
-    """Return the last and the pending number of each group, by rank."""
-    found: dict[int, list[tuple[str, int, int | None]]] = {}
-    listed = list(views)
-    for group in group_calls(listed, range(1 + max((view.rank for view in listed), default=0))):
-        for rank in group.calls:
-            found.setdefault(rank, []).append((group.key.name, group.last(rank), group.pending(rank)))
-    return {rank: tuple(sorted(each, key=str)) for rank, each in found.items()}

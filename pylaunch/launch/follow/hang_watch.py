@@ -51,7 +51,7 @@ class HangNews:
 class ViewTaker(Protocol):
     """Takes a view of every rank that runs, and facts of the nodes (`RunExaminer.examine`)."""
 
-    async def __call__(self, *, call_sites: bool = False, node: bool = False) -> RunSample: ...
+    async def __call__(self, *, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample: ...
 
 
 class HangWatch:
@@ -87,8 +87,10 @@ class HangWatch:
                     return HangNews(report, tuple(filter(_has_trouble, self._facts))[:MOST_HOSTS])
 
     async def _look(self) -> HangReport | None:
-        is_second = bool(self._suspicion.samples)
-        sample = await self._examine(call_sites=is_second, node=is_second)
+        wants_calls = self._suspicion.wants_calls
+        sample = await self._examine(
+            call_sites=wants_calls, progress=not wants_calls, node=bool(self._suspicion.samples)
+        )
         self._facts = sample.facts
         self._become(self._suspicion.with_views(time.monotonic(), sample.views))
         if not sample.views or self._state().stop is not None:

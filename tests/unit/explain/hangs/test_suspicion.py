@@ -14,7 +14,7 @@ from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.model.hang import HangKind, RankActivity
 from pylaunch.model.rank_view import Frame, RankView
-from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, recorded, view
+from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
 
 AFTER_S = 30.0
 POLL_S = 1.0
@@ -34,7 +34,8 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
         if news := state.resumed(before):
             found.append((now, news))
         if state.is_due(now):
-            before, state = state, state.with_views(now, tuple(replace(each, time=now) for each in views))
+            asked = views if state.wants_calls else map(brief, views)
+            before, state = state, state.with_views(now, tuple(replace(each, time=now) for each in asked))
             hosts = {each.rank: each.host for each in views}
             state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples))[0])
             if report is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
 
@@ -51,6 +52,20 @@ def evidence(views: Sequence[RankView], world: int | None = None) -> HangEvidenc
     later = tuple(replace(each, time=each.time + 5) for each in views)
     ranks = range(len(views) if world is None else world)
     return HangEvidence("7f3a", {rank: f"n{rank:02}" for rank in ranks}, (tuple(views), later))
+
+
+def brief(whole: RankView) -> RankView:
+    """Return the answer of the same rank when only the last collective of each group is requested."""
+    counters = group_counters([whole]).get(whole.rank, {})
+    retired = {
+        name: max((each.sequence for each in whole.collectives if each.group == name and each.is_retired), default=0)
+        for name in counters
+    }
+    last = tuple(
+        Collective(name, counter.last, "", (), (), (), retired[name] >= counter.last)
+        for name, counter in counters.items()
+    )
+    return replace(whole, collectives=last)
 
 
 def default_group(world: int, description: str = "default_pg") -> ProcessGroup:

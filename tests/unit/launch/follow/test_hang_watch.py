@@ -18,7 +18,7 @@ from pylaunch.model.host_evidence import HostEvidence, KernelEvent
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import EventKind
-from tests.unit.explain.hangs.views import one_late
+from tests.unit.explain.hangs.views import brief, one_late
 
 CLUSTER = Cluster(tuple(Host(f"n{number:02}", f"10.0.0.{number}") for number in range(4)))
 STATE = RunState({f"n{rank:02}": frozenset({rank}) for rank in range(4)})
@@ -35,12 +35,13 @@ def plan(after_s: float | None) -> RunPlan:
 
 
 def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
-    asked: list[bool] = []
+    asked: list[tuple[bool, bool, bool]] = []
 
-    async def examine(*, call_sites: bool = False, node: bool = False) -> RunSample:
-        asked.append(call_sites)
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+        asked.append((call_sites, progress, node))
         now = float(len(asked))
-        return RunSample(tuple(replace(each, time=now) for each in one_late(4, 2)), FACTS if node else ())
+        views = one_late(4, 2) if call_sites else list(map(brief, one_late(4, 2)))
+        return RunSample(tuple(replace(each, time=now) for each in views), FACTS if node else ())
 
     async def watch() -> HangNews:
         watch = HangWatch(plan(0.05), examine, lambda: STATE)
@@ -51,14 +52,14 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
     report = message.news
     assert isinstance(report, HangReport)
     assert report.finding.ranks == (2,)
-    assert asked[:2] == [False, True]
+    assert asked[:2] == [(False, True, False), (True, False, True)]
     assert message.facts == FACTS[:1], "the record keeps facts of hosts that report trouble"
     assert "n03 kernel: nfs: server store not responding" in report.finding.evidence
     assert event(message).facts == FACTS[:1]
 
 
 def test_output_after_a_report_is_the_next_news() -> None:
-    async def examine(*, call_sites: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
         return RunSample(tuple(replace(each, state="T") if each.rank == 2 else each for each in one_late(4, 2)))
 
     async def watch() -> tuple[HangNews, HangNews]:
