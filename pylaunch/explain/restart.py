@@ -1,7 +1,8 @@
 """Decide after a failed attempt: another attempt on chosen hosts, or the end. Pure; times are seconds.
 
-A host that was lost, refused, or whose hardware failed is excluded for a while, twice as long each time. A failure of
-the program excludes no host: it fails wherever it runs. A spare takes the host's place in the rank order. Several
+A host that was lost, refused, or whose hardware failed is excluded for a while, twice as long each time, and so is the
+only host that a hang names with high confidence for a reason of its own: its disk, GPU or network. A failure or a hang
+of the program excludes no host: it fails wherever it runs. A spare takes the host's place in the rank order. Several
 attempts without progress end the run.
 """
 
@@ -11,6 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pylaunch.agent.shared import kernel_log
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangKind
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 
@@ -23,6 +27,15 @@ PROGRESS_S = 120.0
 COOL_DOWN_S = 600.0
 """Seconds for which a host is excluded the first time."""
 
+
+HANGING_HOSTS = {
+    HangKind.NODE_SILENT: "does not answer",
+    HangKind.DISK_WAIT: "a rank waits for its storage",
+    HangKind.GPU: "GPU error",
+    HangKind.LINK: "network link down",
+    HangKind.PATH_BLOCKED: "cut off from other hosts",
+}
+"""Kinds of hangs whose cause is the host, not the script, with the reason to exclude it."""
 
 HARDWARE = re.compile(
     "uncorrectable ECC error encountered|uncorrectable NVLink error detected|GPU is lost|has fallen off the bus",
@@ -76,6 +89,8 @@ class Attempt:
                 found[host] = f"refused: {self.refused[host][0]}" if self.refused[host] else "refused"
             elif failure is not None and failure.host == host and (fault := hardware_fault(failure)):
                 found[host] = f"hardware: {fault}"
+            elif self.outcome.hang is not None and (why := hanging_host(self.outcome, host)):
+                found[host] = f"hang: {why}"
         return found
 
 
@@ -175,6 +190,19 @@ def _changes(before: Sequence[str], after: Sequence[str], out: Mapping[str, str]
     if gone:
         return f"without {fold(gone)}{f': {reasons}' if reasons else ''}"
     return f"with {fold(new)}" if new else ""
+
+
+def hanging_host(outcome: Outcome, host: str) -> str:
+    """Return the reason why `host` alone is the cause of the hang that ended the attempt; "" if it is not."""
+    finding = outcome.hang
+    if finding is None or finding.hosts != (host,) or finding.confidence is not Confidence.HIGH:
+        return ""
+    if finding.kind is HangKind.DISK_WAIT and any(
+        facts.host != host and any(message.kind == kernel_log.SERVER_SILENT for message in facts.kernel)
+        for facts in outcome.hosts
+    ):
+        return ""  # The file server is the cause, and other hosts lose it, too.
+    return HANGING_HOSTS.get(finding.kind, "")
 
 
 def hardware_fault(end: RankEnd) -> str:

@@ -185,7 +185,7 @@ class RunState:
             return Outcome(
                 Status.FAILED, f"hang: {hang.text}", now, self.ends, leftovers, unproven,
                 named=None if host is None or len(hang.ranks) > 1 else Named(host, rank),
-                evidence=hang.evidence, hint=hang.hint, is_hang=True,
+                evidence=hang.evidence, hint=hang.hint, is_hang=True, hang=hang, hosts=self.hosts,
             )  # fmt: skip
         if verdict is not None:
             status, reason = Status.FAILED, verdict.reason

@@ -9,6 +9,7 @@ from enum import Enum
 from pylaunch.errors import RunFailedError
 from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
+from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
 
 
@@ -140,8 +141,12 @@ class Outcome:
 
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop because of a failure."""
+
     is_hang: bool = False
     """The run was ended because its ranks did not advance (`JobSpec.on_hang`)."""
+
+    hang: HangFinding | None = None
+    """Finding that ended the run; None without one, and in records of earlier versions."""
 
     def raise_for_failure(self) -> None:
         """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""

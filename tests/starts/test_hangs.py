@@ -135,6 +135,28 @@ def test_a_hang_restarts_the_run_if_asked(directories: Callable[..., DirectoryCl
     assert done.returncode == ExitCode.DONE
 
 
+def test_a_host_whose_storage_hangs_is_replaced_by_a_spare(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """The parent of a vfork sleeps like a process that waits for a disk (state D) until the child executes or ends."""
+    cluster = directories("n1", "n2", "n3")
+    body = (
+        f"{WAIT_FOR_PEERS}import ctypes, platform\n"
+        "CLONE_VFORK, SIGCHLD = 0x4000, 17\n"
+        "def read_shard():\n"
+        "    clone = 56 if platform.machine() == 'x86_64' else 220\n"
+        "    if ctypes.CDLL(None).syscall(clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) == 0:\n"
+        "        time.sleep(600)\n"
+        "if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "    read_shard() if rank == 1 else wait_for_peers()\n"
+    )
+    flags = ("--on-hang", "restart", "--max-restarts", "1", "--nodes", "2", "--spares", "1", "--grace", "1")
+    done = ended(starts(cluster, written(tmp_path, body), *flags), LONG_S)
+    assert "rank 1 on n2 is waiting for a disk" in done.stderr
+    assert "n3 in place of n2: hang: a rank waits for its storage" in done.stderr
+    assert done.returncode == ExitCode.DONE
+
+
 def test_slow_phases_of_one_rank_are_no_hang(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
     """Each phase takes three times the limit after which a hang would be reported."""
     cluster = directories("n1", "n2")

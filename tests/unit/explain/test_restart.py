@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.explain.restart import COOL_DOWN_S, Again, Attempt, Over, Policy, excluded, next_attempt
+from pylaunch.explain.restart import COOL_DOWN_S, HANGING_HOSTS, Again, Attempt, Over, Policy, excluded, next_attempt
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangFinding, HangKind
+from pylaunch.model.host_evidence import HostEvidence, KernelEvent
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 
 HOSTS = ("n1", "n2", "n3", "s1")
@@ -142,3 +145,60 @@ def test_a_hang_is_tried_again_on_the_same_hosts_only_if_asked() -> None:
 def test_hangs_in_a_row_without_progress_are_a_crash_loop() -> None:
     decision = after(hung(), hung(), hung(), policy=replace(POLICY, restarts_hangs=True))
     assert decision == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def hung_by(
+    kind: HangKind,
+    hosts: tuple[str, ...] = ("n2",),
+    confidence: Confidence = Confidence.HIGH,
+    facts: tuple[HostEvidence, ...] = (),
+) -> Attempt:
+    """An attempt that ended because of a hang."""
+    finding = HangFinding(kind, "x", confidence, (), hosts)
+    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True, hang=finding, hosts=facts)
+    return Attempt(THREE, outcome, 500.0)
+
+
+HANGS = Policy(max_restarts=5, nodes=3, min_nodes=3, restarts_hangs=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (HangKind.DISK_WAIT, "a rank waits for its storage"),
+        (HangKind.NODE_SILENT, "does not answer"),
+        (HangKind.LINK, "network link down"),
+        (HangKind.GPU, "GPU error"),
+        (HangKind.PATH_BLOCKED, "cut off from other hosts"),
+    ],
+)
+def test_the_host_that_caused_a_hang_is_replaced(kind: HangKind, why: str) -> None:
+    assert after(hung_by(kind), policy=HANGS) == Again(("n1", "s1", "n3"), f"s1 in place of n2: hang: {why}")
+
+
+@pytest.mark.parametrize("kind", set(HangKind) - set(HANGING_HOSTS))
+def test_a_hang_of_the_script_excludes_no_host(kind: HangKind) -> None:
+    assert after(hung_by(kind), policy=HANGS) == Again(THREE, "")
+
+
+@pytest.mark.parametrize("kind", HANGING_HOSTS)
+@pytest.mark.parametrize("confidence", [Confidence.MEDIUM, Confidence.LOW])
+def test_a_host_that_is_not_certain_stays(kind: HangKind, confidence: Confidence) -> None:
+    assert after(hung_by(kind, confidence=confidence), policy=HANGS) == Again(THREE, "")
+
+
+@pytest.mark.parametrize("hosts", [(), ("n1", "n2")])
+def test_a_path_between_two_hosts_excludes_neither(hosts: tuple[str, ...]) -> None:
+    assert after(hung_by(HangKind.PATH_BLOCKED, hosts), policy=HANGS) == Again(THREE, "")
+
+
+def test_a_file_server_that_several_hosts_lose_excludes_none() -> None:
+    silent = KernelEvent("server-silent", 1.0, "nfs: server store not responding", "store")
+    alone, shared = HostEvidence("n2", 1.0, 0.0, (silent,)), HostEvidence("n3", 1.0, 0.0, (silent,))
+    assert after(hung_by(HangKind.DISK_WAIT, facts=(alone,)), policy=HANGS) != Again(THREE, "")
+    assert after(hung_by(HangKind.DISK_WAIT, facts=(alone, shared)), policy=HANGS) == Again(THREE, "")
+
+
+def test_a_hang_without_its_finding_excludes_no_host() -> None:
+    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True)
+    assert after(Attempt(THREE, outcome, 500.0), policy=HANGS) == Again(THREE, "")
