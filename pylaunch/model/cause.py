@@ -48,6 +48,17 @@ class FailureCause:
     hint: str = ""
     """Command to type next."""
 
+    text_class: str = ""
+    """Class of the text that the rank wrote, "storage-full"; "" where no signature recognises it."""
+
+    page: str = ""
+    """Topic of `pylaunch help` that explains the class."""
+
+    @property
+    def identifier(self) -> str:
+        """Kind, and class where the text of the rank is recognised: "storage/storage-full"."""
+        return cause_identifier(self.kind, self.text_class)
+
 
 @dataclass(frozen=True)
 class RejectedCause:
@@ -56,3 +67,8 @@ class RejectedCause:
     reason: str
     why: str
     """Reason for the rejection."""
+
+
+def cause_identifier(kind: str, text_class: str) -> str:
+    """Return a kind with its class, where there is one of another name."""
+    return f"{kind}/{text_class}" if text_class not in ("", kind) else kind

@@ -11,6 +11,7 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.explain.logs.judgement import LogVerdict, judge_logs
 from pylaunch.explain.logs.line import Origin
 from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
+from pylaunch.explain.recognised_ends import scan_of_end
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.logs import LogQuery, read_logs
 from pylaunch.launch.follow.run_follower import rank_streams
@@ -93,7 +94,7 @@ def explain_run(
         notes.append(f"no node sent its logs: {error.message}; the record is used alone")
     scans = list(collector.scans(search))
     with_logs = {each.origin.rank for each in scans if each.size}
-    scans += [_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
+    scans += [scan_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
     explained = _explained(scans, notes)
     return replace(explained, verdict=_of_named(explained.verdict, record.outcome), record=record)
 
@@ -107,12 +108,6 @@ def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation
 
 def _ends(outcome: Outcome | None) -> Iterable[RankEnd]:
     return () if outcome is None else (end for end in outcome.ends if end.failed)
-
-
-def _of_end(search: LogSearch, end: RankEnd) -> LogScan:
-    lines = [*end.last_lines, *((end.error,) if end.error else ())]
-    text = "\n".join(lines).encode("utf-8", "replace")
-    return scan(search, f"record of {end.who}", [text], Origin(end.host, end.rank))
 
 
 def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:

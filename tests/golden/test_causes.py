@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.model.cause import Certainty
+from pylaunch.store.signatures import signatures
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "causes.md"
 
@@ -38,18 +39,28 @@ vain, the agents also try to connect to each other again.
 
 ## Kinds
 
-| kind | what happened | question that settles it | next command |
-|---|---|---|---|
+`start`, `status` and [`explain`](../guides/explain.md) print the same identifier for the same cause: its kind, and
+its class where the text of a rank or of a log is recognised, such as `storage/storage-full`. A class has its own
+question, checks and repairs on its page.
+
+| kind | what happened | question that settles it | next command | classes |
+|---|---|---|---|---|
 """
 
 
 def page() -> str:
     """The reference as it should be."""
     rows = (
-        f"| `{each.id}` | {each.meaning} | {each.question} | {f'`{_cell(each.hint)}`' if each.hint else ''} |\n"
+        f"| `{each.id}` | {each.meaning} | {each.question} | {f'`{_cell(each.hint)}`' if each.hint else ''} "
+        f"| {_classes(each.id)} |\n"
         for each in KINDS.values()
     )
-    return HEAD + "".join(rows).replace("|  |", "| |")
+    return HEAD + "".join(rows).replace("|  |", "| |").replace("|  |", "| |")
+
+
+def _classes(kind: str) -> str:
+    found = (each for each in signatures().causes.values() if each.kind == kind)
+    return ", ".join(f"[{each.id}](errors-{each.page}.md#{each.id})" for each in found)
 
 
 def _cell(text: str) -> str:

@@ -37,6 +37,9 @@ helps to read the others.
 """
 
 
+KIND = "Kind: [{0}](causes.md#kinds)."
+
+
 def page(name: str) -> str:
     """The reference of one page as it should be."""
     causes = [each for each in CATALOGUE.causes.values() if each.page == name]
@@ -52,7 +55,8 @@ def page(name: str) -> str:
 
 def cause(each: CauseClass) -> str:
     fixes = "".join(f"- {fix}\n" for fix in each.fix)
-    return f"### {each.id}\n\nCause: {each.title}.\n\nTo be sure: {each.sure}\n\n    {each.check}\n\nFix:\n\n{fixes}"
+    head = f"### {each.id}\n\nCause: {each.title}. {KIND.format(each.kind)}\n\n"
+    return f"{head}To be sure: {each.sure}\n\n    {each.check}\n\nFix:\n\n{fixes}"
 
 
 def text(each: Signature) -> str:

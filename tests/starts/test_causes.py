@@ -49,7 +49,8 @@ def test_a_rank_whose_file_system_is_full_fails_because_of_storage(
         directories("n1", "n2", "n3"), f"[ $RANK = 1 ] || exec sleep 60; {fill} || {{ echo '{text}' >&2; exit 1; }}"
     )
     (first, *_) = shown["causes"]
-    assert (first["kind"], first["confidence"]) == ("storage", "certain")
+    assert (first["kind"], first["class"], first["confidence"]) == ("storage", "storage-full", "certain")
+    assert first["page"] == "errors-files"
     assert shown["named"] == {"host": "n2", "rank": 1}
 
 

@@ -95,6 +95,8 @@ def test_the_explanation_of_a_run_is_a_document(cluster: DirectoryCluster) -> No
     assert found["run"] == run
     (cause,) = found["causes"]
     assert (cause["cause"], cause["host"], cause["ranks"]) == ("storage-full", "n2", [1])
+    (recorded, *_) = found["recorded_causes"]
+    assert (recorded["kind"], recorded["class"]) == (cause["kind"], cause["cause"]) == ("storage", "storage-full")
     assert cause["evidence"][0]["text"].endswith("No space left on device")
     (stopped,) = document(cluster, "stop", run, "--json")["runs"]
     assert stopped["outcome"]["status"] == "failed"

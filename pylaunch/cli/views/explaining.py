@@ -6,11 +6,9 @@ from pylaunch.cli import console
 from pylaunch.cli.views.run_data import cause_data
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
+from pylaunch.explain.recognised_ends import PAGES
 from pylaunch.model.run import RunRecord
 from pylaunch.workflows.explain_logs import LogExplanation
-
-PAGES = "errors-"
-"""Beginning of the topics of the pages about signatures."""
 
 
 def show(explained: LogExplanation, *, verbose: bool) -> None:
@@ -30,7 +28,7 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
                 console.data(f"also: {_headline(other)}")
                 _show_evidence(other.evidence[:2])
         if len(verdict.causes) > 1 and not verbose:
-            console.data(f"also found: {', '.join(each.cause.id for each in verdict.causes[1:6])} (--verbose)")
+            console.data(f"also found: {', '.join(each.cause.identifier for each in verdict.causes[1:6])} (--verbose)")
     if verbose:
         for each in verdict.rejected:
             console.data(f"rejected: {each.cause}: {each.why}")
@@ -48,7 +46,7 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
     if recorded is None:
         return
     for each in recorded.causes if verbose else recorded.causes[:1]:
-        console.data(f"{each.confidence.value} by the record of all nodes: {each.kind}: {each.reason}")
+        console.data(f"{each.confidence.value} by the record of all nodes: {each.identifier}: {each.reason}")
         for line in each.evidence:
             console.data(f"  {line}")
     if verbose:
@@ -66,7 +64,7 @@ def _show_cause(cause: LogCause, *, abstains: bool) -> None:
 
 
 def _headline(cause: LogCause) -> str:
-    return f"{cause.cause.id}: {cause.text} ({cause.confidence.value} confidence)"
+    return f"{cause.cause.identifier}: {cause.text} ({cause.confidence.value} confidence)"
 
 
 def _show_evidence(lines: tuple[EvidenceLine, ...]) -> None:
@@ -105,6 +103,7 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
 def _cause(cause: LogCause) -> dict[str, object]:
     return {
         "cause": cause.cause.id,
+        "kind": cause.cause.kind,
         "title": cause.cause.title,
         "text": cause.text,
         "signature": cause.signature,

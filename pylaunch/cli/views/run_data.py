@@ -97,6 +97,8 @@ def cause_data(cause: FailureCause) -> Mapping[str, object]:
     """Return a cause of a failure."""
     return {
         "kind": cause.kind,
+        "class": cause.text_class or None,
+        "page": cause.page or None,
         "reason": cause.reason,
         "confidence": cause.confidence.value,
         "host": None if cause.named is None else cause.named.host,

@@ -297,7 +297,7 @@ def _data_loader(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("container-shm", "a data-loader worker died by SIGBUS: /dev/shm is too small", HIGH)
     if signal.startswith("Segmentation"):
         return Clue("native-crash", "a data-loader worker crashed in native code", MEDIUM)
-    return Clue("dataloader-worker", "a data-loader worker ended unexpectedly", MEDIUM)
+    return Clue("dataloader-worker", "a data-loader worker ended unexpectedly", HIGH)
 
 
 def _barrier_of_jax(match: LogMatch, facts: LogFacts) -> Clue:

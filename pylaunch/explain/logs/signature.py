@@ -14,6 +14,9 @@ from enum import Enum
 from functools import cached_property
 from string import Formatter
 
+from pylaunch.explain.cause_kinds import KINDS
+from pylaunch.model.cause import cause_identifier
+
 CAUSES = "causes"
 """Name of the text with the classes of causes."""
 
@@ -46,6 +49,9 @@ class CauseClass:
 
     id: str
     page: str
+    kind: str
+    """Kind of the causes of runs to which it belongs, one of `cause_kinds.KINDS`."""
+
     title: str
     sure: str
     """Question that settles whether it is this cause."""
@@ -55,6 +61,11 @@ class CauseClass:
 
     fix: tuple[str, ...]
     """Repairs, the most common first."""
+
+    @property
+    def identifier(self) -> str:
+        """Kind and class as the end of a run and `explain` print them: "storage/storage-full"."""
+        return cause_identifier(self.kind, self.id)
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ class SignatureCatalogue:
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
 _OPTIONAL = {"cause", "explains", "generic", "spans", "shows"}
-_OF_A_CAUSE = {"page", "title", "sure", "check", "fix"}
+_OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
 def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
@@ -136,7 +147,9 @@ def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
 def _cause(key: str, entry: Mapping[str, object]) -> CauseClass:
     if set(entry) != _OF_A_CAUSE:
         raise ValueError(f"cause {key}: keys are {', '.join(sorted(entry))}")
-    text = {name: _text(key, entry[name]) for name in ("page", "title", "sure", "check")}
+    text = {name: _text(key, entry[name]) for name in ("page", "kind", "title", "sure", "check")}
+    if text["kind"] not in KINDS:
+        raise ValueError(f"cause {key}: unknown kind {text['kind']}")
     return CauseClass(id=key, fix=_texts(key, entry["fix"]), **text)
 
 

@@ -19,7 +19,9 @@ LONGEST_REACH = 2000
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
-_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+"""Beginnings of the lines between two tracebacks of one chain."""
+
 _LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>")
 
 
@@ -133,7 +135,7 @@ class _Growing:
                 return False
             self._chain.append(RaisedException(found["type"], found["message"] or "", number, _place(self._frames)))
             self._last, self._since, self._in_traceback = number, 0, False
-        elif not text.startswith(_CHAINED) and text and self._chain and self._since > 3:
+        elif not text.startswith(CHAINED) and text and self._chain and self._since > 3:
             return False
         return True
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pylaunch.agent import wire
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.explain.rank_end import described
+from pylaunch.explain.recognised_ends import with_classes
 from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
@@ -28,6 +29,7 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.store.signatures import signatures
 
 PROOF_S = 15.0
 """For a node to prove that it is clean, after SIGKILL."""
@@ -109,7 +111,7 @@ class RunFollower:
         finally:
             watching.cancel()
             await asyncio.wait({watching})
-        outcome = self._state.outcome(time.time())
+        outcome = with_classes(self._state.outcome(time.time()), signatures())
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 

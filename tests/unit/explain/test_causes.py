@@ -16,6 +16,7 @@ from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.explain.verdict import Verdict, judge
 from pylaunch.model.cause import Certainty
 from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.store.signatures import signatures
 from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, says, states, victim
 
 T = TypeVar("T")
@@ -38,8 +39,16 @@ def test_the_first_cause_is_the_right_one(case: EvidenceSet) -> None:
     assert found.named == case.named
 
 
+OF_TEXTS = {"start-failed", "address-wrong", "fabric", "ssh-failed", "unexplained"}
+"""Kinds that only texts show: no end of a rank and no fact of a host leads to them."""
+
+
+def test_every_kind_of_a_text_has_a_class() -> None:
+    assert {each.kind for each in signatures().causes.values()} >= OF_TEXTS
+
+
 def test_every_kind_has_a_set() -> None:
-    assert {each.kind for each in SETS if each.kind is not None} == set(KINDS)
+    assert {each.kind for each in SETS if each.kind is not None} == set(KINDS) - OF_TEXTS
 
 
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)

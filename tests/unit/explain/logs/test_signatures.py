@@ -87,6 +87,6 @@ def test_texts_of_victims_are_never_roots_here_and_symptoms_on_the_agent() -> No
     ],
 )
 def test_data_that_is_not_as_documented_is_refused(text: str, message: str) -> None:
-    causes = "[c]\npage='p'\ntitle='t'\nsure='s'\ncheck='c'\nfix=['f']"
+    causes = "[c]\npage='p'\nkind='storage'\ntitle='t'\nsure='s'\ncheck='c'\nfix=['f']"
     with pytest.raises(ValueError, match=message):
         parse_catalogue({"causes": causes, "p": text})

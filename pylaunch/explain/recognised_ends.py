@@ -1,0 +1,68 @@
+"""Classes of failures that ranks report themselves: signatures of texts, applied to the ends of a run. Pure.
+
+A class adds to a cause and never names another rank: the ends of all ranks have decided whose failure was the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pylaunch.explain.cause_kinds import advised
+from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
+from pylaunch.explain.logs.signature import CauseClass, SignatureCatalogue
+from pylaunch.explain.logs.traceback import CHAINED
+from pylaunch.explain.logs.uncaught import EXCEPTION
+from pylaunch.model.cause import FailureCause
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.outcome import Outcome, RankEnd
+
+PAGES = "errors-"
+"""Beginning of the topics of the pages about signatures."""
+
+GENERAL = ("rank-failed", "launcher-failed")
+"""Kinds that the class of a text makes more precise."""
+
+
+def scan_of_end(search: LogSearch, end: RankEnd) -> LogScan:
+    """Search the last lines and the exception of an end."""
+    lines = [*end.last_lines, *((end.error,) if end.error else ())]
+    text = "\n".join(lines).encode("utf-8", "replace")
+    return scan(search, f"record of {end.who}", [text], Origin(end.host, end.rank))
+
+
+def with_classes(outcome: Outcome, catalogue: SignatureCatalogue) -> Outcome:
+    """Return `outcome` with the class, question and hint of the text where a named rank wrote a recognised one."""
+    ends = {(end.host, end.rank): end for end in outcome.ends if end.failed and not end.symptom}
+    search = LogSearch.of(catalogue)
+
+    def recognised(cause: FailureCause) -> FailureCause:
+        end = None if cause.named is None else ends.get((cause.named.host, cause.named.rank))
+        found = None if end is None else _class_of(catalogue, search, end)
+        if found is None or (found.kind != cause.kind and cause.kind not in GENERAL):
+            return cause
+        hint = advised(replace(cause, kind=found.kind)).hint or found.fix[0]
+        return replace(
+            cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
+        )
+
+    return replace(outcome, causes=tuple(recognised(each) for each in outcome.causes))
+
+
+def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
+    """Return the class of the exception of a rank or of one in its chain; without an exception, of its last lines."""
+    alone = replace(end, last_lines=())
+    return _sure(catalogue, search, alone) or _sure(catalogue, search, end)
+
+
+def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
+    verdict = judge_logs(catalogue, [scan_of_end(search, end)])
+    first = verdict.first
+    if first is None or first.confidence is not Confidence.HIGH or first.cause.id in ABSTAINING:
+        return None
+    if any(cause.signature == EXCEPTION for cause in verdict.causes):
+        return None
+    later = end.last_lines[first.evidence[0].line :]
+    is_own = not end.error or not end.last_lines or any(line.lstrip().startswith(CHAINED) for line in later)
+    return first.cause if is_own else None

@@ -1,0 +1,96 @@
+"""Ends of ranks get the class of the text that the rank wrote; the text changes nobody's blame."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.explain.failure_evidence import Evidence
+from pylaunch.explain.logs.judgement import judge_logs
+from pylaunch.explain.logs.scan import LogSearch
+from pylaunch.explain.recognised_ends import scan_of_end, with_classes
+from pylaunch.explain.verdict import judge
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.store.signatures import signatures
+from tests.unit.explain.evidence_sets import SETS, EvidenceSet
+
+CATALOGUE = signatures()
+FULL = "OSError: [Errno 28] No space left on device: '/ckpt/step_400'"
+TRACEBACK = ("Traceback (most recent call last):", '  File "/app/train.py", line 88, in <module>', "    main()")
+CHAINED = (*TRACEBACK, FULL, "", "During handling of the above exception, another exception occurred:", "", *TRACEBACK)
+
+
+def outcome_of(failed: RankEnd) -> Outcome:
+    """Return the outcome of a run in which rank 1 on n2 failed as `failed` says."""
+    case = next(each for each in SETS if each.name == "exception")
+    found = outcome_on(replace(case.evidence, ends=(failed, *case.evidence.ends[1:])))
+    assert found is not None
+    return with_classes(found, CATALOGUE)
+
+
+def outcome_on(evidence: Evidence) -> Outcome | None:
+    """Return the outcome of a failed run as its verdict has it; None without a failure."""
+    if (found := judge(evidence)) is None:
+        return None
+    return Outcome(
+        Status.FAILED, found.reason, 110.0, evidence.ends, {}, (), found.shown, found.named, causes=found.causes
+    )
+
+
+def end(error: str = "", lines: tuple[str, ...] = (), code: int = 1, symptom: str = "") -> RankEnd:
+    return RankEnd(1, "n2", code, None, 100.0, stopped=False, last_lines=lines, error=error, symptom=symptom)
+
+
+@pytest.mark.parametrize(
+    ("failed", "identifier", "page"),
+    [
+        (end(FULL), "storage/storage-full", "errors-files"),
+        (end(lines=(*TRACEBACK, FULL)), "storage/storage-full", "errors-files"),
+        (end("RuntimeError: lost", (*CHAINED, "RuntimeError: lost")), "storage/storage-full", "errors-files"),
+        (end("ModuleNotFoundError: No module named 'flash_attn'"), "rank-failed/import-path", "errors-python"),
+        (end("OSError: [Errno 24] Too many open files"), "rank-failed/nofile", "errors-limits"),
+        (end("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+             "79.15 GiB of which 1.00 GiB is free. Of the allocated memory 77.00 GiB is allocated by PyTorch"),
+         "out-of-memory/gpu-memory", "errors-memory"),
+    ],
+)  # fmt: skip
+def test_a_cause_has_the_class_of_its_text(failed: RankEnd, identifier: str, page: str) -> None:
+    found = outcome_of(failed)
+    (cause, *_) = found.causes
+    assert (cause.identifier, cause.page) == (identifier, page)
+    assert cause.named == found.named
+    assert cause.question == CATALOGUE.causes[cause.text_class].sure
+    assert cause.hint
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        end("ValueError: loss is NaN"),
+        end("ValueError: loss is NaN", (*TRACEBACK, FULL, "step 9", *TRACEBACK, "ValueError: loss is NaN")),
+        end(code=3),
+        end("RuntimeError: DataLoader worker (pid 4242) is killed by signal: Killed."),
+    ],
+    ids=["own exception", "an earlier exception that it caught", "exit code alone", "a text that only suggests memory"],
+)
+def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) -> None:
+    (cause, *_) = outcome_of(failed).causes
+    assert (cause.identifier, cause.page, cause.hint) == ("rank-failed", "", "")
+
+
+@pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
+def test_classes_change_no_name_and_no_confidence(case: EvidenceSet) -> None:
+    if (before := outcome_on(case.evidence)) is None:
+        return
+    after = with_classes(before, CATALOGUE)
+    kept = [(each.named, each.confidence, each.reason, each.evidence) for each in before.causes]
+    assert [(each.named, each.confidence, each.reason, each.evidence) for each in after.causes] == kept
+    assert replace(after, causes=before.causes) == before
+
+
+def test_explain_names_the_same_cause_by_the_same_identifier() -> None:
+    failed = end(FULL, (*TRACEBACK, FULL))
+    first = judge_logs(CATALOGUE, [scan_of_end(LogSearch.of(CATALOGUE), failed)]).first
+    assert first is not None
+    assert first.cause.identifier == outcome_of(failed).causes[0].identifier
