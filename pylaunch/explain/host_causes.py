@@ -25,6 +25,7 @@ KERNEL_S = 1.0
 STEP_S = 5.0
 """A clock step from which rendezvous and heartbeats of frameworks go wrong: torch elastic allows 15 s."""
 
+GPU_ERRORS = "ecc_uncorrected"
 MOST_WARNINGS = 3
 MOST_LINES = 4
 
@@ -50,7 +51,7 @@ class HostEvent:
 def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
-        _gpu, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
+        _gpu, _gpu_memory, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (
@@ -107,6 +108,20 @@ def _gpu(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
             hosts = {each.host for each in group}
             found_cause = FailureCause("gpu", _gpu_text(group, hosts), confidence, only(hosts), _lines(group))
             yield advised(found_cause, hosts)
+
+
+def _gpu_memory(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    """Judge uncorrectable memory errors since the start on hosts whose kernel log reports nothing about GPUs."""
+    logged = {each.host for each in events(evidence, first, kernel_log.XID)}
+    found: dict[str, str] = {}
+    for facts in evidence.hosts:
+        risen = [(name.split(" ")[0], rise) for name, rise in facts.rises.items() if name.endswith(GPU_ERRORS)]
+        if risen and facts.host not in logged:
+            found[facts.host] = ", ".join(f"{gpu} +{rise}" for gpu, rise in sorted(risen))
+    if found:
+        lines = tuple(f"{host}: uncorrectable ECC errors since the start: {text}" for host, text in found.items())
+        text = f"memory errors of GPUs on {fold(found)}"
+        yield advised(FailureCause("gpu", text, Certainty.POSSIBLE, None, lines[:MOST_LINES]), found)
 
 
 def _gpu_text(group: list[HostEvent], hosts: set[str]) -> str:

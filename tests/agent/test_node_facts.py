@@ -12,6 +12,7 @@ import pytest
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import counters, rank_sockets
+from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from tests.agent.controller import Controller, Node, task
@@ -135,3 +136,42 @@ def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
     wait_until(again.is_complete.is_set, "the facts")
     assert again is not hanging
     assert not any("has not ended" in each for each in facts.known(again, 8).missing)
+
+
+def reader_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> GpuReader:
+    """Return a reader whose nvidia-smi is `script`."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return GpuReader()
+
+
+def test_nvidia_smi_is_asked_for_its_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = reader_of(tmp_path, monkeypatch, 'echo "$@" > "$0.asked"; echo "0, 3, 40, 7, 2"')
+    found = reader.read(time.monotonic() + 60)
+    assert found.counters == {"gpu0 ecc_uncorrected": 3}
+    assert found.gauges == {"gpu0 temperature": 40, "gpu0 utilization": 7, "gpu0 memory used": 2 << 20}
+    asked = (tmp_path / "bin" / "nvidia-smi.asked").read_text()
+    assert asked.startswith("--query-gpu=index,ecc.errors.uncorrected.volatile.total,")
+
+
+def test_an_nvidia_smi_that_hangs_is_left_alone_and_not_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, calls = tmp_path / "pipe", tmp_path / "calls"
+    os.mkfifo(pipe)
+    reader = reader_of(tmp_path, monkeypatch, f'echo called >> {calls}; read line < {pipe}; echo "0, 0, 1, 1, 1"')
+    assert reader.read(time.monotonic()).missing == "GPUs: no answer of nvidia-smi in time"
+    assert reader.read(time.monotonic() + 60).missing == "GPUs: an earlier call of nvidia-smi has not ended"
+    pipe.write_text("go\n")
+    pipe.unlink()
+    pipe.write_text("go\n")
+    wait_until(lambda: reader.read(time.monotonic() + 60).counters, "a call after the end of the first one")
+    assert calls.read_text() == "called\n" * 2
+
+
+def test_without_nvidia_smi_nothing_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert GpuReader().read(time.monotonic()) == GpuCounters()

@@ -2,7 +2,7 @@
 
 A collection runs in a thread, because a driver or a file system that hangs can hold up a read: the agent waits for the
 connections of the ranks before a stop, at most SOCKETS_S, and for the rest never. Requests share one collection, so at
-most two threads wait for a driver: one for requests, one for the stop.
+most two threads wait for a driver: one for requests, one for the stop. nvidia-smi, the slowest, is asked last.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Callable, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import counters, rank_sockets
+from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import memory_cgroups
 from pylaunch.agent.shared import cgroups, interfaces
@@ -26,6 +27,9 @@ BUDGET_S = 0.5
 
 SOCKETS_S = 0.15
 """Time for the connections of the ranks, which must be read before the ranks are ended."""
+
+GPUS_S = 5.0
+"""Time for nvidia-smi, which nobody waits for: without persistence mode, it initializes all devices."""
 
 LEAST_STEP_S = 0.2
 """A smaller difference between the node's clock and its steady clock is what NTP corrects all the time."""
@@ -42,6 +46,7 @@ class Collection:
         budget_s: tuple[float, float],
         pids: Mapping[int, int | None],
         count: Callable[[float], tuple[dict[str, int], str]],
+        count_on_gpus: Callable[[float], GpuCounters],
         on_end: Callable[[], object],
     ) -> None:
         self.sockets_s, self.budget_s = budget_s
@@ -51,7 +56,11 @@ class Collection:
 
         self.has_sockets = threading.Event()
         self.is_complete = threading.Event()
+        self.awaits = "connections"
+        """Facts that are being read."""
+
         self._count = count
+        self._count_on_gpus = count_on_gpus
         self._on_end = on_end
         threading.Thread(target=self._collect, args=(dict(pids),), daemon=True).start()
 
@@ -68,11 +77,18 @@ class Collection:
         found, count, missing = rank_sockets.troubled(pids, self.began + self.sockets_s)
         self.result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
         self.has_sockets.set()
+        self.awaits = "counters"
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
         rises, late = self._count(self.ends_at)
         self.result = wire.NodeEvidence(
             0.0, 0.0, [], found, count, addresses[:MOST_ADDRESSES], rises, counters.gauges(),
             missing=[each for each in (missing, late) if each],
+        )  # fmt: skip
+        self.awaits = "GPUs"
+        gpus = self._count_on_gpus(max(self.ends_at, self.began + GPUS_S))
+        self.result = replace(
+            self.result, rises={**rises, **gpus.counters}, gauges={**self.result.gauges, **gpus.gauges},
+            missing=[*self.result.missing, *([gpus.missing] if gpus.missing else [])],
         )  # fmt: skip
         self.is_complete.set()
         self._on_end()
@@ -85,7 +101,9 @@ class NodeFacts:
         self._kernel = kernel
         self._clock = _clock()
         self._cgroup = next(iter(memory_cgroups(text_of("/proc/self/cgroup"), cgroups.CGROUPS)), None)
+        self._gpus = GpuReader()
         self._baseline: dict[str, int] = {}
+        self._gpu_baseline: dict[str, int] = {}
         self._at_stop: Collection | None = None
         self._on_request: Collection | None = None
         self._ranks: dict[int, int] = {}
@@ -140,7 +158,7 @@ class NodeFacts:
         """Return the facts of `collection` so far, with the kernel messages until now."""
         found, at, missing = collection.result, collection.time, []
         if not collection.is_complete.is_set():
-            missing.append(f"not all facts of the node could be read within {collection.budget_s:g} s")
+            missing.append(f"{collection.awaits}: not all could be read within {collection.budget_s:g} s")
             took_s = time.monotonic() - collection.began
             if serial != wire.UNASKED and took_s > 2 * collection.budget_s:
                 # Begun for an earlier request: its connections are of that time.
@@ -157,7 +175,7 @@ class NodeFacts:
         )  # fmt: skip
 
     def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
-        return Collection(budget_s, pids, self._counted, self._wake)
+        return Collection(budget_s, pids, self._counted, self._counted_on_gpus, self._wake)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # Full: the agent has not read the earlier ones.
@@ -167,6 +185,10 @@ class NodeFacts:
         now, late = counters.read(self._cgroup, until)
         return dict(sorted(counters.rises(self._baseline, now).items())[:MOST_RISES]), late
 
+    def _counted_on_gpus(self, until: float) -> GpuCounters:
+        now = self._gpus.read(until)
+        return replace(now, counters=counters.rises(self._gpu_baseline, now.counters))
+
     def _messages(self) -> list[wire.KernelMessage]:
         return [
             message if message.pid is None else replace(message, rank=self._ranks.get(message.pid))
@@ -175,6 +197,7 @@ class NodeFacts:
 
     def _read_baseline(self) -> None:
         self._baseline, _ = counters.read(self._cgroup, time.monotonic() + BUDGET_S)
+        self._gpu_baseline = self._gpus.read(time.monotonic() + GPUS_S).counters
 
 
 def _addresses() -> Mapping[str, str]:

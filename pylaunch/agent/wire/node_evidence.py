@@ -73,7 +73,7 @@ class NodeEvidence:
     """IP addresses of this node, without loopback."""
 
     rises: dict[str, int] = field(default_factory=dict)
-    """Increases of counters by name: "eth0 rx_errors", "mlx5_0/1 link_downed", "memory oom_kill"."""
+    """Increases of counters by name: "eth0 rx_errors", "memory oom_kill", "gpu3 ecc_uncorrected"."""
 
     gauges: dict[str, float] = field(default_factory=dict)
     """Values at that time: "memory available" in bytes, "memory some" (pressure of the last 10 s in percent)."""

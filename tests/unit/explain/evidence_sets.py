@@ -232,6 +232,8 @@ SETS = (
                 hosts=(facts("n2", says(CLEANUP, 99.0)),)),
     EvidenceSet("a contained memory error", (*VICTIMS, victim(1, 100.1)), "gpu", "possible", None,
                 hosts=(facts("n2", says(CONTAINED, 99.0)),)),
+    EvidenceSet("memory errors of a GPU, and no kernel log", (*VICTIMS, victim(1, 100.1)), "gpu", "possible", None,
+                hosts=(facts("n2", rises={"gpu3 ecc_uncorrected": 2}, missing=("no kernel log",)),)),
     EvidenceSet("a fatal error of the NVSwitch", (*VICTIMS, victim(1, 100.1)), "gpu", "likely", NODE_2,
                 hosts=(facts("n2", says(FATAL_LINK, 80.0)),)),
     EvidenceSet("link down, nothing else", (*VICTIMS, victim(1, 100.1)), "link", "possible", None,

@@ -1,0 +1,102 @@
+"""Uncorrectable memory errors and load of NVIDIA's GPUs, from nvidia-smi with a deadline.
+
+A driver that hangs keeps nvidia-smi in the kernel, where no signal ends it. The agent leaves it alone until the end of
+the run, and starts no other one until it has ended.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+
+QUERY = ("index", "ecc.errors.uncorrected.volatile.total", "temperature.gpu", "utilization.gpu", "memory.used")
+"""Fields of `nvidia-smi --help-query-gpu`."""
+
+ERRORS = "ecc_uncorrected"
+GAUGES = ("temperature", "utilization", "memory used")
+MEBIBYTE = 1 << 20
+MOST_BYTES = 1 << 16
+LONGEST = 200
+
+
+@dataclass(frozen=True)
+class GpuCounters:
+    """Answer of nvidia-smi."""
+
+    counters: dict[str, int] = field(default_factory=dict)
+    """Uncorrectable memory errors since the driver was loaded, by name: "gpu3 ecc_uncorrected"."""
+
+    gauges: dict[str, float] = field(default_factory=dict)
+    """Degrees Celsius, percent and bytes by name: "gpu3 temperature"."""
+
+    missing: str = ""
+    """Reason why values are missing."""
+
+
+def parse(output: str) -> GpuCounters:
+    """Return the values in the output for QUERY without header and units; a line of another form is a complaint."""
+    counters: dict[str, int] = {}
+    gauges: dict[str, float] = {}
+    complaint = ""
+    for line in output.splitlines():
+        words = [word.strip() for word in line.split(",")]
+        if len(words) != len(QUERY) or not words[0].isdigit():
+            complaint = complaint or line.strip()[:LONGEST]
+            continue
+        gpu = f"gpu{int(words[0])}"
+        if words[1].isdigit():
+            counters[f"{gpu} {ERRORS}"] = int(words[1])
+        for name, word in zip(GAUGES, words[2:]):
+            if word.isdigit():  # "[N/A]" where the GPU does not report it.
+                gauges[f"{gpu} {name}"] = float(word) * (MEBIBYTE if name == "memory used" else 1)
+    return GpuCounters(counters, gauges, f"GPUs: nvidia-smi: {complaint}" if complaint else "")
+
+
+class GpuReader:
+    """Calls nvidia-smi, once at a time. Its method may be called by any thread."""
+
+    def __init__(self) -> None:
+        self._program = shutil.which("nvidia-smi")
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def read(self, until: float) -> GpuCounters:
+        """Return the values of all GPUs; nothing without nvidia-smi. `until` is monotonic."""
+        if self._program is None:
+            return GpuCounters()
+        with self._lock:
+            if self._child is not None and self._child.poll() is None:
+                return GpuCounters(missing="GPUs: an earlier call of nvidia-smi has not ended")
+            words = [self._program, "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"]
+            try:
+                self._child = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    env=dict(os.environ, LC_ALL="C"),
+                )  # fmt: skip
+            except OSError as error:
+                return GpuCounters(missing=f"GPUs: {self._program}: {error.strerror}")
+            output = _output(self._child, until)
+        if output is None:
+            return GpuCounters(missing="GPUs: no answer of nvidia-smi in time")
+        return parse(output)
+
+
+def _output(child: subprocess.Popen[bytes], until: float) -> str | None:
+    """Return the output of `child`; None if it does not end before `until`. It gets no signal."""
+    assert child.stdout is not None
+    received = b""
+    with child.stdout as source:
+        while len(received) < MOST_BYTES:
+            ready, _, _ = select.select([source], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                return None
+            chunk = os.read(source.fileno(), 1 << 16)
+            if not chunk:
+                break
+            received += chunk
+    return received.decode("utf-8", "replace")
