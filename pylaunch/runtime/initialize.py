@@ -71,7 +71,7 @@ def _init_torch(mine: Place, patience: Patience, backend: str | None) -> None:
         gather(_StoreRollCall(store, mine).attempt, mine.world_size, patience)
     else:
         roll_call(mine, patience)
-    where = f"tcp://{_in_url(mine.address)}:{mine.port}"
+    where = f"tcp://{in_url(mine.address)}:{mine.port}"
     dist.init_process_group(backend, init_method=where, rank=mine.rank, world_size=mine.world_size)
 
 
@@ -102,14 +102,15 @@ def _init_jax(mine: Place, patience: Patience) -> None:
         return
     roll_call(mine, patience)
     jax.distributed.initialize(
-        coordinator_address=f"{_in_url(mine.address)}:{mine.port}",
+        coordinator_address=f"{in_url(mine.address)}:{mine.port}",
         num_processes=mine.world_size,
         process_id=mine.rank,
         local_device_ids=[mine.local_rank] if mine.local_world_size > 1 else None,
     )
 
 
-def _in_url(address: str) -> str:
+def in_url(address: str) -> str:
+    """Return `address` as it is written before a port."""
     return f"[{address}]" if ":" in address else address
 
 

@@ -29,6 +29,16 @@ for number in range(100_000):
     runtime.step(number)
 print(round((time.process_time() - began) * 10, 2))
 """
+STUCK = """
+import re, sys, time
+from datetime import timedelta
+from pylaunch.runtime.communication_test import limited
+with limited("quick", timedelta(seconds=60)):
+    pass
+with limited("stuck", timedelta(seconds=1)):
+    {blocks}
+print("after", flush=True)
+"""
 SAVES = """
 import os, signal, time
 from pylaunch import runtime
@@ -51,6 +61,26 @@ def script(tmp_path: Path, text: str) -> str:
     path = tmp_path / "script.py"
     path.write_text(text)
     return str(path)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "reported"),
+    [
+        ("time.sleep(600)", "StageTimeoutError: stuck did not end within 1 s"),
+        ("re.match('(a+)+$', 'a' * 64 + 'b')", "Timeout (0:00:03)!"),
+    ],
+    ids=["sleeps", "holds the GIL"],
+)
+def test_a_stage_of_the_communication_test_that_does_not_end_ends_its_rank(
+    node: Node, tmp_path: Path, blocks: str, reported: str
+) -> None:
+    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, STUCK.format(blocks=blocks))]))
+    controller.until(wire.Finished)
+    end = controller.ended(0)
+    assert (end.exit_code, end.signal) == (1, None)
+    stderr = controller.text("0.err")
+    assert reported in stderr
+    assert "script.py" in stderr
 
 
 @pytest.mark.parametrize("python", [Path(sys.executable), *SUPPORTED], ids=str)
