@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
 from pylaunch.preflight.survey import Survey
 from pylaunch.probe.ask import Unreachable
 
@@ -54,6 +55,8 @@ class LayerResult:
     """Hosts on which it is broken."""
 
     evidence: tuple[str, ...] = ()
+    """Of a broken layer; warnings of one that works."""
+
     hints: tuple[str, ...] = ()
     """Commands that mend it."""
 
@@ -111,9 +114,11 @@ def unreachable_results(survey: Survey) -> list[LayerResult]:
         LayerResult(
             first,
             LayerState.BROKEN,
-            whys[0].reason if len(hosts) == 1 else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts",
+            whys[0].reason if len(hosts) == 1 else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts fail here",
             hosts,
-            tuple(
+            whys[0].evidence
+            if len(hosts) == 1
+            else tuple(
                 f"{host}: {line}" for host, why in zip(hosts, whys, strict=True) for line in (why.reason, *why.evidence)
             ),
             tuple(dict.fromkeys(why.hint for why in whys if why.hint)),
@@ -138,4 +143,11 @@ def judged(layer: StartLayer, findings: Sequence[Finding], proof: str) -> LayerR
     if unread:
         hosts = tuple(dict.fromkeys(host for finding in unread for host in finding.hosts))
         return LayerResult(layer, LayerState.SKIPPED, f"could not be measured: {unread[0].text}", hosts)
-    return LayerResult(layer, LayerState.OK, proof)
+    warnings = [finding for finding in own if finding.severity is Severity.WARN]
+    return LayerResult(
+        layer,
+        LayerState.OK,
+        proof,
+        evidence=tuple(f"warning: {fold(finding.hosts)}: {finding.text}" for finding in warnings),
+        hints=tuple(dict.fromkeys(finding.fix for finding in warnings if finding.fix)),
+    )

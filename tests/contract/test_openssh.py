@@ -94,8 +94,13 @@ def runtime_directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pl") as directory:
         monkeypatch.setenv("XDG_RUNTIME_DIR", directory)
         yield Path(directory)
-        for control in control_directory().iterdir():
-            process.run(("ssh", "-o", f"ControlPath={control}", "-O", "exit", "any")).checked()
+        close_connections()
+
+
+def close_connections() -> None:
+    """End the shared connections; the next command logs in."""
+    for control in control_directory().iterdir():
+        process.run(("ssh", "-o", f"ControlPath={control}", "-O", "exit", "any")).checked()
 
 
 @pytest.fixture
@@ -383,3 +388,26 @@ def test_doctor_separates_an_unknown_host_key_from_a_refused_login(
     layer, hints = first_broken_layer(capsys)
     assert layer == "login"
     assert any("ssh " in hint for hint in hints)
+
+
+def test_doctor_walks_through_ssh_and_stops_at_a_shell_that_prints(
+    server: Server, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trusted(server, known_hosts(project))
+    settings = server.host.ssh
+    (project / "cluster.ini").write_text(
+        f"[cluster]\nn1 ansible_host=127.0.0.1 ansible_port={server.port} ansible_user={settings.user} "
+        f"ansible_ssh_private_key_file={settings.private_key} pylaunch_agent_python={sys.executable} "
+        f"pylaunch_node_root={tmp_path}/node\n"
+    )
+    with forced(server, 'echo welcome; eval \\"$SSH_ORIGINAL_COMMAND\\"'):
+        layer, hints = first_broken_layer(capsys)
+    assert layer == "shell"
+    assert hints == ["in its rc files, move what prints below: case $- in *i*) ;; *) return ;; esac"]
+    close_connections()
+    assert run(["doctor", "-i", "cluster.ini", "--python", sys.executable, "--json"]) == ExitCode.DONE
+    layers = {each["layer"]: each["state"] for each in json.loads(capsys.readouterr().out)["layers"]}
+    assert {name for name, state in layers.items() if state == "skipped"} == {
+        "network between hosts", "framework import", "all-reduce",
+    }  # fmt: skip
+    assert {layers["host key"], layers["login"], layers["shell"], layers["agent"], layers["barrier"]} == {"ok"}

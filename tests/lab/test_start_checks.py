@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,17 @@ def job(lab: Lab) -> tuple[str, ...]:
     return ("start", "-i", str(lab.inventory), *JOB)
 
 
+def broken_layer(lab: Lab, layer: str) -> dict[str, Any]:
+    """`layer`, which `pylaunch doctor` has to report as the first broken one."""
+    found = lab.pylaunch("doctor", "-i", str(lab.inventory), "--python", "/usr/bin/python3", "--json")
+    assert found.returncode == ExitCode.CLUSTER_NOT_READY, found.stderr
+    layers = {each["layer"]: each for each in json.loads(found.stdout)["layers"]}
+    assert [name for name, each in layers.items() if each["state"] == "broken"] == [layer]
+    assert layers["login"]["state"] == layers["shell"]["state"] == "ok"
+    broken: dict[str, Any] = layers[layer]
+    return broken
+
+
 def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(lab: Lab, job: tuple[str, ...]) -> None:
     with one_way_filtered(lab, lab["n1"], lab["n2"]):
         begun = time.monotonic()
@@ -40,6 +53,10 @@ def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(
         )
         assert alone.ok, alone.stderr
         assert "warn  n1: connections from it to ephemeral ports of n2" in alone.stderr
+        found = broken_layer(lab, "network between hosts")
+        assert found["hosts"] == ["n1"]
+        assert re.match(r"connections from it to ephemeral ports .*of n2 get no answer", found["text"])
+        assert any(mends in hint for hint in found["hints"])
     assert lab.pylaunch(*job, "--", SCRIPT).stdout.count("a rank ran") == 3
 
 
@@ -48,5 +65,9 @@ def test_a_clock_that_is_20_s_off_refuses_a_start(lab: Lab, job: tuple[str, ...]
         started = lab.pylaunch(*job, "--", SCRIPT)
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
         assert re.search(r"FAIL  n2: its clock is (19|20)\.\d s ahead of the others", started.stderr)
+        found = broken_layer(lab, "clocks")
+        assert found["hosts"] == ["n2"]
+        assert re.match(r"its clock is (19|20)\.\d s ahead of the others", found["text"])
+        assert found["hints"] == [f"pylaunch provision -i {lab.inventory} --roles time_sync"]
         in_spite = lab.pylaunch(*job, "--skip", "time.offset", "--", SCRIPT)
         assert in_spite.stdout.count("a rank ran") == 3, in_spite.stderr

@@ -58,6 +58,7 @@ def test_a_healthy_cluster_has_no_broken_layer(cluster: DirectoryCluster) -> Non
     assert {"inventory", "Python of the agent", "node root", "clocks", "agent", "barrier"} <= proven
     assert layers["login"]["state"] == "skipped"  # Nothing is claimed about SSH on this machine.
     assert "2 ranks met at rank 0" in layers["barrier"]["text"]
+    assert layers["network between hosts"]["state"] == "ok"
     assert "ok       barrier" in stderr
     assert [outcome["status"] for outcome in cluster.outcomes().values()] == ["done"]
 
@@ -91,6 +92,15 @@ def test_a_node_root_that_cannot_be_written(cluster: DirectoryCluster) -> None:
     changed(cluster, "n2", "pylaunch_node_root=/proc/pylaunch")
     found = only_broken(diagnosed(cluster, "--python", sys.executable, code=ExitCode.CLUSTER_NOT_READY)[0], "node root")
     assert found["hosts"] == ["n2"]
+
+
+def test_an_interface_that_one_host_lacks(cluster: DirectoryCluster) -> None:
+    changed(cluster, "n2", "interface=eth77")
+    layers, _ = diagnosed(cluster, "--python", sys.executable, code=ExitCode.CLUSTER_NOT_READY)
+    found = only_broken(layers, "network between hosts")
+    assert found["hosts"] == ["n2"]
+    assert found["text"].startswith("the inventory says interface=eth77, and there are ")
+    assert found["hints"] == ["correct interface= of n2"]
 
 
 def test_ranks_without_an_interpreter(cluster: DirectoryCluster) -> None:

@@ -10,6 +10,7 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.views import diagnosis, document
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.launch.connect.interruptible import signals
 from pylaunch.preflight.start_layers import StartLayer
 from pylaunch.workflows.doctor import diagnose
 
@@ -32,7 +33,7 @@ def command(inventory: Path | None, limit: str | None, python: str | None, as_js
     Prints the cause and the command that mends it. At the end, a job with one rank on each host meets at a barrier and
     sums numbers with gloo (or JAX). It uses the CPU and no device. Exit code 3 when a layer is broken.
     """
-    found = diagnose(lambda: load_cluster(inventory, limit=limit), python, diagnosis.show)
+    found = diagnose(lambda: load_cluster(inventory, limit=limit), python, diagnosis.show, signals)
     if as_json:
         document.show(diagnosis.as_json(found))
     else:

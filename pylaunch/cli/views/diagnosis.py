@@ -13,12 +13,10 @@ _STYLES = {LayerState.OK: "green", LayerState.BROKEN: "red", LayerState.SKIPPED:
 
 
 def show(result: LayerResult) -> None:
-    """Print one layer; a broken one with its evidence."""
-    where = f"{fold(result.hosts)}: " if result.hosts else ""
-    console.say(
-        f"{result.state.value:<8} {result.layer.value:<{_WIDTH}} {where}{result.text}", style=_STYLES[result.state]
-    )
-    if result.state is LayerState.BROKEN:
+    """Print one layer, with its evidence."""
+    console.say(f"{result.state.value:<8} {result.layer.value:<{_WIDTH}} {_where(result, '{}: ')}{result.text}",
+                style=_STYLES[result.state])  # fmt: skip
+    if result.state is not LayerState.SKIPPED:
         console.quote(result.evidence, indent=" " * 9 + "| ")
 
 
@@ -26,14 +24,33 @@ def conclude(found: Diagnosis) -> None:
     """Print the conclusion, with the commands that mend the broken layer."""
     broken = found.broken
     if broken is None:
-        unproven = [each.layer.value for each in found.results if each.state is LayerState.SKIPPED]
-        rest = f"; not checked: {', '.join(unproven)}" if unproven else ""
-        console.data(f"no layer is broken{rest}")
+        console.data(f"no layer is broken{_unproven(found)}")
+        if warned := [hint for each in found.results for hint in each.hints]:
+            hints.say(*dict.fromkeys(warned))
         return
-    where = f" on {fold(broken.hosts)}" if broken.hosts else ""
-    console.data(f"the first broken layer is {broken.layer.value}{where}: {broken.text}")
+    rest = found.results[found.results.index(broken) + 1 :]
+    if rest:
+        names = ", ".join(each.layer.value for each in rest)
+        console.say(f"not checked, because each needs the one before: {names}", style=_STYLES[LayerState.SKIPPED])
+    console.data(f"the first broken layer is {broken.layer.value}{_where(broken, ' on {}')}: {broken.text}")
     if broken.hints:
         hints.say(*broken.hints)
+
+
+def _where(result: LayerResult, form: str) -> str:
+    """Return the hosts in `form`; "" where the text of the result has them."""
+    is_named = all(host in result.text for host in result.hosts)
+    return "" if is_named else form.format(fold(result.hosts))
+
+
+def _unproven(found: Diagnosis) -> str:
+    """Return the layers that are not proven, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for each in found.results:
+        if each.state is LayerState.SKIPPED:
+            reasons.setdefault(each.text, []).append(each.layer.value)
+    listed = "; ".join(f"{', '.join(layers)} ({reason})" for reason, layers in reasons.items())
+    return f"; not checked: {listed}" if listed else ""
 
 
 def as_json(found: Diagnosis) -> dict[str, object]:

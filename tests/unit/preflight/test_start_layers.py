@@ -50,6 +50,12 @@ def test_of_several_hosts_the_earliest_broken_layer_is_reported_alone() -> None:
     assert "n3: tcp: 10.0.0.3 port 22: Connection refused" in result.evidence
 
 
+def test_the_reason_of_one_host_is_not_repeated_as_evidence() -> None:
+    cluster = Cluster((Host("n1", "n1"),))
+    (result,) = unreachable_results(Survey(cluster, Wanted(), {}, {"n1": failed(RESOLVES, ACCEPTS)}))
+    assert (result.text, result.evidence) == ("ssh n1: failed", (RESOLVES, ACCEPTS))
+
+
 def test_what_could_not_be_measured_never_passes() -> None:
     unread = Finding("time.offset", Severity.UNKNOWN, ("n2",), "no answer within 8 s")
     assert judged(StartLayer.CLOCKS, [unread], "agree").state is LayerState.SKIPPED
@@ -58,4 +64,5 @@ def test_what_could_not_be_measured_never_passes() -> None:
     assert (result.state, result.hosts, result.hints) == (LayerState.BROKEN, ("n1",), ("chronyc makestep",))
     other = Finding("limits.files", Severity.FAIL, ("n1",), "too few files")
     warning = Finding("time.offset", Severity.WARN, ("n1",), "clock is 60 ms ahead")
-    assert judged(StartLayer.CLOCKS, [other, warning], "agree").state is LayerState.OK
+    result = judged(StartLayer.CLOCKS, [other, warning], "agree")
+    assert (result.state, result.evidence) == (LayerState.OK, ("warning: n1: clock is 60 ms ahead",))

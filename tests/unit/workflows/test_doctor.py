@@ -9,7 +9,8 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
 from pylaunch.preflight.start_layers import LayerResult, LayerState, StartLayer
 from pylaunch.runtime import communication_test as trial
-from pylaunch.workflows.doctor import _LayerWalk, diagnose
+from pylaunch.workflows.doctor import diagnose
+from pylaunch.workflows.doctor_trial import Trial
 from pylaunch.workflows.run_events import LinesWritten
 
 DONE = Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {})
@@ -17,17 +18,18 @@ END = RankEnd(1, "n2", 1, None, 8.0, stopped=False, last_lines=("OSError: libcud
 FAILED = Outcome(
     Status.FAILED, "rank 1 on n2 exited with code 1", 9.0, (END,), {}, first_failure=END, named=Named("n2", 1)
 )
-BOTH = ("0.out", "1.out")
+UNNAMED = Outcome(Status.FAILED, "no rank is named", 9.0, (), {})
+BOTH = ("n1", "n2")
 IMPORTED, SUMMED = f"{trial.IMPORT} torch 2.13.0", f"{trial.ALL_REDUCE} torch 3"
 
 
-def states(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """States of the layers of the trial after ranks (by stream) printed these stages."""
-    walk = _LayerWalk(None, hosts=("n1", "n2"))
-    for stage, streams in reported.items():
-        for stream in streams:
-            walk._take(LinesWritten("n1", stream, f"noise\n{trial.STAGE} {stage}\n", 1.0))
-    return {result.layer.value: result.state.value for result in walk._stages(outcome)}
+def after(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> list[LayerResult]:
+    """Layers of the trial after the ranks of these hosts printed these stages."""
+    job = Trial(("n1", "n2"), run="7f3a", python="/env/bin/python")
+    for stage, hosts in reported.items():
+        for host in hosts:
+            job.take(LinesWritten(host, f"{BOTH.index(host)}.out", f"noise\n{trial.STAGE} {stage}\n", 1.0))
+    return list(job.judged(outcome))
 
 
 @pytest.mark.parametrize(
@@ -35,10 +37,10 @@ def states(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> dict[str, 
     [
         (DONE, {trial.BARRIER: BOTH, IMPORTED: BOTH, SUMMED: BOTH}, "ok ok ok"),
         (DONE, {trial.BARRIER: BOTH, trial.NO_FRAMEWORK: BOTH}, "ok skipped skipped"),
-        (FAILED, {trial.BARRIER: ("0.out",)}, "broken"),
+        (FAILED, {trial.BARRIER: ("n1",)}, "broken"),
         (FAILED, {}, "broken"),
-        (FAILED, {trial.BARRIER: BOTH, IMPORTED: ("0.out",)}, "ok broken"),
-        (FAILED, {trial.BARRIER: BOTH, trial.NO_FRAMEWORK: ("0.out",)}, "ok broken"),
+        (FAILED, {trial.BARRIER: BOTH, IMPORTED: ("n1",)}, "ok broken"),
+        (FAILED, {trial.BARRIER: BOTH, trial.NO_FRAMEWORK: ("n1",)}, "ok broken"),
         (FAILED, {trial.BARRIER: BOTH, IMPORTED: BOTH}, "ok ok broken"),
         (FAILED, {trial.BARRIER: BOTH, IMPORTED: BOTH, SUMMED: BOTH}, "ok ok broken"),
         (DONE, {trial.BARRIER: BOTH, IMPORTED: BOTH}, "ok ok skipped"),
@@ -47,13 +49,21 @@ def states(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> dict[str, 
 def test_a_layer_is_ok_only_if_every_rank_reported_it(
     outcome: Outcome, reported: dict[str, tuple[str, ...]], expected: str
 ) -> None:
-    assert " ".join(states(outcome, reported).values()) == expected
+    assert " ".join(result.state.value for result in after(outcome, reported)) == expected
 
 
 def test_a_broken_stage_has_the_host_the_last_lines_and_a_command() -> None:
-    walk = _LayerWalk(None, hosts=("n1", "n2"), trial_run="7f3a")
-    (result,) = walk._stages(FAILED)
-    assert (result.hosts, result.evidence, result.hints) == (("n2",), ("OSError: libcudart",), ("pylaunch logs 7f3a",))
+    (result,) = after(FAILED, {})
+    assert (result.hosts, result.evidence) == (("n2",), ("OSError: libcudart",))
+    assert result.hints == ("output of all ranks: pylaunch logs 7f3a",)
+
+
+def test_a_host_that_alone_imported_nothing_is_named_and_one_that_alone_summed_nothing_is_not() -> None:
+    result = after(UNNAMED, {trial.BARRIER: BOTH, IMPORTED: ("n1",)})[-1]
+    assert (result.hosts, result.evidence) == (("n2",), ("reported by n1, not by n2",))
+    assert result.hints[0] == "repeat it on n2: /env/bin/python -c 'import torch'"
+    result = after(UNNAMED, {trial.BARRIER: BOTH, IMPORTED: BOTH, SUMMED: ("n1",)})[-1]
+    assert (result.hosts, result.evidence) == ((), ("reported by n1, not by n2",))
 
 
 def test_everything_after_a_broken_layer_is_skipped() -> None:
@@ -62,7 +72,7 @@ def test_everything_after_a_broken_layer_is_skipped() -> None:
 
     printed: list[LayerResult] = []
     found = diagnose(unreadable, on_result=printed.append)
-    assert found.results == tuple(printed)
+    assert found.results[:1] == tuple(printed)
     assert [result.layer for result in found.results] == list(StartLayer)
     assert found.broken is not None
     assert (found.broken.layer, found.broken.hints) == (StartLayer.INVENTORY, ("correct it",))
