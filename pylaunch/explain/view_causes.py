@@ -10,17 +10,11 @@ from collections.abc import Iterator
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.explain.hangs.judge import judge
+from pylaunch.explain.hangs.recorded_views import ACROSS_RANKS
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hang import HangKind
 from pylaunch.model.outcome import RankEnd
-
-ACROSS_RANKS = (
-    HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,
-    HangKind.INTERPRETER_HELD,
-)  # fmt: skip
-"""Findings from which no other rule concludes."""
 
 MOST = 2
 

@@ -16,6 +16,7 @@ from pylaunch.report import ranks, timeline
 from pylaunch.report.content import ReportInput
 from pylaunch.report.differences import differing, shared
 from pylaunch.report.host_rows import host_lines
+from pylaunch.report.waiting import waiting_rows
 
 MOST_FINDINGS = 200
 MOST_EVIDENCE = 40
@@ -64,6 +65,7 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
         "skew": None if skew is None else timeline.seconds_text(skew),
         "start": timeline.start_timeline(record),
         "course": timeline.run_timeline(record),
+        "waiting": waiting_rows(content),
         "stacks": ranks.by_stack(content.views, plan.job.workdir),
         "collectives": ranks.by_collective(content.views),
         "host_ranks": prominent,

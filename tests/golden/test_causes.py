@@ -39,9 +39,9 @@ vain, the agents also try to connect to each other again.
 
 ## Kinds
 
-`start`, `status` and [`explain`](../guides/explain.md) print the same identifier for the same cause: its kind, and
-its class where the text of a rank or of a log is recognised, such as `storage/storage-full`. A class has its own
-question, checks and repairs on its page.
+`start`, `status`, `report` and [`explain`](../guides/explain.md) print the same identifier for the same cause: its
+kind, and its class where the text of a rank or of a log is recognised, such as `storage/storage-full`. A class has its
+own question, checks and repairs on its page.
 
 | kind | what happened | question that settles it | next command | classes |
 |---|---|---|---|---|

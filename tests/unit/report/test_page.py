@@ -59,7 +59,7 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert f"rank {report_samples.CAUSE} on gpu038 was killed by SIGKILL" in found.text["verdict"]
     assert "memory.max 4294967296" in found.text["verdict"]
     assert "oom_kill rose by 1" in found.text["verdict"]
-    assert "likely; to be sure: does it fail at the same step" in found.text["verdict"]
+    assert "likely: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
     assert re.search(r"possible a disk was slow\s*io full 31 %", found.text["causes"])
     assert "(it is a victim of rank 149)" in found.text["causes"]
     hosts = found.text["hosts"]
@@ -70,6 +70,10 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert f"pylaunch logs 7f3a9c01 --rank {report_samples.CAUSE}" in found.text["verdict"]
     assert f"[rank{report_samples.CAUSE}] step 29" in found.text["last-lines"]
     assert f"rank {report_samples.CAUSE} failed at" in found.text["timeline"]
+    waiting = found.text["waiting"]
+    assert "before the ranks were stopped (high confidence): rank 149 on gpu038 was killed by SIGKILL" in waiting
+    assert "#412 of dp" in waiting
+    assert "ranks 0-148,150-255 on gpu[001-064]:" in waiting
     stacks = found.text["stacks"]
     assert stacks.index("read_shard (data.py:71) ← train (train.py:214)") < stacks.index("255 ranks 0-148,150-255")
     collectives = found.text["collectives"]
