@@ -42,7 +42,8 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue) -> Outcome:
         found = None if end is None else _class_of(catalogue, search, end)
         if found is None or (found.kind != cause.kind and cause.kind not in GENERAL):
             return cause
-        hint = advised(replace(cause, kind=found.kind)).hint or found.fix[0]
+        command = advised(replace(cause, kind=found.kind)).hint
+        hint = command if command.startswith("pylaunch ") else found.fix[0]
         return replace(
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
         )

@@ -64,6 +64,12 @@ def test_a_cause_has_the_class_of_its_text(failed: RankEnd, identifier: str, pag
     assert cause.hint
 
 
+def test_the_next_step_is_a_command_that_knows_the_host_or_the_first_repair() -> None:
+    assert outcome_of(end(FULL)).causes[0].hint == "pylaunch check --only storage,kernel --limit n2"
+    memory = outcome_of(end("OSError: [Errno 12] Cannot allocate memory")).causes[0]
+    assert (memory.identifier, memory.hint) == ("out-of-memory/host-oom", CATALOGUE.causes["host-oom"].fix[0])
+
+
 @pytest.mark.parametrize(
     "failed",
     [

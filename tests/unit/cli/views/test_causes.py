@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.live import show_outcome
+from pylaunch.explain.recognised_ends import with_classes
 from pylaunch.explain.verdict import judge
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.store.signatures import signatures
 from tests.unit.cli.views.test_live import PLAN
 from tests.unit.explain.evidence_sets import SETS
 
@@ -20,7 +22,7 @@ def shown(name: str, capsys: pytest.CaptureFixture[str], *, verbose: bool = Fals
         Status.FAILED, found.reason, 110.0, case.ends, {}, (), found.shown, found.named, causes=found.causes,
         rejected=found.rejected, hosts=case.hosts,
     )  # fmt: skip
-    show_outcome(PLAN, outcome, verbose=verbose)
+    show_outcome(PLAN, with_classes(outcome, signatures()), verbose=verbose)
     return capsys.readouterr().err.splitlines()
 
 
@@ -33,6 +35,13 @@ def test_a_cause_in_a_host_is_the_error_with_its_evidence_and_the_next_command(
     assert lines[at + 1] == "  n2 no longer accepts connections from n1 (timed out)"
     assert lines[-1].strip() == "pylaunch check --only network.ports"
     assert not any(line.startswith("rejected:") for line in lines)
+
+
+def test_the_class_of_a_text_is_shown_with_its_page_and_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("I/O error with the kernel's line", capsys)
+    assert any(line.endswith(": storage/disk-error):") for line in lines)
+    assert f"to be sure: {signatures().causes['disk-error'].sure}" in lines
+    assert "see: pylaunch help errors-files" in lines
 
 
 def test_rejected_causes_are_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
