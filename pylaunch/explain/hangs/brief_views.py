@@ -1,4 +1,8 @@
-"""Views that have the last collective of each group only, which costs a rank least, beside whole ones. Pure."""
+"""Views that have the last collective of each group only, which costs a rank least, beside whole ones. Pure.
+
+The numbers of the two kinds are not compared: where a rank also sends and receives on NCCL, torch counts these
+operations in the status of a group, and not among the collectives.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,9 @@ class GroupCounter:
     """From a brief view, in which only the last call can be pending."""
 
     def differs(self, earlier: GroupCounter) -> bool:
-        """Return True if the rank advanced since `earlier`. Views of two kinds agree on the last call only."""
-        if self.is_brief is not earlier.is_brief:
-            return self.last != earlier.last
-        return (self.last, self.pending) != (earlier.last, earlier.pending)
+        """Return True if the rank advanced since `earlier`, as two views of one kind show."""
+        advanced = (self.last, self.pending) != (earlier.last, earlier.pending)
+        return advanced and self.is_brief is earlier.is_brief
 
 
 Counters = Mapping[str, GroupCounter]
@@ -53,14 +56,15 @@ def has_advanced(now: Counters, before: Counters) -> bool:
     return now.keys() != before.keys() or any(counter.differs(before[name]) for name, counter in now.items())
 
 
-def with_earlier_calls(views: Iterable[RankView], earlier: Iterable[RankView]) -> tuple[RankView, ...]:
-    """Return `views`, brief ones with the calls of the `earlier` view of the rank if it has not advanced since."""
-    listed = tuple(views)
-    whole = {view.rank: view for view in earlier if view.collectives and not is_brief(view)}
-    now, before = group_counters(listed), group_counters(whole.values())
+def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[RankView, ...]:
+    """Return `views`, brief ones with the calls in the `whole` view of the same rank.
+
+    The caller knows that the ranks have not advanced between the two.
+    """
+    calls = {view.rank: view for view in whole if view.collectives and not is_brief(view)}
     return tuple(
-        replace(view, groups=whole[view.rank].groups, collectives=whole[view.rank].collectives)
-        if is_brief(view) and view.rank in whole and not has_advanced(now[view.rank], before[view.rank])
+        replace(view, groups=calls[view.rank].groups, collectives=calls[view.rank].collectives)
+        if is_brief(view) and view.rank in calls
         else view
-        for view in listed
+        for view in views
     )

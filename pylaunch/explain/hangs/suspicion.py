@@ -2,8 +2,8 @@
 
 Output, steps and collectives of any rank are progress. After half of `after_s` without progress the ranks are viewed
 once, and after all of it again: the finding of `judge` on both views is reported when it has lasted long enough for its
-kind. All calls of the ranks are requested once in a silence, with the second view; the other views have the last call
-of each group. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
+kind. Views have the last call of each group only; all calls are requested once in a silence, when the second view shows
+no progress. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, with_earlier_calls
+from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, with_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind, RankActivity
@@ -136,21 +136,25 @@ class Suspicion:
 
     @property
     def wants_calls(self) -> bool:
-        """Return True when the next view should have all calls of the ranks, not only the last ones."""
-        return bool(self.samples) and not self.has_calls
+        """Return True when all calls of the ranks should be requested now: two views show no progress."""
+        return len(self.samples) > 1 and not self.has_calls
 
     def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
-        """Add the views of one moment, taken as `wants_calls` says: an advanced collective of any rank is progress."""
-        counters, has_calls = group_counters(views), self.has_calls or self.wants_calls
+        """Add the views of one moment: an advanced collective of any rank is progress."""
+        counters = group_counters(views)
         known = counters.keys() & self.counters.keys()
         is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
-        after = replace(self, counters={**self.counters, **counters}, has_calls=has_calls)
+        after = replace(self, counters={**self.counters, **counters})
         if is_progress:
             after = after.with_progress(now)
-        samples = (*after.samples, with_earlier_calls(views, after.samples[-1] if after.samples else ()))
+        samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))
         if len(samples) > MOST_SAMPLES:
             samples = (samples[0], *samples[2:])
         return replace(after, samples=samples, looked_at=now)
+
+    def with_all_calls(self, views: tuple[RankView, ...]) -> Suspicion:
+        """Add views with all calls to the last sample, of the same moment."""
+        return replace(self, samples=(*self.samples[:-1], with_calls(self.samples[-1], views)), has_calls=True)
 
     def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -87,12 +87,15 @@ class HangWatch:
                     return HangNews(report, tuple(filter(_has_trouble, self._facts))[:MOST_HOSTS])
 
     async def _look(self) -> HangReport | None:
-        wants_calls = self._suspicion.wants_calls
-        sample = await self._examine(
-            call_sites=wants_calls, progress=not wants_calls, node=bool(self._suspicion.samples)
-        )
-        self._facts = sample.facts
+        sample = await self._examine(progress=True, node=self._suspicion.has_calls)
         self._become(self._suspicion.with_views(time.monotonic(), sample.views))
+        if self._suspicion.wants_calls:
+            whole = await self._examine(call_sites=True, node=True)
+            if not self._suspicion.samples:
+                return None  # A rank advanced meanwhile.
+            self._suspicion = self._suspicion.with_all_calls(whole.views)
+            sample = replace(sample, facts=whole.facts)
+        self._facts = sample.facts
         if not sample.views or self._state().stop is not None:
             return None
         findings = await asyncio.to_thread(partial(judge, self._evidence()))

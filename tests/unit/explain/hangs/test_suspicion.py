@@ -34,8 +34,10 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
         if news := state.resumed(before):
             found.append((now, news))
         if state.is_due(now):
-            asked = views if state.wants_calls else map(brief, views)
-            before, state = state, state.with_views(now, tuple(replace(each, time=now) for each in asked))
+            whole = tuple(replace(each, time=now) for each in views)
+            before, state = state, state.with_views(now, tuple(map(brief, whole)))
+            if state.wants_calls:
+                state = state.with_all_calls(whole)
             hosts = {each.rank: each.host for each in views}
             state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples))[0])
             if report is not None:
@@ -217,3 +219,22 @@ def test_a_hang_after_any_beginning_is_reported_in_time(world_size: int, data: s
     assert isinstance(report, HangReport)
     assert report.finding.ranks == (late,)
     assert at - begins <= 60
+
+
+def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
+    """After sends and receives on NCCL, the status of a group has another number than its last collective."""
+    whole = tuple(replace(each, step=7) for each in one_late(8, 3))
+
+    def counted(now: float) -> tuple[RankView, ...]:
+        return tuple(
+            replace(each, time=now, collectives=(replace(each.collectives[0], sequence=9001),))
+            for each in map(brief, whole)
+        )
+
+    state = Suspicion(AFTER_S, 0.0).with_views(15.0, counted(15.0)).with_views(30.0, counted(30.0))
+    assert state.wants_calls
+    state = state.with_all_calls(whole).with_views(45.0, counted(45.0))
+    assert (state.quiet_since, state.wants_calls) == (0.0, False)
+    best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
+    assert "all_reduce #412 of dp" in best.text

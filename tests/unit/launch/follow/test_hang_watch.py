@@ -52,7 +52,7 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
     report = message.news
     assert isinstance(report, HangReport)
     assert report.finding.ranks == (2,)
-    assert asked[:2] == [(False, True, False), (True, False, True)]
+    assert asked[:3] == [(False, True, False), (False, True, False), (True, False, True)]
     assert message.facts == FACTS[:1], "the record keeps facts of hosts that report trouble"
     assert "n03 kernel: nfs: server store not responding" in report.finding.evidence
     assert event(message).facts == FACTS[:1]
@@ -106,3 +106,50 @@ def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
 def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
     finding = HangFinding(HangKind.TRANSPORT, "x", Confidence.MEDIUM, (), ("n1", "n2"))
     assert event(HangNews(HangReport(finding, 1.0))).host is None
+
+
+def test_ranks_that_advance_in_silence_are_never_asked_for_all_calls() -> None:
+    asked: list[tuple[bool, bool]] = []
+    enough = asyncio.Event()
+
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+        asked.append((call_sites, node))
+        if len(asked) == 12:
+            enough.set()
+        return RunSample(tuple(brief(each) for each in one_late(4, 2, number=400 + len(asked))))
+
+    async def watch() -> None:
+        watch = HangWatch(plan(0.05), examine, lambda: STATE)
+        watching = asyncio.ensure_future(watch.next())
+        await asyncio.wait_for(enough.wait(), 60)
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    asyncio.run(watch())
+    assert set(asked) == {(False, False)}
+
+
+def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
+    asked: list[tuple[bool, bool, bool]] = []
+    enough = asyncio.Event()
+
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+        asked.append((call_sites, progress, node))
+        if len(asked) == 12:
+            enough.set()
+        views = one_late(4, 2) if call_sites else list(map(brief, one_late(4, 2)))
+        return RunSample(tuple(replace(each, time=float(len(asked))) for each in views))
+
+    async def watch() -> None:
+        watch = HangWatch(plan(0.05), examine, lambda: STATE)
+        first = await asyncio.wait_for(watch.next(), 60)
+        assert isinstance(first.news, HangReport)
+        assert "rank 2 on n02 is in load" in first.news.finding.text
+        watching = asyncio.ensure_future(watch.next())
+        await asyncio.wait_for(enough.wait(), 60)
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    asyncio.run(watch())
+    brief_only, whole, later = (False, True, False), (True, False, True), (False, True, True)
+    assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
