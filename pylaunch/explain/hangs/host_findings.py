@@ -7,7 +7,7 @@ another finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from pylaunch.agent.shared import kernel_log
@@ -37,14 +37,21 @@ SHOWN_COUNTERS = ("carrier_changes", "link_downed", "ecc_uncorrected")
 Messages = Mapping[str, tuple[KernelEvent, ...]]
 
 
-def host_findings(evidence: HangEvidence, waits: str, *, is_transport: bool) -> list[HangFinding]:
+def host_findings(
+    evidence: HangEvidence, waits: str, *, is_transport: bool, late: Collection[str] = ()
+) -> list[HangFinding]:
     """Return the findings that the facts of hosts prove or make likely.
 
     `waits`: the ranks that wait, in words; "" for none. `is_transport`: all ranks called the same collective, so the
-    cause is below the script.
+    cause is below the script. `late`: hosts of the ranks that others wait for.
     """
     before = f"{waits}; " if waits else ""
-    found = [*_gpus(evidence, before), *_links(evidence, before, is_transport=is_transport), *_paths(evidence, before)]
+    suspects = late if waits and not is_transport else evidence.hosts.values()
+    found = [
+        *_gpus(evidence, before, suspects),
+        *_links(evidence, before, is_transport=is_transport),
+        *_paths(evidence, before),
+    ]
     return sorted(found, key=lambda each: each.confidence is not Confidence.HIGH)
 
 
@@ -92,7 +99,8 @@ def _recent(evidence: HangEvidence) -> Messages:
     return found
 
 
-def _gpus(evidence: HangEvidence, before: str) -> Iterator[HangFinding]:
+def _gpus(evidence: HangEvidence, before: str, suspects: Collection[str]) -> Iterator[HangFinding]:
+    """Judge GPUs; one of a host that nobody waits for may belong to another run."""
     found: dict[str, list[KernelEvent]] = {}
     for host, messages in _recent(evidence).items():
         broken = [each for each in messages if _is_broken(each)]
@@ -104,10 +112,10 @@ def _gpus(evidence: HangEvidence, before: str) -> Iterator[HangFinding]:
     what = (
         f"SXid {first.code}" if first.kind == kernel_log.SXID else f"Xid {first.code}, {explain(first.code or 0).name}"
     )
-    is_one = len(found) == 1
+    is_sure = len(found) == 1 and next(iter(found)) in suspects
     yield HangFinding(
         HangKind.GPU, f"{before}GPU error on {fold(found)}: {what} (PCI {first.device})",
-        Confidence.HIGH if is_one else Confidence.MEDIUM, (), tuple(found) if is_one else (),
+        Confidence.HIGH if is_sure else Confidence.MEDIUM, (), tuple(found) if is_sure else (),
         tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES],
         "the ranks advance, or the GPU passes a test while no run uses it",
         f"pylaunch check --only gpu --limit {fold(found)}",

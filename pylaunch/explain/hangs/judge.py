@@ -34,7 +34,9 @@ def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
         return (HangFinding(HangKind.ADVANCING, text, Confidence.HIGH),)
     graph = wait_graph(snapshot)
     waits = _who_waits(snapshot, graph) if graph.pending else ""
-    hosts = host_findings(evidence, waits, is_transport=_is_transport(snapshot, graph))
+    late_hosts = snapshot.hosts_of(graph.roots)
+    of_hosts = host_findings(evidence, waits, is_transport=_is_transport(snapshot, graph), late=late_hosts)
+    hosts = [replace(each, evidence=(*each.evidence, *snapshot.lines())) for each in of_hosts]
     found = [*_processes(snapshot, graph), *_differences(snapshot)]
     found = [*filter(_is_high, found), *filter(_is_high, hosts), *(each for each in found if not _is_high(each))]
     late = [] if any(map(_is_high, found)) else [*_late(snapshot, graph)]

@@ -62,6 +62,7 @@ def test_a_blocked_path_is_shown_with_both_hosts_and_ports_and_one_side_accuses_
     assert found.evidence[0] == (
         "rank 1 on n01 port 41022: 65536 bytes to n03 port 29500 are not acknowledged after 7 retransmissions"
     )
+    assert found.evidence[1].startswith("ranks 0-3 on n[00-03]: all_reduce #9 of the default group is pending")
     assert found.hint == "pylaunch check --only network.ports --limit n[01,03]"
 
 
@@ -125,6 +126,16 @@ def test_a_damaged_gpu_is_named_with_its_host() -> None:
         HangKind.GPU, ("n02",), (), Confidence.HIGH,
     )  # fmt: skip
     assert "GPU error on n02: Xid 79" in found.text
+
+
+def test_a_damaged_gpu_of_the_host_that_others_wait_for_is_named() -> None:
+    found = best(replace(evidence(one_late(4, 1)), quiet_since=QUIET_SINCE), facts("n01", kernel=(XID_79,)))
+    assert (found.kind, found.hosts, found.confidence) == (HangKind.GPU, ("n01",), Confidence.HIGH)
+
+
+def test_a_damaged_gpu_of_a_host_that_nobody_waits_for_accuses_nobody() -> None:
+    found = best(replace(evidence(one_late(4, 1)), quiet_since=QUIET_SINCE), facts("n02", kernel=(XID_79,)))
+    assert (found.kind, found.ranks) == (HangKind.LATE, (1,))
 
 
 def test_gpus_of_several_hosts_name_none() -> None:
