@@ -69,9 +69,14 @@ train()
 def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
     until_up(controller)
-    view = views(controller, within_s=10.0)[0]
-    assert (view.source, view.note, view.threads) == ("", "no stacks: not a Python program", [])
-    assert (view.state, view.syscall) == ("S", "clock_nanosleep")
+
+    def asleep() -> bool:
+        view = views(controller, len(controller.all(wire.Examined)) + 1)[0]
+        return (view.source, view.note, view.threads, view.state, view.syscall) == (
+            "", "no stacks: not a Python program", [], "S", "clock_nanosleep"
+        )  # fmt: skip
+
+    wait_until(asleep, "a view of sleep in its system call")
 
 
 UP = 'print("up", flush=True)\n'
@@ -217,6 +222,37 @@ def test_the_python_that_runs_now_answers_for_a_shell_and_after_another_python(n
     view = views(controller)[0]
     assert (view.source, stack(view)) == ("helper", ["train", "<module>"])
     assert view.pid != controller.pid(0)
+
+
+LAUNCHER = "import subprocess, sys\nsubprocess.call([sys.executable, 'train.py'])\n"
+HELPER = "import subprocess, sys\nhelper = subprocess.Popen([sys.executable, 'train.py'], stdout=subprocess.PIPE)\n"
+HELPER += "import time\ndef work(): time.sleep(600)\nhelper.stdout.readline()\n" + UP + "work()"
+
+
+@pytest.mark.parametrize(
+    ("first", "child", "functions"),
+    [
+        (LAUNCHER, "train: sleeps", ["train", "<module>"]),
+        (LAUNCHER, "train: holds the GIL", ["train", "<module>"]),
+        (HELPER, "train: sleeps", ["work", "<module>"]),
+    ],
+    ids=["launcher", "launcher of a process that holds the GIL", "helper"],
+)
+def test_of_several_python_processes_the_one_that_trains_answers(
+    node: Node, tmp_path: Path, first: str, child: str, functions: list[str]
+) -> None:
+    does = "time.sleep(600)" if child.endswith("sleeps") else "sum(itertools.repeat(0))"
+    program(tmp_path, f"import itertools, time\ndef train(): {does}\n{UP}train()")
+    controller = node.started(task(tmp_path, program(tmp_path, first, "first.py")))
+    until_up(controller)
+
+    def shown() -> list[wire.RankExamined]:
+        view = views(controller, len(controller.all(wire.Examined)) + 1, within_s=2.0)[0]
+        return [view] if (view.source, stack(view)) == (source, functions) else []
+
+    source = "signal" if child.endswith("GIL") else "helper"
+    (view,) = wait_until(shown, f"a view of {functions}")
+    assert (view.pid == controller.pid(0)) == (first is HELPER)
 
 
 def test_a_script_that_replaces_itself_answers_from_the_new_one(node: Node, tmp_path: Path) -> None:

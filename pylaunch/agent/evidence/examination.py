@@ -2,7 +2,8 @@
 
 Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
 half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
-and /proc, which always answers. A rank that is stopped or that has no helper is not waited for.
+and /proc, which always answers. A rank that is stopped or that has no helper is not waited for. Of a rank with several
+Python processes (a launcher and what it starts), each is asked and the one that trains is shown.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import socket
 import struct
 import time
 from functools import partial
-from typing import Mapping
+from typing import Mapping, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import process_view, rank_report, rank_states
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, stacks_of_faulthandler
+from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
+from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import local_socket, processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -32,6 +35,9 @@ LOOK_S = 0.02
 LARGEST_VIEW = wire.MAX_LINE - (64 << 10)
 SOCKET = "sock"
 STACKS = "stacks"
+ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
+"""Ends of the names of sockets and dumps of the Python processes of one rank."""
+
 MOST_STACKS = 128 << 10
 """Bytes of one dump of faulthandler that are read."""
 
@@ -42,11 +48,14 @@ _NOTHING = RankAnswer([], [], [], [])
 
 
 class RankQuestion:
-    """One rank that is asked. `answer` is set when it is done."""
+    """One process of a rank that is asked. `answer` is set when it is done."""
 
-    def __init__(self, pid: int, rank: int, stacks: str, mask: Mask) -> None:
+    def __init__(self, pid: int, rank: int, number: int, stacks: str, mask: Mask) -> None:
         self.pid = pid
         self.rank = rank
+        self.number = number
+        """Place of its socket among those of the rank."""
+
         self.answering: int | None = None
         """Process that listens for the rank."""
 
@@ -152,6 +161,9 @@ class Examination:
         self._request = request
         self._questions: list[RankQuestion] = []
         self._watched: set[RankQuestion] = set()
+        self._answered: dict[int, list[RankQuestion]] = {}
+        """Done, of ranks of which another process has not answered yet."""
+
         self._signal_at = 0.0
         self._ends_at = 0.0
         self._has_signalled = False
@@ -162,12 +174,17 @@ class Examination:
         self._signal_at, self._ends_at = now + self._request.within_s / 2, now + self._request.within_s
         words = "progress" if self._request.progress else "sites" if self._request.call_sites else "collectives"
         for rank, pid in sorted(pids.items()):
-            question = RankQuestion(pid, rank, self._run.directory.of_rank(rank, STACKS), self._run.mask)
-            self._questions.append(question)
-            question.ask(self._run.directory.of_rank(rank, SOCKET), words)
-            if question.answer is None and question.connection is not None:
-                self._watched.add(question)
-                self._run.loop.watch(question.connection, partial(self._receive, question))
+            for number, end in enumerate(ENDS):
+                path = self._run.directory.of_rank(rank, SOCKET + end)
+                if end and not os.path.lexists(path):
+                    continue
+                stacks = self._run.directory.of_rank(rank, STACKS + end)
+                question = RankQuestion(pid, rank, number, stacks, self._run.mask)
+                self._questions.append(question)
+                question.ask(path, words)
+                if question.answer is None and question.connection is not None:
+                    self._watched.add(question)
+                    self._run.loop.watch(question.connection, partial(self._receive, question))
         self._collect()
 
     @property
@@ -210,7 +227,10 @@ class Examination:
                 self._run.loop.forget(question.connection)
             if question.connection is not None:
                 question.connection.close()
-            self.views.append(self._view(question))
+            self._answered.setdefault(question.rank, []).append(question)
+        waiting = {question.rank for question in self._questions}
+        for rank in [each for each in self._answered if each not in waiting]:
+            self.views.append(self._view(shown(self._answered.pop(rank))))
 
     def _view(self, question: RankQuestion) -> RankExamined:
         answer = question.answer or _NOTHING
@@ -224,6 +244,18 @@ class Examination:
             rank_report.last_step(self._run.directory, question.rank),
         )  # fmt: skip
         return fitting(view)
+
+
+def shown(questions: Sequence[RankQuestion]) -> RankQuestion:
+    """Return the question to the process that trains; that to the first process of the rank if none answered."""
+    answered = [
+        (each, rank_states.distance(each.answering, each.pid), each.answer)
+        for each in questions
+        if each.source and each.answer is not None and each.answering is not None
+    ]
+    if answered:
+        return training_process(answered)
+    return min(questions, key=lambda each: each.number)
 
 
 def fitting(view: RankExamined) -> RankExamined:

@@ -61,6 +61,18 @@ def family(pid: int) -> Iterator[int]:
             continue
 
 
+def distance(pid: int, first: int) -> int:
+    """Return the number of generations from `first` down to its descendant `pid`; at most MOST."""
+    for number in range(MOST):
+        if pid == first:
+            return number
+        try:
+            pid = int(text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            break
+    return MOST
+
+
 def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
     """Return the seconds since the last output of `rank`; None if it wrote none."""
     written: dict[str, float] = {}
