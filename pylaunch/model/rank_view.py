@@ -86,7 +86,7 @@ class RankView:
     """Processor time of its process and the children it has, in seconds."""
 
     source: str
-    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler) or "" (none)."""
+    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler), "py-spy" or "" (none)."""
 
     note: str = ""
     """Reason why stacks or collectives are missing: "not a Python program", "no answer in 0.5 s"."""

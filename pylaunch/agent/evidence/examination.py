@@ -2,7 +2,8 @@
 
 Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
 half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
-and /proc, which always answers. A rank that is stopped or that has no helper is not waited for. Of a rank with several
+and /proc, which always answers. A rank that is stopped is not waited for; one without a helper is read by py-spy, where
+it is installed. Of a rank with several
 Python processes (a launcher and what it starts), each is asked and the one that trains is shown.
 """
 
@@ -18,7 +19,7 @@ from functools import partial
 from typing import Mapping, Sequence
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import process_view, rank_report, rank_states
+from pylaunch.agent.evidence import process_view, py_spy, rank_report, rank_states
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, stacks_of_faulthandler
 from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
@@ -33,6 +34,9 @@ LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
 
 LARGEST_VIEW = wire.MAX_LINE - (64 << 10)
+PROGRESS = "progress"
+"""Question of the hang watch, every few seconds."""
+
 SOCKET = "sock"
 STACKS = "stacks"
 ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
@@ -45,6 +49,20 @@ NO_HELPER = "no stacks: Python was started with -I, -E or -S, or with another PY
 NOT_PYTHON = "no stacks: not a Python program"
 _CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [], [])
+
+
+@dataclasses.dataclass(frozen=True)
+class ExaminedRun:
+    """The run whose ranks are examined."""
+
+    loop: EventLoop
+    directory: RunDirectory
+    streams: Mapping[str, str]
+    mask: Mask
+    name: str
+    root: str
+    py_spy: str | None
+    """Path of py-spy on this node."""
 
 
 class RankQuestion:
@@ -63,14 +81,15 @@ class RankQuestion:
         self.source = ""
         self.note = ""
         self.connection: socket.socket | None = None
+        self.dump: py_spy.StackDump | None = None
         self._stacks = stacks
         self._mask = mask
         self._received = b""
         self._written_before: int | None = None
         self._size = 0
 
-    def ask(self, path: str, words: str) -> None:
-        """Send the question to the helper of the rank, if it has one."""
+    def ask(self, path: str, words: str, run: ExaminedRun) -> None:
+        """Send the question to the helper of the rank, if it has one; without one, start py-spy if the run has it."""
         if rank_states.state(self.pid) in tuple(rank_states.STOPPED):
             self.finish("no stacks: the rank is stopped (SIGSTOP, or a debugger)")
             return
@@ -78,7 +97,10 @@ class RankQuestion:
             connection = local_socket.connect(path, timeout_s=0.0)
         except OSError:
             shown = process_view.view(self.pid).pid
-            self.finish(NO_HELPER if process_view.is_python(shown) else NOT_PYTHON)
+            if not process_view.is_python(shown):
+                self.finish(NOT_PYTHON)
+            elif self.number or run.py_spy is None or words == PROGRESS or not self._spy(run, run.py_spy, shown):
+                self.finish(NO_HELPER)
             return
         self.connection = connection
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -89,6 +111,28 @@ class RankQuestion:
         self.answering = listening
         with contextlib.suppress(OSError):
             connection.send(words.encode() + b"\n")
+
+    def _spy(self, run: ExaminedRun, executable: str, pid: int) -> bool:
+        """Start py-spy on a process that carries the mark of the run. Return False if that is not possible."""
+        if processes.run_of(pid, run.root) != run.name:
+            return False
+        try:
+            self.dump = py_spy.StackDump(executable, processes.read(pid))
+        except OSError:
+            return False
+        self.answering = pid
+        return True
+
+    def receive_dump(self) -> None:
+        """Read from py-spy."""
+        assert self.dump is not None
+        if self.dump.has_ended():
+            try:
+                self.answer = self.dump.answer(self._mask.hide(self.dump.output()))
+            except ValueError as error:
+                self.finish(f"{NO_HELPER}; py-spy cannot read it: {error}")
+            else:
+                self.source, self.note = "py-spy", "no collectives: the rank has no helper"
 
     def receive(self) -> None:
         """Read from the helper."""
@@ -111,7 +155,7 @@ class RankQuestion:
 
     def signal(self) -> None:
         """Let faulthandler write the stacks of a rank whose helper is silent; the helper may still answer."""
-        if self.answering is None or not process_view.catches(self.answering, SIGNUM):
+        if self.connection is None or self.answering is None or not process_view.catches(self.answering, SIGNUM):
             return
         self._written_before = self._size = rank_files.size(self._stacks)
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -143,16 +187,6 @@ class RankQuestion:
         self.answer, self.note = _NOTHING, note
 
 
-@dataclasses.dataclass(frozen=True)
-class ExaminedRun:
-    """The run whose ranks are examined."""
-
-    loop: EventLoop
-    directory: RunDirectory
-    streams: Mapping[str, str]
-    mask: Mask
-
-
 class Examination:
     """One request for views of all ranks."""
 
@@ -172,7 +206,7 @@ class Examination:
     def begin(self, pids: Mapping[int, int], now: float) -> None:
         """Ask the ranks in `pids` (rank → process id)."""
         self._signal_at, self._ends_at = now + self._request.within_s / 2, now + self._request.within_s
-        words = "progress" if self._request.progress else "sites" if self._request.call_sites else "collectives"
+        words = PROGRESS if self._request.progress else "sites" if self._request.call_sites else "collectives"
         for rank, pid in sorted(pids.items()):
             for number, end in enumerate(ENDS):
                 path = self._run.directory.of_rank(rank, SOCKET + end)
@@ -181,8 +215,10 @@ class Examination:
                 stacks = self._run.directory.of_rank(rank, STACKS + end)
                 question = RankQuestion(pid, rank, number, stacks, self._run.mask)
                 self._questions.append(question)
-                question.ask(path, words)
-                if question.answer is None and question.connection is not None:
+                question.ask(path, words, self._run)
+                if question.dump is not None:
+                    self._run.loop.watch(question.dump.descriptor, partial(self._receive_dump, question))
+                elif question.answer is None and question.connection is not None:
                     self._watched.add(question)
                     self._run.loop.watch(question.connection, partial(self._receive, question))
         self._collect()
@@ -216,6 +252,10 @@ class Examination:
             question.finish(f"no stacks: no answer in {self._request.within_s:g} s")
         self._collect()
 
+    def _receive_dump(self, question: RankQuestion) -> None:
+        question.receive_dump()
+        self._collect()
+
     def _receive(self, question: RankQuestion) -> None:
         question.receive()
         self._collect()
@@ -227,6 +267,9 @@ class Examination:
                 self._run.loop.forget(question.connection)
             if question.connection is not None:
                 question.connection.close()
+            if question.dump is not None:
+                self._run.loop.forget(question.dump.descriptor)
+                question.dump.close()
             self._answered.setdefault(question.rank, []).append(question)
         waiting = {question.rank for question in self._questions}
         for rank in [each for each in self._answered if each not in waiting]:

@@ -6,6 +6,7 @@ import time
 from typing import Callable, List, NamedTuple, Optional
 
 from pylaunch.agent import wire
+from pylaunch.agent.evidence import py_spy
 from pylaunch.agent.evidence.examination import Examination, ExaminedRun
 from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
 from pylaunch.agent.run.worker_group import WorkerGroup
@@ -44,7 +45,11 @@ class Examinations:
     def __init__(self, workers: WorkerGroup, facts: NodeFacts, directory: RunDirectory, loop: EventLoop) -> None:
         self._workers = workers
         self._facts = facts
-        self._run = ExaminedRun(loop, directory, workers.streams(), workers.mask)
+        task = workers.task
+        interpreters = [*task.launcher[:1], *(word for rank in task.ranks for word in rank.argv[:1])]
+        self._run = ExaminedRun(
+            loop, directory, workers.streams(), workers.mask, task.run, workers.root.path, py_spy.program(interpreters)
+        )
         self._under_way: list[PendingRequest] = []
 
     def begin(self, request: wire.Examine, deliver: Deliver, now: float) -> None:

@@ -101,7 +101,7 @@ class RankExamined:
     step: int | None = None
 
 
-SOURCES = ("helper", "signal", "")
+SOURCES = ("helper", "signal", "py-spy", "")
 
 
 @dataclass(frozen=True)
