@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import importlib.util
 import os
 import sys
@@ -63,7 +62,7 @@ def main() -> None:
         report(NO_FRAMEWORK)
         return
     with limited(f"import {framework}", IMPORT_LIMIT):
-        module = importlib.import_module(framework)
+        module = __import__(framework)
     report(f"{IMPORT} {framework} {module.__version__}")
     failure.watch()
     if mine.world_size > 1:
