@@ -1,7 +1,7 @@
 # Each target installs what it needs. PYTHON=/path/to/python3 sets the interpreter of .venv.
 export PYTHON
 
-.PHONY: help setup demo test test-pythons test-releases check lab lab-down benchmarks faults clean
+.PHONY: help setup demo test test-pythons test-releases check lab lab-down benchmarks faults accuracy clean
 
 help:
 	@echo "make demo           provision three nodes on this machine and train a model on them"
@@ -12,6 +12,7 @@ help:
 	@echo "make lab            start three lab nodes (make lab-down removes them)"
 	@echo "make benchmarks     measure the numbers of the documentation"
 	@echo "make faults         inject every fault of the fault matrix on lab nodes"
+	@echo "make accuracy       start runs with every fault of pylaunch drill on lab nodes, and score the verdicts (40 minutes)"
 
 setup:
 	@scripts/setup
@@ -45,6 +46,9 @@ benchmarks: setup
 faults:
 	@scripts/setup --for-tests
 	@scripts/faults
+
+accuracy: setup
+	@.venv/bin/python benchmarks/accuracy.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .ansible

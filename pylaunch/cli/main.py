@@ -39,6 +39,7 @@ VERBS = {
     "clean": "Remove what runs that are over, and training that nobody runs any more, left on the hosts",
     "env": "Lock the Python environment that provision installs; lint environment variables",
     "trust": "Learn the host keys of the inventory's hosts into the project's known_hosts",
+    "drill": "Inject faults into runs of a lab, and score what pylaunch says about each",
     "lab": "A real cluster on this machine, for trying and testing",
     "help": "Print a page of the guides and of the reference",
 }

@@ -116,6 +116,38 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class Isolate:
+    """Broken switch: the node and the other nodes no longer reach each other. The controller still reaches all."""
+
+    def inject(self, node: Machine) -> None:
+        """Drop every frame between the node and other nodes on the bridge."""
+        table, cable = network.nft_table(node.lab.name), network.cable(node.lab.name, node.name)
+        network.nft(
+            (
+                f"add table bridge {table}",
+                f"add chain bridge {table} {self._chain(node)} {{ type filter hook forward priority 0; }}",
+                f"add rule bridge {table} {self._chain(node)} iifname {cable} drop",
+                f"add rule bridge {table} {self._chain(node)} oifname {cable} drop",
+            )
+        )
+
+    def undo(self, node: Machine) -> None:
+        """Let the frames pass."""
+        table, chain = network.nft_table(node.lab.name), self._chain(node)
+        network.nft(
+            (
+                f"add table bridge {table}",
+                f"add chain bridge {table} {chain} {{ type filter hook forward priority 0; }}",
+                f"flush chain bridge {table} {chain}",
+                f"delete chain bridge {table} {chain}",
+            )
+        )
+
+    def _chain(self, node: Machine) -> str:
+        return f"{node.name}-isolated"
+
+
+@dataclass(frozen=True)
 class Kill:
     """Power loss: the node ends at once and keeps its disk. Undoing boots it again."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
+from pylaunch.lab.resource_faults import Stall
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport.connections import disconnect
 from tests.lab.fault_case import Case
@@ -134,45 +135,18 @@ def logged(name: str, message: str) -> Inject:
     return written(name, "/usr/local/bin/journalctl", script, mode="0755")
 
 
-SERVES_NOTHING = """\
-import ctypes, os, signal, socket, sys
-where, node = sys.argv[1], "/dev/pylaunch-fault-fuse"
-if not os.path.exists(node):
-    os.mknod(node, 0o20600, os.makedev(10, 229))
-server = os.open(node, os.O_RDWR)
-libc = ctypes.CDLL(None, use_errno=True)
-options = f"fd={server},rootmode=40000,user_id=0,group_id=0".encode()
-if libc.mount(b"fault", where.encode(), b"fuse", 0, options):
-    raise OSError(ctypes.get_errno(), "mount")
-with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-    notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])
-signal.pause()
-"""
-"""A file system whose server never answers, as NFS is when its server is gone: who touches it waits in the kernel."""
-
-
 def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
     """A file system answers nobody; `touched`: somebody has asked it already."""
-    unit, asking = "pylaunch-fault-hanging.service", "pylaunch-fault-asking.service"
+    asking = "pylaunch-fault-asking.service"
 
     def make(node: LabNode) -> None:
-        node.run("mkdir", "-p", where)
-        node.run(
-            "systemd-run", "--quiet", "--collect", f"--unit={unit}", "--property=Type=notify",
-            "/usr/bin/python3", "-c", SERVES_NOTHING, where,
-        )  # fmt: skip
+        Stall(where).inject(node)
         if touched:
             node.run("systemd-run", "--quiet", "--collect", f"--unit={asking}", "/usr/bin/stat", where)
             state = f"cut -d ' ' -f 3 /proc/$(systemctl show --property=MainPID --value {asking})/stat"
             wait_until(lambda: node.run("sh", "-c", state, check=False).stdout == "D\n", "it waits in the kernel")
 
-    def undo(node: LabNode) -> None:
-        # Without its server the kernel gives up on the file system, and processes that waited for it continue.
-        node.run("systemctl", "kill", "--signal=KILL", unit)
-        node.run("umount", "--lazy", where)
-        node.run("rm", "-f", "/dev/pylaunch-fault-fuse")
-
-    return on(name, make, undo)
+    return on(name, make, Stall(where).undo)
 
 
 def stale_rank(name: str) -> Inject:

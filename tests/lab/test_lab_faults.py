@@ -8,10 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
+from pylaunch.errors import LabError
 from pylaunch.lab import status
-from pylaunch.lab.faults import Direction
+from pylaunch.lab.faults import Direction, Isolate, inject
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
+from pylaunch.lab.resource_faults import LittleMemory, Stall
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -60,6 +63,40 @@ def test_a_cut_node_is_silent_but_keeps_its_address(pair: Lab, node: LabNode) ->
         assert node.address in node.run("ip", "-4", "addr", "show", "host0").stdout
     assert ssh_answers(node)
     assert state(pair, node) == ("running", "up")
+
+
+def test_an_isolated_node_reaches_the_controller_and_no_other_node(pair: Lab, node: LabNode) -> None:
+    other = pair["n1"]
+    with node.occupy(PORT), other.occupy(PORT):
+        with inject(node, Isolate()):
+            assert not reaches(other, node, PORT)
+            assert not reaches(node, other, PORT)
+            assert ssh_answers(node)
+        wait_until(lambda: reaches(other, node, PORT), "the other node reaches it again")
+        wait_until(lambda: reaches(node, other, PORT), "it reaches the other node again")
+
+
+def test_who_uses_a_stalled_file_system_waits_in_the_kernel_until_it_is_undone(node: LabNode) -> None:
+    asking = "story-asking.service"
+    state = f"cut -d ' ' -f 3 /proc/$(systemctl show --property=MainPID --value {asking})/stat"
+    with inject(node, Stall("/mnt/story")):
+        node.run("systemd-run", "--quiet", "--collect", f"--unit={asking}", "/usr/bin/stat", "/mnt/story")
+        wait_until(lambda: node.run("sh", "-c", state, check=False).stdout == "D\n", "it waits in the kernel")
+    wait_until(lambda: not node.run("systemctl", "is-active", asking, check=False).ok, "it has ended")
+    assert node.run("mountpoint", "/mnt/story", check=False).returncode != 0
+
+
+def test_a_node_with_little_memory_loses_the_process_that_takes_too_much(node: LabNode) -> None:
+    greedy = ("python3", "-c", "x = bytearray(300 << 20); x[::4096] = x[::4096]; print(len(x))")
+    try:
+        with inject(node, LittleMemory(64 << 20)):
+            taken = node.run(
+                "systemd-run", "--quiet", "--wait", "--collect", "--property=OOMPolicy=continue", *greedy, check=False
+            )
+    except LabError as refused:
+        pytest.skip(str(refused))
+    assert not taken.ok
+    assert node.run(*greedy).ok
 
 
 @pytest.mark.parametrize(

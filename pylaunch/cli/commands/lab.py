@@ -21,6 +21,7 @@ from pylaunch.lab import status as lab_status
 from pylaunch.lab.faults import Direction, Fault
 from pylaunch.lab.lab import Lab, Request
 from pylaunch.lab.releases import RELEASES
+from pylaunch.lab.resource_faults import LittleMemory, Stall
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
@@ -175,6 +176,26 @@ def freeze() -> Fault:
 def fill(path: str) -> Fault:
     """Leave no room in PATH (/var/tmp) of NODE: a small full file system hides what is there."""
     return faults.Fill(path)
+
+
+@_on_a_node
+def isolate() -> Fault:
+    """Drop everything between NODE and the other nodes; the controller still reaches all of them."""
+    return faults.Isolate()
+
+
+@_on_a_node
+@click.argument("path", default="/mnt/stalled")
+def stall(path: str) -> Fault:
+    """Mount a file system that never answers on PATH (/mnt/stalled) of NODE, as NFS whose server is gone."""
+    return Stall(path)
+
+
+@_on_a_node
+@click.argument("size", default="256MiB")
+def memory(size: str) -> Fault:
+    """Let the processes of NODE take SIZE (256MiB) more memory; then the kernel kills one. Needs cgroup version 1."""
+    return LittleMemory(options.size("SIZE", size))
 
 
 @_on_a_node

@@ -1,0 +1,1 @@
+"""`pylaunch drill`: inject faults into real runs, and score what pylaunch says about each."""

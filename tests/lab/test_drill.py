@@ -1,0 +1,45 @@
+"""Drills on real nodes: faults of ranks and of nodes get the verdicts that they deserve, and leave nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab.lab import Lab
+from tests.json_pages import undescribed
+from tests.lab.controller import must_be_clean
+
+pytestmark = pytest.mark.lab
+
+PYTHON = ("--python", "/usr/bin/python3")
+
+
+def test_faults_of_ranks_and_of_a_node_are_judged_rightly(lab: Lab) -> None:
+    names = ("plain.nothing", "plain.raises", "plain.is_killed", "plain.power")
+    done = lab.pylaunch("drill", "--lab", lab.spec.name, *PYTHON, "--seed", "1", "--json", *names, timeout_s=300)
+    document = json.loads(done.stdout)
+    assert undescribed(document, "pylaunch drill") == set()
+    assert [each["fault"] for each in document["drills"]] == list(names)
+    assert [each["reason"] for each in document["drills"] if not each["right"]] == []
+    assert done.returncode == ExitCode.DONE, done.stderr
+    must_be_clean(lab)
+
+
+def test_a_drill_without_its_program_is_skipped_and_says_why(lab: Lab) -> None:
+    words = ("drill", "--lab", lab.spec.name, *PYTHON, "--program", "torch", "torch.nothing", "torch.raises")
+    done = lab.pylaunch(*words, timeout_s=300)
+    assert done.returncode == ExitCode.JOB_FAILED
+    assert "skipped  torch.raises" in done.stderr
+    assert "No module named 'torch'" in done.stderr
+
+
+def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
+    refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "plain.raises", timeout_s=120)
+    assert refused.returncode == ExitCode.USAGE
+    assert "--yes" in refused.stderr
+    assert "fail or hang on purpose" in refused.stderr
+    refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "--yes", "plain.power", timeout_s=120)
+    assert refused.returncode == ExitCode.USAGE
+    assert "plain.power: faults of nodes are injected into a lab only" in refused.stderr
