@@ -33,8 +33,8 @@ HEAD = """\
 
 Every fault of `pylaunch drill` on a lab of three nodes with one rank each: {when}, PyTorch, JAX, accelerate and
 DeepSpeed on CPUs, 2 cores for all nodes and the controller, defaults of `pylaunch start` but `--on-hang stop`.
-`benchmarks/accuracy.py --seed {seed}` repeats it and writes this page. The rank with the fault is chosen at random among
-those after rank 0; names that end in `rank0` have it in rank 0. [Drills](../guides/drill.md) explains the columns.
+`benchmarks/accuracy.py --seed {seed}` repeats it and writes this page. The rank with the fault is chosen at random
+among those after rank 0; names that end in `rank0` have it in rank 0. [Drills](../guides/drill.md) explains the columns.
 
 The faults and the rules were written by the same people, and rules were mended after earlier drills: other faults may
 fare worse. GPUs, NCCL and InfiniBand are not part of it.
@@ -90,8 +90,8 @@ def table(drills: list[dict[str, Any]]) -> Iterable[str]:
         lost = sorted(each["seconds"] for each in nodes)
         yield ""
         yield (
-            f"The seconds of the first row include {len(nodes)} nodes that were lost (median {median(lost):.1f}): a node "
-            "is silent for `--node-timeout` (10 s) before it is lost."
+            f"The seconds of the first row include {len(nodes)} nodes that were lost (median {median(lost):.1f}): "
+            "a node is silent for `--node-timeout` (10 s) before it is lost."
         )
     yield ""
     yield "## Each drill"
