@@ -27,14 +27,13 @@ from pylaunch.lab.lab import Lab
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs/reference/accuracy.md"
-NODE_PYTHON = "/usr/bin/python3"
 HEAD = """\
 # Accuracy of verdicts
 
 Every fault of `pylaunch drill` on a lab of three nodes with one rank each: {when}, PyTorch, JAX, accelerate and
 DeepSpeed on CPUs, 2 cores for all nodes and the controller, defaults of `pylaunch start` but `--on-hang stop`.
 `benchmarks/accuracy.py --seed {seed}` repeats it and writes this page. The rank with the fault is chosen at random
-among those after rank 0; names that end in `rank0` have it in rank 0. [Drills](../guides/drill.md) explains the columns.
+among those after rank 0; names that end in `rank0` have it there. [Drills](../guides/drill.md) explains the columns.
 
 The faults and the rules were written by the same people, and rules were mended after earlier drills: other faults may
 fare worse. GPUs, NCCL and InfiniBand are not part of it.
@@ -57,7 +56,8 @@ def provisioned(lab: Lab, directory: Path) -> None:
     subprocess.run((sys.executable, "-m", "pip", *wheel), env={**os.environ, "DS_BUILD_OPS": "0"}, check=True)
     requirements.write_text(f"-r {frameworks}\n--find-links {wheels}\n")
     inventory = ("-i", str(lab.inventory))
-    lock = ("env", "lock", *inventory, "--python", NODE_PYTHON, str(requirements))
+    version = lab.nodes[0].run("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").stdout.strip()
+    lock = ("env", "lock", *inventory, "--python", version, str(requirements))
     for words in (lock, ("provision", *inventory)):
         subprocess.run(lab.command(*words), env={**os.environ, **lab.environment}, check=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -72,6 +73,8 @@ def lock_command(
     A file may be one of pip's (hashes in it are obeyed), a uv.lock with its pyproject.toml, or a pylock.toml. pip
     resolves them, with the user's own configuration of indexes and local directories.
     """
+    if re.fullmatch(r"3\.[0-9]+(\.[0-9]+)?", python) is None:
+        raise UsageError(f"--python {python}: expected the version of Python on the hosts", hint="--python 3.11")
     directory = directory or _directory(inventory)
     request = LockRequest(requirements, directory.absolute(), python, upgrade)
     with working("resolving requirements") as show:

@@ -95,3 +95,13 @@ def test_verbs_options_topics_and_hosts_are_completed(
     assert completions(monkeypatch, capsys, "pylaunch drift --exi") == ["--exit-code"]
     assert completions(monkeypatch, capsys, "pylaunch help xi") == ["xid"]
     assert completions(monkeypatch, capsys, "pylaunch check -i nowhere.ini --limit x") == []
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "3", "2.7", "3.11-dev"])
+def test_a_path_in_place_of_a_python_version_is_refused_before_pip_sees_it(
+    python: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["env", "lock", "--python", python, "requirements.txt"]) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert f"--python {python}: expected the version of Python on the hosts" in error
+    assert "hint: --python 3.11" in error
