@@ -125,8 +125,8 @@ _LEAVES = ("leaves", ("exited-early",), "exited with code 0")
 _ENDS_OF_TORCH = (
     _LEAVES,
     ("loses_a_worker", _OWN, "DataLoader worker"),
-    ("has_another_model", _OWN, "DDP expects same model across all ranks"),
-    ("joins_with_another_shape", ("ranks-disagree",), "all_reduce"),
+    ("has_another_model", _OWN, "appears not to match sizes of the same param"),
+    ("joins_with_another_shape", ("ranks-disagree",), "different sizes"),
     ("is_late", ("rank-silent",), "had not ended"),
     ("never_joins", ("rank-silent",), "had not ended"),
 )

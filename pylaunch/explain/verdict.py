@@ -7,11 +7,12 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 2. a node that is lost;
 3. a rank whose process is stopped (SIGSTOP, a debugger);
 4. ranks that exited with code 0 while others still waited for them;
-5. a rank that failed on its own later: its text is shown, for a person to judge;
-6. the one rank that had not ended when all others had;
-7. a launcher, where no rank failed.
+5. data of an unexpected size: ranks called different collectives, and nobody is named;
+6. a rank that failed on its own later: its text is shown, for a person to judge;
+7. the one rank that had not ended when all others had;
+8. a launcher, where no rank failed.
 
-Facts of the hosts (`host_causes`) add causes, and precede the observations of 5 and 6 where they are likely. Certainty
+Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely. Certainty
 only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
 """
 
@@ -40,6 +41,8 @@ STATES = {
     "Z": "a zombie",
 }
 RANKED = tuple(Certainty)
+ANOTHER_SIZE = "received data of another size"
+"""Beginning of the symptom of a rank whose collective does not match that of its peer."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
     return (
         _stopped(evidence, first)
         or _left(evidence, first)
+        or _disagreement(evidence, victims)
         or (_of_end(evidence, own[0], Certainty.POSSIBLE) if own else None)
         or _alone(evidence, first)
         or _Observation(f"no rank is named: {_symptom_of(first)}", first, None)
@@ -253,6 +257,18 @@ def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     who = fold_ranks([end.rank for end in gone if end.rank is not None])
     text = f"ranks {who} exited with code 0, the last {when}"
     return _judged(evidence, first, FailureCause("exited-early", text, Certainty.POSSIBLE))
+
+
+def _disagreement(evidence: Evidence, victims: list[RankEnd]) -> _Observation | None:
+    """Conclude from data of an unexpected size that ranks called different collectives.
+
+    The text shows who received it, not who deviates from the others: nobody is named.
+    """
+    first = next((end for end in victims if end.symptom.startswith(ANOTHER_SIZE)), None)
+    if first is None:
+        return None
+    text = "ranks called different collectives, or the same one with different sizes"
+    return _judged(evidence, first, FailureCause("ranks-disagree", text, Certainty.LIKELY))
 
 
 def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:

@@ -31,7 +31,9 @@ LONG_S = 45.0
 """Longer than ranks may be without progress before `pylaunch start` examines them."""
 
 CHUNK = 16 << 20
-RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+RANK = int(os.environ["RANK"])
+ARGUMENTS = [word for word in sys.argv[1:] if not word.startswith("--local_rank")]
+"""Without the argument that DeepSpeed's launcher adds."""
 
 
 class Group(Protocol):
@@ -312,7 +314,7 @@ def _two_groups(group: Group, *, backwards: bool) -> None:
 
 def reads_a_shard(_: Group) -> None:
     """Read from the directory ARGUMENT, whose file system does not answer."""
-    Path(sys.argv[4], "shard-00001.tar").open("rb").close()
+    Path(ARGUMENTS[3], "shard-00001.tar").open("rb").close()
 
 
 def computes_forever(_: Group) -> None:
@@ -443,7 +445,8 @@ def starts_late(_: Group) -> None:
 
 def main() -> None:
     """Train; at step STEPS, one rank has its fault."""
-    program, fault, guilty = sys.argv[1], sys.argv[2], int(sys.argv[3]) == RANK
+    program, fault, rank, _ = ARGUMENTS
+    guilty = int(rank) == RANK
     if guilty and fault == "never_joins":
         never_joins()
     if guilty and fault == "starts_late":

@@ -6,6 +6,7 @@ from signal import SIGABRT, SIGKILL, SIGTERM
 
 import pytest
 
+from pylaunch.agent.evidence.symptoms import DIFFERED
 from pylaunch.explain.verdict import Evidence, Verdict, judge
 from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
@@ -126,3 +127,15 @@ def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() 
     late = killed(2, 5.5, SIGABRT)
     assert verdict(victim(0, 5.0), late).named == Named("n3", 2)
     assert verdict(victim(0, 5.0), late, failed(1, 4.0, code=0)).named == Named("n2", 1)
+
+
+def test_data_of_an_unexpected_size_is_a_disagreement_and_names_neither_side() -> None:
+    found = verdict(victim(0, 5.0, DIFFERED), victim(1, 5.1, LOST), failed(2, 9.0, error="SystemExit"))
+    assert found.named is None
+    assert found.causes[0].kind == "ranks-disagree"
+    assert found.reason.endswith(f"; rank 0 on n1 {DIFFERED}")
+
+
+def test_a_stopped_rank_explains_an_unexpected_size_better() -> None:
+    found = verdict(victim(0, 5.0, DIFFERED), n2=(waiting(1, "T"),))
+    assert found.named == Named("n2", 1)
