@@ -96,7 +96,7 @@ _OWN = ("rank-failed",)
 _KILLED = ("rank-killed",)
 
 _ENDS = (
-    ("raises", _OWN, "RuntimeError: loss is NaN at step 10"),
+    ("raises", _OWN, "RuntimeError: loss is NaN at step 30"),
     ("exits", _OWN, "exited with code 3"),
     ("is_killed", _KILLED, "SIGKILL"),
     ("crashes", _KILLED, "SIGSEGV"),

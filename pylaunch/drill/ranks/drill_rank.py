@@ -24,7 +24,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-STEPS = 10
+STEPS = 30
 STEP_S = 0.05
 PATIENCE_S = 8.0
 LONG_S = 45.0
@@ -144,7 +144,7 @@ GROUPS = {"plain": Alone, "torch": Torch, "jax": Jax, "accelerate": Accelerate, 
 
 
 def raises(_: Group) -> None:
-    raise RuntimeError("loss is NaN at step 10")
+    raise RuntimeError("loss is NaN at step 30")
 
 
 def exits(_: Group) -> None:
