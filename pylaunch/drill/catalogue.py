@@ -150,9 +150,8 @@ _ENDS_OF_NODES = (
 _HANGS = (
     (Program.TORCH, "is_stopped", "stopped"),
     (Program.TORCH, "waits_for_a_lock", "waits_for_a_lock"),
-    (Program.TORCH, "skips_a_collective", "all_reduce"),
+    (Program.TORCH, "skips_a_collective", "skipped all_reduce"),
     (Program.TORCH, "uses_groups_in_another_order", "all_reduce"),
-    (Program.TORCH, "computes_forever", "computes_forever"),
     (Program.JAX, "is_stopped", "stopped"),
     (Program.JAX, "waits_for_a_lock", "waits_for_a_lock"),
     (Program.ACCELERATE, "waits_for_a_lock", "waits_for_a_lock"),

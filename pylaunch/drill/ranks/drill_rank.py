@@ -291,9 +291,22 @@ def waits_for_a_lock(_: Group) -> None:
 
 
 def skips_a_collective(group: Group) -> None:
-    """Continue with the next but one collective, then stop."""
-    group.reduce()
+    """Omit the sum of the losses, take part in the next steps, then stop."""
+    for _ in range(3):
+        group.reduce()
     waits_for_a_lock(group)
+
+
+def sums_losses(group: Group) -> None:
+    """Sum the losses, then take the next steps."""
+    reduce_loss(group)
+    for _ in range(3):
+        group.reduce()
+
+
+def reduce_loss(group: Group) -> None:
+    assert isinstance(group, Torch)
+    group.distributed.all_reduce(group.torch.ones(4))
 
 
 def joins_with_another_shape(group: Group) -> None:
@@ -315,12 +328,6 @@ def _two_groups(group: Group, *, backwards: bool) -> None:
 def reads_a_shard(_: Group) -> None:
     """Read from the directory ARGUMENT, whose file system does not answer."""
     Path(ARGUMENTS[3], "shard-00001.tar").open("rb").close()
-
-
-def computes_forever(_: Group) -> None:
-    """Never come back from a loop in Python."""
-    while True:
-        sum(range(1000))
 
 
 # Healthy ranks that take their time
@@ -408,6 +415,7 @@ def forks(_: Group) -> None:
 
 BESIDE: dict[str, Callable[[Group], None]] = {
     "uses_groups_in_another_order": lambda group: _two_groups(group, backwards=False),
+    "skips_a_collective": sums_losses,
     "has_another_model": lambda _: trains_a_model(64),
 }
 """Fault → calls of the other ranks at that moment."""
