@@ -43,8 +43,11 @@ FIRST_SIGNS = 5
 RHYTHM = 2.0
 """A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
 
-MOVES = 1 << 20
-"""Bytes in a gap beyond which a rank reads or writes data; answers to the agent are smaller."""
+MOVES = 1 << 18
+"""Bytes between two views beyond which a rank reads or writes data."""
+
+ANSWERING = 1 / 6
+"""Share of the limit after a view in which what ranks read and write belongs to their answers."""
 
 MOST_SAMPLES = 4
 
@@ -82,7 +85,10 @@ class Suspicion:
     """Bytes read and written by rank."""
 
     moved_before: Mapping[int, int] = field(default_factory=dict)
-    """The same at the last sign of progress."""
+    """The same at the last view, or at the last sign of progress after it."""
+
+    moving: frozenset[int] = frozenset()
+    """Ranks that read or wrote data between the last two views."""
 
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
@@ -120,14 +126,10 @@ class Suspicion:
             if each.step is not None:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
-        before = {**moved, **self.moved_before}
+        is_answering = self.looked_at is not None and now - self.looked_at <= self.after_s * ANSWERING
+        before = moved if is_answering else {**moved, **self.moved_before}
         after = replace(self, written=written, steps=steps, moved=moved, moved_before=before)
         return after.with_progress(now) if is_progress else after
-
-    @property
-    def moving(self) -> frozenset[int]:
-        """Ranks that read or wrote data since the last sign of progress."""
-        return frozenset(rank for rank, size in self.moved.items() if size - self.moved_before[rank] > MOVES)
 
     def is_due(self, now: float) -> bool:
         """Return True when the ranks should be viewed."""
@@ -150,7 +152,8 @@ class Suspicion:
         samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))
         if len(samples) > MOST_SAMPLES:
             samples = (samples[0], *samples[2:])
-        return replace(after, samples=samples, looked_at=now)
+        moving = frozenset(rank for rank, size in after.moved.items() if size - after.moved_before[rank] > MOVES)
+        return replace(after, samples=samples, looked_at=now, moving=moving, moved_before=after.moved)
 
     def with_all_calls(self, views: tuple[RankView, ...]) -> Suspicion:
         """Add views with all calls to the last sample, of the same moment."""
@@ -208,4 +211,5 @@ class Suspicion:
             looked_at=None,
             reported=(),
             moved_before=self.moved,
+            moving=frozenset(),
         )

@@ -238,3 +238,27 @@ def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
     best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
     assert "all_reduce #412 of dp" in best.text
+
+
+def moving(*moved_at: tuple[float, int], views_at: tuple[float, ...] = (15.0, 30.0)) -> frozenset[int]:
+    """Return the ranks that move data at the last view; rank 0 had read and written `moved_at` so much by then."""
+    state = Suspicion(AFTER_S, 0.0).with_activity(0.0, [RankActivity(0, 100, moved=0)])
+    views: list[tuple[float, int | None]] = [(at, None) for at in views_at]
+    for at, moved in sorted([*moved_at, *views], key=lambda each: each[0]):
+        if moved is None:
+            state = state.with_views(at, tuple(one_late(3, 1)))
+        else:
+            state = state.with_activity(at, [RankActivity(0, 100, moved=moved)])
+    return state.moving
+
+
+def test_what_a_rank_read_before_the_last_two_views_does_not_make_it_busy() -> None:
+    assert moving((5.0, 300 << 20), (21.0, 300 << 20)) == frozenset()
+
+
+def test_what_a_rank_reads_between_two_views_does() -> None:
+    assert moving((16.0, 0), (25.0, 1 << 20)) == {0}
+
+
+def test_what_a_rank_reads_to_answer_does_not() -> None:
+    assert moving((16.0, 2 << 20), (25.0, 2 << 20)) == frozenset()
