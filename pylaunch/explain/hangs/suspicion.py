@@ -23,7 +23,7 @@ CERTAIN = frozenset(
 )  # fmt: skip
 """Kinds that no slow phase of a healthy run shows."""
 
-UNSURE = 2.0
+UNSURE = 1.5
 """Multiple of the limit for findings that are not certain."""
 
 BEFORE_START = 4.0
