@@ -53,8 +53,6 @@ class Subject(Enum):
 
     RANK = "rank"
     NODE = "node"
-    NOBODY = "nobody"
-    """The evidence cannot show who is at fault; each name would be a guess."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +156,8 @@ _HANGS = (
     (Program.DEEPSPEED, "waits_for_a_lock", "waits_for_a_lock"),
 )
 _HANGS_OF_NODES = (
-    (NodeFault.NETWORK, "continues", "all_reduce", Subject.NOBODY),
-    (NodeFault.STORAGE, "reads_a_shard", "reads_a_shard", Subject.RANK),
+    (NodeFault.NETWORK, "continues", ("is cut off from", "get no answer"), Subject.NODE),
+    (NodeFault.STORAGE, "reads_a_shard", ("reads_a_shard",), Subject.RANK),
 )
 
 _HEALTHY = (
@@ -197,8 +195,8 @@ def _catalogue() -> Iterator[Drill]:
             yield Drill(program, action, Effect.ENDS, (text,), kinds, subject, fault)
     for program, action, text in _HANGS:
         yield Drill(program, action, Effect.HANGS, (text,))
-    for fault, action, text, subject in _HANGS_OF_NODES:
-        yield Drill(Program.TORCH, action, Effect.HANGS, (text,), (), subject, fault)
+    for fault, action, texts, subject in _HANGS_OF_NODES:
+        yield Drill(Program.TORCH, action, Effect.HANGS, texts, (), subject, fault)
     for program, action, rank in _HEALTHY:
         yield Drill(program, action, Effect.NONE, rank=rank)
 

@@ -129,9 +129,9 @@ def _alarms(events: Iterable[Event]) -> Iterator[Event]:
 
 def _naming(drill: Drill, observed: Observed, named: tuple[Named, ...]) -> Naming:
     if not named:
-        return Naming.RIGHT if drill.subject is Subject.NOBODY else Naming.NOBODY
+        return Naming.NOBODY
     guilty = observed.guilty
-    wanted = {Subject.RANK: guilty, Subject.NODE: Named(guilty.host, None), Subject.NOBODY: None}[drill.subject]
+    wanted = guilty if drill.subject is Subject.RANK else Named(guilty.host, None)
     return Naming.RIGHT if named == (wanted,) else Naming.WRONG
 
 

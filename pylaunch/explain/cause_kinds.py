@@ -52,7 +52,7 @@ _TABLE = (
               "does rank {rank} get as many batches as the others?"),
     CauseKind("rank-silent", "A rank did not join the others in a collective, or alone had not ended",
               "what was rank {rank} doing: loading data, writing a checkpoint, computing?"),
-    CauseKind("ranks-disagree", "Ranks were in different collectives, in one with different sizes, or one had not called that of the others",
+    CauseKind("ranks-disagree", "Ranks were in different collectives, in one with other sizes, or one was not in it",
               "does the script call the same collectives on every rank?", "pylaunch stacks RUN --collectives"),
     CauseKind("launcher-failed", "A launcher failed, and none of its ranks", "does torchrun start there by hand?"),
     CauseKind("processor", "The kernel reports processors that hang, or broken memory",

@@ -84,12 +84,6 @@ def test_a_fault_of_a_node_must_name_the_node_and_no_rank() -> None:
     assert score(power, seen(failed("n2 lost", kind="node-lost", named=GUILTY))).naming is Naming.WRONG
 
 
-def test_where_nobody_can_be_named_each_name_is_wrong() -> None:
-    network = replace(LOCK, subject=Subject.NOBODY, texts=("no answer",))
-    assert score(network, seen(failed(), hang("hang: no answer", None, None))).naming is Naming.RIGHT
-    assert score(network, seen(failed(), hang("hang: no answer"))).naming is Naming.WRONG
-
-
 def test_a_hang_is_scored_by_its_first_report_and_its_seconds_count_from_the_fault() -> None:
     found = score(LOCK, seen(failed(), hang("hang: rank 1 is in waits_for_a_lock"), hang("hang: other", "n1", 0)))
     assert found.is_right
