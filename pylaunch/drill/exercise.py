@@ -63,7 +63,10 @@ class Ground:
 
 
 def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> DrillScore:
-    """Exercise `drill` and return its score. Raises ClusterNotReadyError where no run can be started."""
+    """Exercise `drill` and return its score. Raises ClusterNotReadyError where no run can be started.
+
+    An interrupt of a person ends the run, then raises KeyboardInterrupt.
+    """
     tree = read_tree(RANKS)
     first = plan_start(ground.cluster, _job(drill, ground, tree, 0), lambda event: None).plan
     guilty = _guilty(drill, first, random.Random(f"{ground.seed} {drill.name}"))
@@ -72,8 +75,9 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
     observer = _Observer(planned.plan, injector)
     with observer.deadline(DEADLINE_S[drill.effect]), _around(injector):
         outcome = start(planned, StartOptions(tree=tree), observer.take, observer.interrupts(interrupts))
-    if injector is not None:
-        observer.raise_failed_injection()
+    if observer.interrupted_by:
+        raise KeyboardInterrupt(observer.interrupted_by)
+    observer.raise_failed_injection()
     observed = Observed(
         None if outcome.by_hand else outcome, guilty, tuple(observer.events), observer.fault_at, observer.verdict_at,
         _leftovers(outcome, planned.plan),
@@ -145,6 +149,8 @@ class _Observer:
     failed: list[PylaunchError] = field(default_factory=list)
     interrupter: Interrupter = field(default_factory=Interrupter)
     injecting: threading.Thread | None = None
+    interrupted_by: str = ""
+    """Interrupt of a person."""
 
     def take(self, event: StartEvent) -> None:
         """Receive an event; an `Emit`."""
@@ -187,11 +193,15 @@ class _Observer:
             timer.cancel()
 
     def interrupts(self, others: InterruptSource) -> InterruptSource:
-        """Return a source that delivers the interrupts of the drill and `others`."""
+        """Return a source that delivers the interrupts of the drill and `others`, which are those of a person."""
 
         @contextlib.contextmanager
         def both(receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
-            with others(receiver, last_s), self.interrupter(receiver, last_s):
+            def of_person(reason: str) -> None:
+                self.interrupted_by = reason
+                receiver(reason)
+
+            with others(of_person, last_s), self.interrupter(receiver, last_s):
                 yield
 
         return both

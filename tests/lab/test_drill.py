@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 
 import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.lab.lab import Lab
 from tests.json_pages import undescribed
-from tests.lab.controller import must_be_clean
+from tests.lab.controller import listed, must_be_clean
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -43,3 +47,19 @@ def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
     refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "--yes", "plain.power", timeout_s=120)
     assert refused.returncode == ExitCode.USAGE
     assert "plain.power: faults of nodes are injected into a lab only" in refused.stderr
+
+
+def test_ctrl_c_ends_the_run_of_a_drill_and_the_drill(lab: Lab) -> None:
+    words = ("drill", "--lab", lab.spec.name, *PYTHON, "plain.is_quiet", "plain.raises")
+    process = subprocess.Popen(
+        lab.command(*words), env={**os.environ, **lab.environment}, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_until(lambda: any("is_quiet" in json.dumps(run) for run in listed(lab)), "its run is live")
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == ExitCode.INTERRUPTED, stderr
+    assert "plain.raises" not in stderr
+    must_be_clean(lab)
