@@ -50,7 +50,7 @@ def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
 
 
 def test_ctrl_c_ends_the_run_of_a_drill_and_the_drill(lab: Lab) -> None:
-    words = ("drill", "--lab", lab.spec.name, *PYTHON, "plain.is_quiet", "plain.raises")
+    words = ("drill", "--lab", lab.spec.name, *PYTHON, "plain.is_quiet", "plain.is_noisy")
     process = subprocess.Popen(
         lab.command(*words), env={**os.environ, **lab.environment}, stderr=subprocess.PIPE, text=True
     )
@@ -61,5 +61,5 @@ def test_ctrl_c_ends_the_run_of_a_drill_and_the_drill(lab: Lab) -> None:
     finally:
         process.kill()
     assert process.returncode == ExitCode.INTERRUPTED, stderr
-    assert "plain.raises" not in stderr
+    assert "plain.is_noisy" not in stderr
     must_be_clean(lab)
