@@ -32,8 +32,8 @@ from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunEnded, StartEvent
 from pylaunch.workflows.stop import stop_run
 
-RANKS = Path(__file__).with_name("ranks")
-SCRIPT = "drill_rank.py"
+SHIPPED, NOT_SHIPPED = Path(__file__).parent, ("/*.py",)
+MODULE = ("-m", "ranks.drill_rank")
 READY, FAULT = "drill: ready", "drill: fault"
 DEADLINE_S = {Effect.ENDS: 150.0, Effect.HANGS: 180.0, Effect.NONE: 240.0}
 """After this, the drill stops its run and counts as not detected."""
@@ -67,7 +67,7 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
 
     An interrupt of a person ends the run, then raises KeyboardInterrupt.
     """
-    tree = read_tree(RANKS)
+    tree = read_tree(SHIPPED, NOT_SHIPPED)
     first = plan_start(ground.cluster, _job(drill, ground, tree, 0), lambda event: None).plan
     guilty = _guilty(drill, first, random.Random(f"{ground.seed} {drill.name}"))
     planned = plan_start(ground.cluster, _job(drill, ground, tree, guilty.rank or 0), lambda event: None)
@@ -90,10 +90,10 @@ def _job(drill: Drill, ground: Ground, tree: Tree, guilty: int) -> JobSpec:
     program = drill.program
     framework = ground.framework if program is Program.TORCH and ground.framework is not None else FRAMEWORKS[program]
     job = JobSpec(
-        (SCRIPT, program.value, drill.action, str(guilty), STALLED),
+        (*MODULE, program.value, drill.action, str(guilty), STALLED),
         framework,
         TREE,
-        sync=Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size),
+        sync=Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED),
         python=ground.python,
         ranks_per_node=1,
         on_hang=OnHang.STOP,

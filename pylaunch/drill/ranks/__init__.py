@@ -1,0 +1,1 @@
+"""Program of the ranks of a drill. It is shipped to the nodes; nothing here is imported by pylaunch."""
