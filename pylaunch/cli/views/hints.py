@@ -17,7 +17,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.store.paths import project_environment
 
 WITH_INVENTORY = (
-    "provision", "verify", "drift", "attest", "check", "doctor", "start", "gpus", "clean", "trust",
+    "provision", "verify", "drift", "attest", "check", "doctor", "drill", "start", "gpus", "clean", "trust",
     "env lock", "env show",
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
@@ -29,7 +29,7 @@ _LOCK = "pylaunch env lock requirements.txt && "
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
 _COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
-_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts)\b")
+_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab)\b")
 
 
 def completed(text: str, invocation: Invocation | None = None) -> str:
