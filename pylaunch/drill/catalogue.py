@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Program(Enum):
+class Library(Enum):
     """Library in which the ranks of a drill meet."""
 
     PLAIN = "plain"
@@ -57,9 +57,9 @@ class Subject(Enum):
 
 @dataclass(frozen=True)
 class Drill:
-    """A fault of one kind, in one program."""
+    """A fault of one kind, with one library."""
 
-    program: Program
+    library: Library
     action: str
     """Function of the ranks' program."""
 
@@ -78,7 +78,7 @@ class Drill:
     @property
     def name(self) -> str:
         """Unique name: "torch.is_killed.rank0"."""
-        parts = [self.program.value, self.action if self.node_fault is None else self.node_fault.value]
+        parts = [self.library.value, self.action if self.node_fault is None else self.node_fault.value]
         return ".".join([*parts, *([] if self.rank is None else [f"rank{self.rank}"])])
 
     @property
@@ -88,7 +88,7 @@ class Drill:
 
 
 BASIC = "nothing"
-"""Action of the healthy run that shows that a program works at all."""
+"""Action of the healthy run that shows that a library works at all."""
 
 _OWN = ("rank-failed",)
 _KILLED = ("rank-killed",)
@@ -99,7 +99,7 @@ _ENDS = (
     ("is_killed", _KILLED, "SIGKILL"),
     ("crashes", _KILLED, "SIGSEGV"),
 )
-"""Function, kinds, text: in every program."""
+"""Function, kinds, text: with every library."""
 
 _ENDS_OF_PLAIN = (
     ("exits_silently", _OWN, "exited with code 7"),
@@ -129,13 +129,13 @@ _ENDS_OF_TORCH = (
     ("never_joins", ("rank-silent",), "had not ended"),
 )
 _ENDS_OF = {
-    Program.PLAIN: _ENDS_OF_PLAIN,
-    Program.TORCH: _ENDS_OF_TORCH,
-    Program.JAX: (_LEAVES,),
-    Program.ACCELERATE: (_LEAVES,),
-    Program.DEEPSPEED: (_LEAVES,),
+    Library.PLAIN: _ENDS_OF_PLAIN,
+    Library.TORCH: _ENDS_OF_TORCH,
+    Library.JAX: (_LEAVES,),
+    Library.ACCELERATE: (_LEAVES,),
+    Library.DEEPSPEED: (_LEAVES,),
 }
-"""More of these in one program."""
+"""More of these with one library."""
 
 _ENDS_OF_NODES = (
     (NodeFault.POWER, "continues", ("node-lost",), "lost", Subject.NODE),
@@ -146,14 +146,14 @@ _ENDS_OF_NODES = (
 )
 
 _HANGS = (
-    (Program.TORCH, "is_stopped", "stopped"),
-    (Program.TORCH, "waits_for_a_lock", "waits_for_a_lock"),
-    (Program.TORCH, "skips_a_collective", "skipped all_reduce"),
-    (Program.TORCH, "uses_groups_in_another_order", "all_reduce"),
-    (Program.JAX, "is_stopped", "stopped"),
-    (Program.JAX, "waits_for_a_lock", "waits_for_a_lock"),
-    (Program.ACCELERATE, "waits_for_a_lock", "waits_for_a_lock"),
-    (Program.DEEPSPEED, "waits_for_a_lock", "waits_for_a_lock"),
+    (Library.TORCH, "is_stopped", "stopped"),
+    (Library.TORCH, "waits_for_a_lock", "waits_for_a_lock"),
+    (Library.TORCH, "skips_a_collective", "skipped all_reduce"),
+    (Library.TORCH, "uses_groups_in_another_order", "all_reduce"),
+    (Library.JAX, "is_stopped", "stopped"),
+    (Library.JAX, "waits_for_a_lock", "waits_for_a_lock"),
+    (Library.ACCELERATE, "waits_for_a_lock", "waits_for_a_lock"),
+    (Library.DEEPSPEED, "waits_for_a_lock", "waits_for_a_lock"),
 )
 _HANGS_OF_NODES = (
     (NodeFault.NETWORK, "continues", ("is cut off from", "get no answer"), Subject.NODE),
@@ -161,45 +161,45 @@ _HANGS_OF_NODES = (
 )
 
 _HEALTHY = (
-    (Program.PLAIN, "is_quiet", None),
-    (Program.PLAIN, "is_noisy", None),
-    (Program.PLAIN, "raises_and_recovers", None),
-    (Program.PLAIN, "forks", None),
-    (Program.PLAIN, "evaluate", 0),
-    (Program.PLAIN, "starts_late", None),
-    (Program.TORCH, "starts_late", None),
-    (Program.TORCH, "writes_a_checkpoint", 0),
-    (Program.TORCH, "evaluate", 0),
-    (Program.TORCH, "loads_data", None),
-    (Program.TORCH, "is_noisy", None),
-    (Program.TORCH, "raises_and_recovers", None),
-    (Program.TORCH, "forks", None),
-    (Program.JAX, "compiles", 0),
-    (Program.JAX, "writes_a_checkpoint", 0),
-    (Program.ACCELERATE, "evaluate", 0),
-    (Program.DEEPSPEED, "writes_a_checkpoint", 0),
+    (Library.PLAIN, "is_quiet", None),
+    (Library.PLAIN, "is_noisy", None),
+    (Library.PLAIN, "raises_and_recovers", None),
+    (Library.PLAIN, "forks", None),
+    (Library.PLAIN, "evaluate", 0),
+    (Library.PLAIN, "starts_late", None),
+    (Library.TORCH, "starts_late", None),
+    (Library.TORCH, "writes_a_checkpoint", 0),
+    (Library.TORCH, "evaluate", 0),
+    (Library.TORCH, "loads_data", None),
+    (Library.TORCH, "is_noisy", None),
+    (Library.TORCH, "raises_and_recovers", None),
+    (Library.TORCH, "forks", None),
+    (Library.JAX, "compiles", 0),
+    (Library.JAX, "writes_a_checkpoint", 0),
+    (Library.ACCELERATE, "evaluate", 0),
+    (Library.DEEPSPEED, "writes_a_checkpoint", 0),
 )
 
 
 def _catalogue() -> Iterator[Drill]:
-    for program in Program:
-        yield Drill(program, BASIC, Effect.NONE)
-    for program in Program:
-        for action, kinds, text in (*_ENDS, *_ENDS_OF[program]):
-            yield Drill(program, action, Effect.ENDS, (text,), kinds)
-        if program is not Program.PLAIN:
+    for library in Library:
+        yield Drill(library, BASIC, Effect.NONE)
+    for library in Library:
+        for action, kinds, text in (*_ENDS, *_ENDS_OF[library]):
+            yield Drill(library, action, Effect.ENDS, (text,), kinds)
+        if library is not Library.PLAIN:
             for action, kinds, text in (*_ENDS, _LEAVES):
-                yield Drill(program, action, Effect.ENDS, (text,), kinds, rank=0)
-    for program in (Program.PLAIN, Program.TORCH):
+                yield Drill(library, action, Effect.ENDS, (text,), kinds, rank=0)
+    for library in (Library.PLAIN, Library.TORCH):
         for fault, action, kinds, text, subject in _ENDS_OF_NODES:
-            yield Drill(program, action, Effect.ENDS, (text,), kinds, subject, fault)
-    for program, action, text in _HANGS:
-        yield Drill(program, action, Effect.HANGS, (text,))
+            yield Drill(library, action, Effect.ENDS, (text,), kinds, subject, fault)
+    for library, action, text in _HANGS:
+        yield Drill(library, action, Effect.HANGS, (text,))
     for fault, action, texts, subject in _HANGS_OF_NODES:
-        yield Drill(Program.TORCH, action, Effect.HANGS, texts, (), subject, fault)
-    for program, action, rank in _HEALTHY:
-        yield Drill(program, action, Effect.NONE, rank=rank)
+        yield Drill(Library.TORCH, action, Effect.HANGS, texts, (), subject, fault)
+    for library, action, rank in _HEALTHY:
+        yield Drill(library, action, Effect.NONE, rank=rank)
 
 
 DRILLS = tuple(_catalogue())
-"""The healthy run of each program precedes its faults."""
+"""The healthy run of each library precedes its faults."""

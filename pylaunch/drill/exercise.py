@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pylaunch.drill.catalogue import BASIC, Drill, Effect, Program
+from pylaunch.drill.catalogue import BASIC, Drill, Effect, Library
 from pylaunch.drill.node_faults import STALLED, NodeFaultInjector
 from pylaunch.drill.score import DrillScore, Observed, score
 from pylaunch.errors import PylaunchError
@@ -39,11 +39,11 @@ DEADLINE_S = {Effect.ENDS: 150.0, Effect.HANGS: 180.0, Effect.NONE: 240.0}
 """After this, the drill stops its run and counts as not detected."""
 
 FRAMEWORKS = {
-    Program.PLAIN: Framework.DIRECT,
-    Program.TORCH: Framework.DIRECT,
-    Program.JAX: Framework.JAX,
-    Program.ACCELERATE: Framework.ACCELERATE,
-    Program.DEEPSPEED: Framework.DEEPSPEED,
+    Library.PLAIN: Framework.DIRECT,
+    Library.TORCH: Framework.DIRECT,
+    Library.JAX: Framework.JAX,
+    Library.ACCELERATE: Framework.ACCELERATE,
+    Library.DEEPSPEED: Framework.DEEPSPEED,
 }
 
 
@@ -87,10 +87,10 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
 
 def _job(drill: Drill, ground: Ground, tree: Tree, guilty: int) -> JobSpec:
     manifest = tree.manifest
-    program = drill.program
-    framework = ground.framework if program is Program.TORCH and ground.framework is not None else FRAMEWORKS[program]
+    library = drill.library
+    framework = ground.framework if library is Library.TORCH and ground.framework is not None else FRAMEWORKS[library]
     job = JobSpec(
-        (*MODULE, program.value, drill.action, str(guilty), STALLED),
+        (*MODULE, library.value, drill.action, str(guilty), STALLED),
         framework,
         TREE,
         sync=Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED),
@@ -98,7 +98,7 @@ def _job(drill: Drill, ground: Ground, tree: Tree, guilty: int) -> JobSpec:
         ranks_per_node=1,
         on_hang=OnHang.STOP,
     )
-    return job if program is not Program.ACCELERATE else replace(job, env={"ACCELERATE_USE_CPU": "true"})
+    return job if library is not Library.ACCELERATE else replace(job, env={"ACCELERATE_USE_CPU": "true"})
 
 
 def _guilty(drill: Drill, plan: RunPlan, chance: random.Random) -> Named:
@@ -208,25 +208,28 @@ class _Observer:
 
 
 def exercise_all(
-    drills: Sequence[Drill], ground: Ground, interrupts: InterruptSource, report: Callable[[DrillScore | Skipped], None]
+    drills: Sequence[Drill],
+    ground: Ground,
+    interrupts: InterruptSource,
+    report: Callable[[DrillScore | SkippedDrill], None],
 ) -> tuple[DrillScore, ...]:
-    """Exercise `drills` in order and `report` each. Where a program's healthy run fails, its others are skipped."""
+    """Exercise `drills` in order and `report` each. Where a library's healthy run fails, its others are skipped."""
     scores: list[DrillScore] = []
-    broken: dict[Program, str] = {}
+    broken: dict[Library, str] = {}
     for drill in drills:
-        if drill.program in broken:
-            report(Skipped(drill, broken[drill.program]))
+        if drill.library in broken:
+            report(SkippedDrill(drill, broken[drill.library]))
             continue
         done = exercise(drill, ground, interrupts)
         if drill.action == BASIC and not done.is_detected:
-            broken[drill.program] = f"its healthy run did not succeed: {done.reason}"
+            broken[drill.library] = f"its healthy run did not succeed: {done.reason}"
         scores.append(done)
         report(done)
     return tuple(scores)
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedDrill:
     """Drill that could not be exercised."""
 
     drill: Drill

@@ -32,7 +32,7 @@ def test_faults_of_ranks_and_of_a_node_are_judged_rightly(lab: Lab) -> None:
 
 
 def test_a_drill_without_its_program_is_skipped_and_says_why(lab: Lab) -> None:
-    words = ("drill", "--lab", lab.spec.name, *PYTHON, "--program", "torch", "torch.nothing", "torch.raises")
+    words = ("drill", "--lab", lab.spec.name, *PYTHON, "--library", "torch", "torch.nothing", "torch.raises")
     done = lab.pylaunch(*words, timeout_s=300)
     assert done.returncode == ExitCode.JOB_FAILED
     assert "skipped  torch.raises" in done.stderr

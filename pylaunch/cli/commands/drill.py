@@ -12,7 +12,7 @@ import click
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.views import document, drilling
-from pylaunch.drill.catalogue import DRILLS, Drill, Effect, Program
+from pylaunch.drill.catalogue import DRILLS, Drill, Effect, Library
 from pylaunch.drill.exercise import Ground, exercise_all
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -23,8 +23,8 @@ from pylaunch.model.job import Framework
 
 EXAMPLES = """\b
 Examples:
-  pylaunch lab up && pylaunch drill --lab lab --program plain
-  pylaunch drill --lab lab --program torch --effect hangs
+  pylaunch lab up && pylaunch drill --lab lab --library plain
+  pylaunch drill --lab lab --library torch --effect hangs
   pylaunch drill -i cluster.ini --yes torch.raises torch.is_killed
 """
 
@@ -34,7 +34,7 @@ class DrillFlags:
     """Flags of `drill` as they are parsed."""
 
     lab: str | None
-    program: tuple[str, ...]
+    library: tuple[str, ...]
     effect: tuple[str, ...]
     framework: str | None
     python: str | None
@@ -48,8 +48,8 @@ class DrillFlags:
 @options.limit
 @click.option("--lab", metavar="NAME", help="Drill on the nodes of this lab: faults of nodes can be injected, too.")
 @click.option(
-    "--program",
-    type=click.Choice([each.value for each in Program]),
+    "--library",
+    type=click.Choice([each.value for each in Library]),
     multiple=True,
     help="Only faults of ranks that meet with this library.  [default: all]",
 )
@@ -100,7 +100,7 @@ def command(inventory: Path | None, limit: str | None, names: tuple[str, ...], a
 
 
 def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
-    """Return the drills that flags and names select, the healthy run of each program first."""
+    """Return the drills that flags and names select, the healthy run of each library first."""
     known = {each.name for each in DRILLS}
     for name in names:
         if name not in known:
@@ -109,11 +109,11 @@ def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
         each
         for each in DRILLS
         if (not names or each.name in names)
-        and (not flags.program or each.program.value in flags.program)
+        and (not flags.library or each.library.value in flags.library)
         and (not flags.effect or each.effect.value in flags.effect)
     )
     if not chosen:
-        raise UsageError("no fault has this program and effect", hint="pylaunch drill --list")
+        raise UsageError("no fault has this library and effect", hint="pylaunch drill --list")
     return chosen
 
 

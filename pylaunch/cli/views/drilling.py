@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.drill.catalogue import Drill, Effect
-from pylaunch.drill.exercise import Skipped
+from pylaunch.drill.exercise import SkippedDrill
 from pylaunch.drill.score import DrillScore, DrillTotals, totals
 
 _WIDTH = 38
 _EFFECTS = {Effect.ENDS: "a rank or node ends", Effect.HANGS: "ranks do not advance", Effect.NONE: "healthy"}
 
 
-def show(done: DrillScore | Skipped) -> None:
+def show(done: DrillScore | SkippedDrill) -> None:
     """Print one drill."""
-    if isinstance(done, Skipped):
+    if isinstance(done, SkippedDrill):
         console.say(f"skipped  {done.drill.name:<{_WIDTH}} {done.reason}", style="dim")
         return
     mark = "right" if done.is_right else "partly" if done.is_acceptable else "WRONG"
@@ -107,7 +107,7 @@ def show_catalogue(drills: Sequence[Drill], *, as_json: bool) -> None:
 def _as_data(drill: Drill) -> dict[str, object]:
     return {
         "fault": drill.name,
-        "program": drill.program.value,
+        "library": drill.library.value,
         "effect": drill.effect.value,
         "is_harmless": drill.is_harmless,
     }

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.drill.catalogue import DRILLS, Drill, Effect, NodeFault, Program, Subject
+from pylaunch.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
 from pylaunch.drill.score import Naming, Observed, score, totals
 from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
 from pylaunch.model.run import Event, EventKind
 
 GUILTY = Named("n2", 1)
-RAISES = Drill(Program.TORCH, "raises", Effect.ENDS, ("loss is NaN",), ("rank-failed",))
-LOCK = Drill(Program.TORCH, "waits_for_a_lock", Effect.HANGS, ("waits_for_a_lock",))
-QUIET = Drill(Program.PLAIN, "is_quiet", Effect.NONE)
+RAISES = Drill(Library.TORCH, "raises", Effect.ENDS, ("loss is NaN",), ("rank-failed",))
+LOCK = Drill(Library.TORCH, "waits_for_a_lock", Effect.HANGS, ("waits_for_a_lock",))
+QUIET = Drill(Library.PLAIN, "is_quiet", Effect.NONE)
 
 
 def end(rank: int, host: str, time: float, *, stopped: bool = False) -> RankEnd:
@@ -119,8 +119,8 @@ def test_totals_count_each_kind_of_mistake() -> None:
 def test_names_are_unique_and_each_program_is_tried_healthy_first() -> None:
     names = [each.name for each in DRILLS]
     assert len(names) == len(set(names))
-    for program in Program:
-        first = next(each for each in DRILLS if each.program is program)
+    for library in Library:
+        first = next(each for each in DRILLS if each.library is library)
         assert first.effect is Effect.NONE
     assert sum(each.effect is Effect.ENDS for each in DRILLS) >= 50
     assert sum(each.effect is Effect.NONE for each in DRILLS) >= 20
