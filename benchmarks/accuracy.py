@@ -130,7 +130,7 @@ def main() -> None:
                 lab.down()
     page = HEAD.format(seed=seed, when=document["time"][:10]) + "\n".join(table(document["drills"])) + "\n"
     print(page)
-    if not given.faults:
+    if not given.faults and not document["skipped"]:
         PAGE.write_text(page)
 
 

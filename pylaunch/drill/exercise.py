@@ -16,7 +16,7 @@ from pathlib import Path
 from pylaunch.drill.catalogue import BASIC, Drill, Effect, Library
 from pylaunch.drill.node_faults import STALLED, NodeFaultInjector
 from pylaunch.drill.score import DrillScore, Observed, score
-from pylaunch.errors import PylaunchError
+from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
 from pylaunch.lab.lab import Lab
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.sync.tree import Tree, read_tree
@@ -212,20 +212,34 @@ def exercise_all(
     ground: Ground,
     interrupts: InterruptSource,
     report: Callable[[DrillScore | SkippedDrill], None],
-) -> tuple[DrillScore, ...]:
-    """Exercise `drills` in order and `report` each. Where a library's healthy run fails, its others are skipped."""
-    scores: list[DrillScore] = []
+) -> tuple[DrillScore | SkippedDrill, ...]:
+    """Exercise `drills` in order and `report` each.
+
+    A drill whose run cannot be started is skipped, and where a library's healthy run fails, so are its others.
+    """
+    done: list[DrillScore | SkippedDrill] = []
     broken: dict[Library, str] = {}
     for drill in drills:
-        if drill.library in broken:
-            report(SkippedDrill(drill, broken[drill.library]))
-            continue
-        done = exercise(drill, ground, interrupts)
-        if drill.action == BASIC and not done.is_detected:
-            broken[drill.library] = f"its healthy run did not succeed: {done.reason}"
-        scores.append(done)
-        report(done)
-    return tuple(scores)
+        done.append(_exercised(drill, ground, interrupts, broken.get(drill.library, "")))
+        if drill.action == BASIC and (reason := _why_broken(done[-1])):
+            broken[drill.library] = f"its healthy run did not succeed: {reason}"
+        report(done[-1])
+    return tuple(done)
+
+
+def _exercised(drill: Drill, ground: Ground, interrupts: InterruptSource, broken: str) -> DrillScore | SkippedDrill:
+    if broken:
+        return SkippedDrill(drill, broken)
+    try:
+        return exercise(drill, ground, interrupts)
+    except (ClusterNotReadyError, LabError) as error:
+        return SkippedDrill(drill, str(error))
+
+
+def _why_broken(done: DrillScore | SkippedDrill) -> str:
+    if isinstance(done, SkippedDrill) or not done.is_detected:
+        return done.reason
+    return ""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,16 @@ def test_a_drill_without_its_program_is_skipped_and_says_why(lab: Lab) -> None:
     assert "No module named 'torch'" in done.stderr
 
 
+def test_a_drill_whose_run_is_refused_is_skipped_with_the_reason(lab: Lab) -> None:
+    words = ("drill", "--lab", lab.spec.name, "--python", "/nowhere/python", "--json", "plain.raises")
+    done = lab.pylaunch(*words, timeout_s=300)
+    assert done.returncode == ExitCode.JOB_FAILED
+    document = json.loads(done.stdout)
+    assert document["drills"] == []
+    assert [each["fault"] for each in document["skipped"]] == ["plain.raises"]
+    assert "cannot take part" in document["skipped"][0]["reason"]
+
+
 def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
     refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "plain.raises", timeout_s=120)
     assert refused.returncode == ExitCode.USAGE

@@ -14,6 +14,7 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.views import document, drilling
 from pylaunch.drill.catalogue import DRILLS, Drill, Effect, Library
 from pylaunch.drill.exercise import Ground, exercise_all
+from pylaunch.drill.score import DrillScore
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
@@ -75,7 +76,8 @@ def command(inventory: Path | None, limit: str | None, names: tuple[str, ...], a
     node named, after how many seconds, and is anything left on the nodes.
 
     On a lab, faults of nodes are injected as well: power, network, memory, storage. On other hosts, only faults within
-    the ranks of the drill's own runs, and only with --yes. Exit code 1 if a verdict was wrong or something is left.
+    the ranks of the drill's own runs, and only with --yes. Exit code 1 if a verdict was wrong, something is left,
+    or a drill was skipped.
     """
     flags = DrillFlags(**given)
     chosen = _chosen(names, flags)
@@ -90,12 +92,12 @@ def command(inventory: Path | None, limit: str | None, names: tuple[str, ...], a
     framework = None if flags.framework is None else Framework(flags.framework)
     ground = Ground(cluster, lab, framework, flags.python, seed)
     console.say(f"{len(chosen)} drills on {len(cluster.hosts)} hosts, seed {seed}")
-    scores = exercise_all(chosen, ground, signals, drilling.show)
+    done = exercise_all(chosen, ground, signals, drilling.show)
     if as_json:
-        document.show(drilling.as_json(scores, seed))
+        document.show(drilling.as_json(done, seed))
     else:
-        drilling.conclude(scores)
-    is_right = bool(scores) and all(each.is_acceptable for each in scores)
+        drilling.conclude(done)
+    is_right = all(isinstance(each, DrillScore) and each.is_acceptable for each in done)
     return ExitCode.DONE if is_right else ExitCode.JOB_FAILED
 
 

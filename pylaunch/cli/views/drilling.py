@@ -40,10 +40,10 @@ def _wrong(done: DrillScore) -> Iterable[str]:
     yield from done.leftovers
 
 
-def conclude(scores: Sequence[DrillScore]) -> None:
+def conclude(done: Sequence[DrillScore | SkippedDrill]) -> None:
     """Print the sums of all drills, by effect."""
     rows = []
-    for effect, found in _totals(scores):
+    for effect, found in _totals([each for each in done if isinstance(each, DrillScore)]):
         seconds = "" if found.median_s is None else f"{found.median_s:.1f} / {found.worst_s:.1f}"
         rows.append(
             (
@@ -62,7 +62,7 @@ def _totals(scores: Sequence[DrillScore]) -> Iterable[tuple[Effect, DrillTotals]
             yield effect, totals(found)
 
 
-def as_json(scores: Sequence[DrillScore], seed: int) -> dict[str, object]:
+def as_json(done: Sequence[DrillScore | SkippedDrill], seed: int) -> dict[str, object]:
     """Return all drills as data."""
     return {
         "seed": seed,
@@ -80,8 +80,10 @@ def as_json(scores: Sequence[DrillScore], seed: int) -> dict[str, object]:
                 "kind": each.kind or None,
                 "reason": each.reason,
             }
-            for each in scores
+            for each in done
+            if isinstance(each, DrillScore)
         ],
+        "skipped": [{**_as_data(each.drill), "reason": each.reason} for each in done if isinstance(each, SkippedDrill)],
     }
 
 
