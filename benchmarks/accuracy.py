@@ -43,7 +43,7 @@ COLUMNS = (
     "runs", "drills", "detected", "right cause", "right name", "named nobody", "accused wrongly", "median / worst s",
     "left something",
 )  # fmt: skip
-EFFECTS = {"ends": "a rank or node ends", "hangs": "ranks do not advance", "healthy": "healthy, 9 of them slow"}
+EFFECTS = {"ends": "a rank or node ends", "hangs": "ranks do not advance", "healthy": "healthy, 10 of them slow"}
 
 
 def provisioned(lab: Lab, directory: Path) -> None:

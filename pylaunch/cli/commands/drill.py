@@ -24,7 +24,7 @@ from pylaunch.model.job import Framework
 
 EXAMPLES = """\b
 Examples:
-  pylaunch lab up && pylaunch drill --lab lab --library plain
+  pylaunch lab up && pylaunch drill --lab lab --library plain --python /usr/bin/python3
   pylaunch drill --lab lab --library torch --effect hangs
   pylaunch drill -i cluster.ini --yes torch.raises torch.is_killed
 """
