@@ -107,3 +107,6 @@ class RankView:
 
     step: int | None = None
     """Last step that it marked."""
+
+    main_cpu_s: float | None = None
+    """Processor time of its main thread, in seconds; None if unknown."""

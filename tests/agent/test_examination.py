@@ -67,6 +67,32 @@ train()
     assert {thread.name for thread in view.threads} == {"MainThread", "loader"}
 
 
+def test_the_time_of_the_main_thread_is_apart_from_that_of_others(node: Node, tmp_path: Path) -> None:
+    """A rank whose main thread waits for a lock while another thread computes."""
+    source = """
+import threading
+def compute():
+    while True: pass
+threading.Thread(target=compute, daemon=True).start()
+lock = threading.Lock()
+lock.acquire()
+print("up", flush=True)
+lock.acquire()
+"""
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+    first = views(controller)[0]
+
+    def computed() -> bool:
+        return views(controller, len(controller.all(wire.Examined)) + 1)[0].cpu_s > first.cpu_s + 1
+
+    wait_until(computed, "a second of processor time")
+    last = controller.all(wire.RankExamined)[-1]
+    assert first.main_cpu_s is not None
+    assert last.main_cpu_s is not None
+    assert 0 <= last.main_cpu_s - first.main_cpu_s < 0.2
+
+
 def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
     until_up(controller)

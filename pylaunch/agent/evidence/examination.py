@@ -284,7 +284,7 @@ class Examination:
             "; ".join(filter(None, (question.note, answer.note))), answer.frames, answer.threads, answer.groups,
             answer.collectives, process.wchan, process.syscall,
             rank_states.silent_s(question.rank, self._run.streams, now),
-            rank_report.last_step(self._run.directory, question.rank),
+            rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
         )  # fmt: skip
         return fitting(view)
 

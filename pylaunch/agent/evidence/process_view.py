@@ -40,6 +40,8 @@ class ProcessView:
     cpu_s: float
     wchan: str
     syscall: str
+    main_cpu_s: float | None = None
+    """Processor time of the main thread of the process; None if the kernel does not report it."""
 
 
 def view(pid: int, answering: int | None = None) -> ProcessView:
@@ -56,7 +58,15 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
             letter = fields[0]
         if fields[0] in STOPPED:
             letter = fields[0]
-    return ProcessView(shown, letter, round(cpu_s, 2), _wchan(shown), _syscall(shown))
+    return ProcessView(shown, letter, round(cpu_s, 2), _wchan(shown), _syscall(shown), main_cpu_s(shown))
+
+
+def main_cpu_s(pid: int) -> float | None:
+    """Return the processor time of the main thread of `pid` (proc(5), schedstat: nanoseconds); None if unknown."""
+    try:
+        return int(text_of(f"/proc/{pid}/task/{pid}/schedstat").split()[0]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return None
 
 
 def catches(pid: int, signum: int) -> bool:

@@ -99,6 +99,7 @@ class RankExamined:
     syscall: str = ""
     silent_s: float | None = None
     step: int | None = None
+    main_cpu_s: float | None = None
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

@@ -134,6 +134,7 @@ def _view(view: RankView) -> dict[str, object]:
         "pid": view.pid,
         "state": view.state or None,
         "cpu_s": view.cpu_s,
+        "main_cpu_s": view.main_cpu_s,
         "silent_s": view.silent_s,
         "step": view.step,
         "wchan": view.wchan or None,

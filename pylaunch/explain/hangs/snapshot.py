@@ -17,7 +17,13 @@ FEW = 4
 """Ranks that are listed by number; more are counted."""
 
 IDLE_SHARE = 0.05
-"""Share of one core below which a rank does not compute."""
+"""Share of one core below which the processes of a rank do not compute: threads of libraries poll."""
+
+IDLE_MAIN_SHARE = 0.005
+"""The same for its main thread: a loop that polls ten times per second takes 0.001 to 0.002."""
+
+LEAST_S = 0.02
+"""Processor time that answers to the agent take."""
 
 STATES = {
     "T": "stopped (state T: SIGSTOP)",
@@ -96,9 +102,7 @@ class Snapshot:
         if len(history) < 2 or signature(history[-1]) == (None, None) or rank in self.evidence.moving:
             return False
         elapsed = history[-1].time - history[0].time
-        computed = history[-1].cpu_s - history[0].cpu_s
-        same = len({signature(view) for view in history}) == 1
-        return same and elapsed > 0 and computed <= IDLE_SHARE * elapsed + 0.02
+        return len({signature(view) for view in history}) == 1 and elapsed > 0 and not _computed(history)
 
     def works(self, rank: int) -> bool:
         """Return True if `rank` computed, moved data or changed its stack between its first and last sample."""
@@ -107,9 +111,7 @@ class Snapshot:
             return True
         if len(history) < 2:
             return False
-        elapsed = history[-1].time - history[0].time
-        computed = history[-1].cpu_s - history[0].cpu_s
-        return computed > IDLE_SHARE * elapsed + 0.02 or len({signature(view) for view in history}) > 1
+        return _computed(history) or len({signature(view) for view in history}) > 1
 
     def hosts_of(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts of `ranks`."""
@@ -171,3 +173,14 @@ class Snapshot:
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
         return "; ".join([*parts, self.place(rank).removeprefix("is ")])
+
+
+def _computed(history: Sequence[RankView]) -> bool:
+    """Return True if a rank, or its main thread alone, computed between its first and last view."""
+    first, last = history[0], history[-1]
+    elapsed = last.time - first.time
+    if last.cpu_s - first.cpu_s > IDLE_SHARE * elapsed + LEAST_S:
+        return True
+    if first.main_cpu_s is None or last.main_cpu_s is None or first.pid != last.pid:
+        return False
+    return last.main_cpu_s - first.main_cpu_s > IDLE_MAIN_SHARE * elapsed + LEAST_S

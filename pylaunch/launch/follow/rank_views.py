@@ -44,6 +44,7 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
         syscall=_text(examined.syscall),
         silent_s=examined.silent_s,
         step=examined.step,
+        main_cpu_s=examined.main_cpu_s,
     )
 
 

@@ -214,6 +214,20 @@ def test_a_late_rank_that_computes_works() -> None:
 
 
 @pytest.mark.parametrize(
+    ("main_s", "kind"),
+    [(0.3, HangKind.BUSY), (0.03, HangKind.LATE), (None, HangKind.LATE)],
+    ids=["works in turns with waiting", "polls", "unknown"],
+)
+def test_a_late_rank_whose_main_thread_computes_a_little_works(main_s: float | None, kind: HangKind) -> None:
+    views = one_late(4, 1)
+    first = tuple(replace(each, main_cpu_s=2.0) for each in views)
+    later = tuple(replace(each, time=each.time + 15, main_cpu_s=2.0) for each in views)
+    late = replace(later[1], main_cpu_s=None if main_s is None else 2.0 + main_s)
+    hosts = {rank: f"n{rank:02}" for rank in range(4)}
+    assert judge(HangEvidence("7f3a", hosts, (first, (later[0], late, *later[2:]))))[0].kind is kind
+
+
+@pytest.mark.parametrize(
     "frame",
     [
         Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 700),
