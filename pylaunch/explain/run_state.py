@@ -176,7 +176,8 @@ class RunState:
         failed_at = min((end.time for end in self.ends if end.failed), default=None)
         if failed_at is not None and self.by_hand_at is not None and failed_at > self.by_hand_at - SAME_MOMENT_S:
             verdict = None
-        hang = self.hang if self.hang is not None and (failed_at is None or failed_at > self.hang_at) else None
+        ended_well = is_whole and failed_at is None
+        hang = None if ended_well or (failed_at is not None and failed_at <= self.hang_at) else self.hang
         unproven = tuple(sorted({*self.lost, *self.live}))
         leftovers = {host: left for host, left in self.finished.items() if left}
         if hang is not None and not by_hand:

@@ -51,6 +51,9 @@ ANSWERING = 1 / 6
 
 MOST_SAMPLES = 4
 
+LEAVING = frozenset({"Z", "X", ""})
+"""States of a process that has ended, or whose main thread has."""
+
 
 @dataclass(frozen=True)
 class HangReport:
@@ -92,6 +95,9 @@ class Suspicion:
 
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
+
+    over: frozenset[int] = frozenset()
+    """Ranks that have ended, or were seen while they ended."""
 
     signs: int = 0
     """Times at which there was progress."""
@@ -136,6 +142,16 @@ class Suspicion:
         since = self.quiet_since if self.looked_at is None else self.looked_at
         return now - since >= self.after_s / 2
 
+    def with_over(self, now: float, ranks: Iterable[int]) -> Suspicion:
+        """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
+
+        Without this, ranks that finish one after the other look like ranks that wait for one that is gone.
+        """
+        over = self.over | {*ranks}
+        if over == self.over:
+            return self
+        return replace(self.with_progress(now), over=over, reported=self.reported)
+
     @property
     def wants_calls(self) -> bool:
         """Return True when all calls of the ranks should be requested now: two views show no progress."""
@@ -149,6 +165,7 @@ class Suspicion:
         after = replace(self, counters={**self.counters, **counters})
         if is_progress:
             after = after.with_progress(now)
+        after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
         samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))
         if len(samples) > MOST_SAMPLES:
             samples = (samples[0], *samples[2:])
@@ -185,7 +202,7 @@ class Suspicion:
         if finding.kind is HangKind.UNDECIDED:
             return usual * SLOW_PHASE
         if finding.kind is HangKind.BUSY:
-            views = {view.rank: view for view in self.samples[-1]}
+            views = {view.rank: view for sample in self.samples for view in sample}
             asked = finding.ranks or tuple(views)
             in_phase = finding.confidence is Confidence.LOW or any(
                 slow_phase(views[rank]) for rank in asked if rank in views

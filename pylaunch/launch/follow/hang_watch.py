@@ -81,6 +81,7 @@ class HangWatch:
             await asyncio.sleep(interval_s(self._plan))
             if self._resumed:
                 return HangNews(self._resumed.pop())
+            self._add_ends()
             if self._state().stop is None and self._suspicion.is_due(time.monotonic()):
                 report = await self._look()
                 if report is not None:
@@ -88,6 +89,7 @@ class HangWatch:
 
     async def _look(self) -> HangReport | None:
         sample = await self._examine(progress=True, node=self._suspicion.has_calls)
+        self._add_ends()
         self._become(self._suspicion.with_views(time.monotonic(), sample.views))
         if self._suspicion.wants_calls:
             whole = await self._examine(call_sites=True, node=True)
@@ -99,14 +101,20 @@ class HangWatch:
         if not sample.views or self._state().stop is not None:
             return None
         findings = await asyncio.to_thread(partial(judge, self._evidence()))
+        self._add_ends()
         after, report = self._suspicion.judged(time.monotonic(), findings[0])
         self._become(after)
         return report
 
+    def _add_ends(self) -> None:
+        ended = [end.rank for end in self._state().ends if end.rank is not None]
+        self._become(self._suspicion.with_over(time.monotonic(), ended))
+
     def _evidence(self) -> HangEvidence:
         state = self._state()
         ended = {end.rank: described(end) for end in state.ends if end.rank is not None}
-        seen = {view.host for view in self._suspicion.samples[-1]}
+        # On a busy machine a healthy node can be late with one answer.
+        seen = {view.host for sample in self._suspicion.samples[-2:] for view in sample}
         silent = {
             host: "no answer to the request for stacks"
             for host in state.live

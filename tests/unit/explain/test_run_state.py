@@ -164,6 +164,13 @@ def test_a_hang_that_ends_the_run_is_its_reason() -> None:
     assert (outcome.reason, outcome.evidence, outcome.hint) == (f"hang: {LATE.text}", ("a line",), "look")
 
 
+def test_ranks_that_all_end_well_after_all_did_not_hang() -> None:
+    state = TWO.with_hang(LATE, GRACE, 5.0)
+    for rank in range(2):
+        state = state.with_end(end(rank, f"n{rank + 1}", code=0, at=6.0), GRACE)
+    assert finished(state).outcome(9.0).status is Status.DONE
+
+
 def test_a_rank_that_failed_before_the_hang_was_noticed_is_the_cause() -> None:
     state = TWO.with_end(end(1, "n2", code=1, at=4.0), GRACE).with_hang(LATE, GRACE, 5.0)
     outcome = finished(state).outcome(9.0)

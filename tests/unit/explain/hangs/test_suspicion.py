@@ -221,6 +221,45 @@ def test_a_hang_after_any_beginning_is_reported_in_time(world_size: int, data: s
     assert at - begins <= 60
 
 
+def viewed(state: Suspicion, now: float, views: Sequence[RankView]) -> Suspicion:
+    """Return the suspicion after whole views at `now`."""
+    return state.with_views(now, tuple(replace(each, time=now) for each in views))
+
+
+def reported(state: Suspicion, now: float, ended: Sequence[int]) -> HangReport | None:
+    """Return the report at `now`, while these ranks have ended."""
+    views = state.samples[-1]
+    hosts = dict.fromkeys(range(4), "n1") | {each.rank: each.host for each in views}
+    ends = dict.fromkeys(ended, "exited with code 0")
+    return state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples, ends))[0])[1]
+
+
+@pytest.mark.parametrize("letter", ["Z", "X", ""])
+def test_ranks_that_finish_one_after_the_other_are_no_hang(letter: str) -> None:
+    """Rank 0 evaluated for long, ranks 1 to 3 have ended, and rank 0 is seen while it ends."""
+    views = [replace(each, step=7) for each in one_late(4, 0)]
+    state = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
+    dying = [replace(views[0], state=letter, threads=(), groups=(), collectives=())]
+    assert reported(viewed(state, 45, dying), 45, [1, 2, 3]) is None
+    assert reported(viewed(state.with_over(44, [1, 2, 3]), 45, views[:1]), 45, [1, 2, 3]) is None
+
+
+def test_a_process_that_stays_a_zombie_is_reported() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    views[3] = replace(views[3], state="Z", threads=(), groups=(), collectives=())
+    [(at, report)] = watched(silent(views), 300)
+    assert isinstance(report, HangReport)
+    assert at <= 90
+
+
+def test_the_end_of_a_rank_after_a_report_is_no_news_of_progress() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    before = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
+    before, report = before.judged(30, judge(HangEvidence("7f3a", dict.fromkeys(range(8), "n1"), before.samples))[0])
+    assert report is not None
+    assert before.with_over(40, [5]).resumed(before) is None
+
+
 def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
     """After sends and receives on NCCL, the status of a group has another number than its last collective."""
     whole = tuple(replace(each, step=7) for each in one_late(8, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -16,7 +17,9 @@ from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import RankEnd
 from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.model.rank_view import Frame
 from pylaunch.model.run import EventKind
 from tests.unit.explain.hangs.views import brief, one_late
 
@@ -153,3 +156,62 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
     asyncio.run(watch())
     brief_only, whole, later = (False, True, False), (True, False, True), (False, True, True)
     assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
+
+
+def news_within(looks: int, answers: Callable[[int], RunSample], state: Callable[[int], RunState]) -> HangNews | None:
+    """Return the news of a watch before view `looks` + 1 is asked for; `answers` and `state` take the number of it."""
+    asked = 0
+    enough = asyncio.Event()
+
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+        nonlocal asked
+        if not call_sites:
+            asked += 1
+        if asked > looks:
+            enough.set()
+            await asyncio.Event().wait()
+        sample = answers(asked)
+        return RunSample(tuple(replace(each, time=float(asked)) for each in sample.views))
+
+    async def watch() -> HangNews | None:
+        watch = HangWatch(plan(0.05), examine, lambda: state(asked))
+        watching, waiting = asyncio.ensure_future(watch.next()), asyncio.ensure_future(enough.wait())
+        await asyncio.wait({watching, waiting}, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+        news = watching.result() if watching.done() else None
+        for task in (watching, waiting):
+            task.cancel()
+        await asyncio.wait({watching, waiting})
+        return news
+
+    return asyncio.run(watch())
+
+
+EVALUATES = one_late(4, 3, (Frame("evaluate", "/job/train.py", 3), Frame("main", "/job/train.py", 9)))
+
+
+def test_a_node_that_misses_one_answer_is_not_called_silent() -> None:
+    def answers(look: int) -> RunSample:
+        return RunSample(tuple(EVALUATES if look % 2 else EVALUATES[:3]))
+
+    news = news_within(9, answers, lambda _: STATE)
+    # On a busy machine nine views take long enough to mention the evaluation.
+    assert news is None or (isinstance(news.news, HangReport) and news.news.finding.kind is HangKind.BUSY)
+
+
+def test_a_node_that_misses_every_answer_is_named() -> None:
+    news = news_within(9, lambda look: RunSample(tuple(EVALUATES if look < 2 else EVALUATES[:3])), lambda _: STATE)
+    assert news is not None
+    assert isinstance(news.news, HangReport)
+    assert news.news.finding.kind is HangKind.NODE_SILENT
+    assert news.news.finding.hosts == ("n03",)
+
+
+def test_ranks_that_end_while_one_is_viewed_are_no_hang() -> None:
+    """Three ranks have ended after the second view, and the last one is a zombie in the third."""
+    ends = tuple(RankEnd(rank, f"n{rank:02}", 0, None, 1.0, stopped=False) for rank in range(3))
+    zombie = replace(EVALUATES[3], state="Z", threads=(), groups=(), collectives=())
+
+    def answers(look: int) -> RunSample:
+        return RunSample(tuple(EVALUATES) if look < 3 else (zombie,))
+
+    assert news_within(3, answers, lambda look: STATE if look < 3 else replace(STATE, ends=ends)) is None
