@@ -46,6 +46,9 @@ FRAMEWORKS = {
     Library.DEEPSPEED: Framework.DEEPSPEED,
 }
 
+ON_CPUS = {Library.JAX: {"JAX_PLATFORMS": "cpu"}, Library.ACCELERATE: {"ACCELERATE_USE_CPU": "true"}}
+"""Variables without which a library would use devices, which drills leave to other runs."""
+
 
 @dataclass(frozen=True)
 class Ground:
@@ -68,6 +71,7 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
     An interrupt of a person ends the run, then raises KeyboardInterrupt.
     """
     tree = read_tree(SHIPPED, NOT_SHIPPED)
+    ground = replace(ground, cluster=ground.cluster.without_devices())
     first = plan_start(ground.cluster, _job(drill, ground, tree, 0), lambda event: None).plan
     guilty = _guilty(drill, first, random.Random(f"{ground.seed} {drill.name}"))
     planned = plan_start(ground.cluster, _job(drill, ground, tree, guilty.rank or 0), lambda event: None)
@@ -98,7 +102,7 @@ def _job(drill: Drill, ground: Ground, tree: Tree, guilty: int) -> JobSpec:
         ranks_per_node=1,
         on_hang=OnHang.STOP,
     )
-    return job if library is not Library.ACCELERATE else replace(job, env={"ACCELERATE_USE_CPU": "true"})
+    return replace(job, env=ON_CPUS.get(library, {}))
 
 
 def _guilty(drill: Drill, plan: RunPlan, chance: random.Random) -> Named:

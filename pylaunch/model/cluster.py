@@ -113,3 +113,7 @@ class Cluster:
         if missing := wanted - set(self.names):
             raise KeyError(", ".join(sorted(missing)))
         return replace(self, hosts=tuple(host for host in self.hosts if host.name in wanted))
+
+    def without_devices(self) -> Cluster:
+        """Return the cluster for a job that computes on CPUs: it takes no device from a run, and needs no free one."""
+        return replace(self, hosts=tuple(replace(host, devices=()) for host in self.hosts))

@@ -32,7 +32,7 @@ from pylaunch.preflight.start_layers import (
 )
 from pylaunch.preflight.survey import Survey
 from pylaunch.preflight.wanted import wanted_by
-from pylaunch.workflows.doctor_trial import Trial, job, of_error, without_devices
+from pylaunch.workflows.doctor_trial import Trial, job, of_error
 
 ANSWER_S = 20.0
 """For the answer of each host."""
@@ -146,7 +146,7 @@ def _ok(layer: StartLayer, text: str) -> LayerResult:
 
 
 def _plan(cluster: Cluster, python: str | None) -> RunPlan:
-    return plan_run(without_devices(cluster), job(cluster, python), "doctor")
+    return plan_run(cluster.without_devices(), job(cluster, python), "doctor")
 
 
 def _checks(*ids: str) -> tuple[Check, ...]:

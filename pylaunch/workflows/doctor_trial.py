@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from pylaunch.errors import PylaunchError
@@ -45,11 +45,6 @@ def job(cluster: Cluster, python: str | None) -> JobSpec:
     )
 
 
-def without_devices(cluster: Cluster) -> Cluster:
-    """Return `cluster` for a job that takes no device from a run, and needs no free one."""
-    return replace(cluster, hosts=tuple(replace(host, devices=()) for host in cluster.hosts))
-
-
 @dataclass
 class Trial:
     """The job, and the lines of its ranks."""
@@ -70,7 +65,7 @@ class Trial:
         """Run the job and yield the layers that it proves. Raises InterruptedBeforeReleaseError on an interrupt."""
         limit = _Limit(Interrupter() if interrupts is None else interrupts)
         try:
-            planned = plan_start(without_devices(cluster), job(cluster, python), self.take)
+            planned = plan_start(cluster.without_devices(), job(cluster, python), self.take)
             outcome = start(planned, StartOptions(), self.take, limit.interrupts)
         except InterruptedBeforeReleaseError:
             raise

@@ -19,7 +19,6 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.launch.connect.interruptible import signals
-from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework
 
 EXAMPLES = """\b
@@ -87,7 +86,7 @@ def command(inventory: Path | None, limit: str | None, names: tuple[str, ...], a
     lab = None if flags.lab is None else Lab.load(flags.lab)
     cluster = load_cluster(inventory if lab is None else lab.inventory, limit=limit)
     if lab is None:
-        chosen = _harmless(chosen, cluster, flags)
+        chosen = _harmless(chosen, flags)
     seed = random.randrange(10**6) if flags.seed is None else flags.seed
     framework = None if flags.framework is None else Framework(flags.framework)
     ground = Ground(cluster, lab, framework, flags.python, seed)
@@ -119,7 +118,7 @@ def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
     return chosen
 
 
-def _harmless(chosen: tuple[Drill, ...], cluster: Cluster, flags: DrillFlags) -> tuple[Drill, ...]:
+def _harmless(chosen: tuple[Drill, ...], flags: DrillFlags) -> tuple[Drill, ...]:
     harmful = [each.name for each in chosen if not each.is_harmless]
     harmless = tuple(each for each in chosen if each.is_harmless)
     if not harmless:
@@ -128,8 +127,7 @@ def _harmless(chosen: tuple[Drill, ...], cluster: Cluster, flags: DrillFlags) ->
         )
     if not flags.yes:
         raise UsageError(
-            f"{len(cluster.hosts)} hosts of this inventory are no lab: a drill starts {len(harmless)} runs there that "
-            "fail or hang on purpose",
+            "the hosts of this inventory are no lab: drills start runs there that fail or hang on purpose",
             hint="with your consent: the same command with --yes; without: pylaunch lab up, pylaunch drill --lab lab",
         )
     if harmful:

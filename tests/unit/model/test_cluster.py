@@ -26,3 +26,10 @@ def test_ranks_are_found_at_the_fabric_address_if_there_is_one() -> None:
 def test_ranks_run_the_provisioned_python_unless_the_host_names_one() -> None:
     assert Host("n1", "n1", env_root="/data/env").rank_python == "/data/env/current/bin/python"
     assert Host("n1", "n1", python="/usr/bin/python3").rank_python == "/usr/bin/python3"
+
+
+def test_a_cluster_without_devices_keeps_everything_else() -> None:
+    hosts = tuple(Host(name, f"10.0.0.{name}", devices=(0, 1), python="/opt/python") for name in "12")
+    bare = Cluster(hosts, sources=("/srv/cluster.ini",)).without_devices()
+    assert [host.devices for host in bare.hosts] == [(), ()]
+    assert (bare.names, bare.sources, bare.hosts[0].rank_python) == (("1", "2"), ("/srv/cluster.ini",), "/opt/python")
