@@ -36,16 +36,19 @@ def make_room(directory: RunDirectory) -> None:
         rank_files.remove(os.path.join(room, name))
 
 
-def error(directory: RunDirectory, rank: int) -> str:
-    """Return the exception in the error file of `rank` with the place that raised it; "" without one."""
+def error(directory: RunDirectory, rank: int, workdir: str = "") -> str:
+    """Return the exception in the error file of `rank` with the place that raised it; "" without one.
+
+    The path of a place below `workdir` is relative to it.
+    """
     try:
         content = rank_files.read(directory.of_rank(rank, "error.json"), MAX_BYTES).decode("utf-8", "replace")
-        return described(untrusted_json.parse(content, MAX_BYTES))
+        return described(untrusted_json.parse(content, MAX_BYTES), workdir)
     except (OSError, ValueError):
         return ""
 
 
-def described(body: Any) -> str:
+def described(body: Any, workdir: str = "") -> str:
     """Return an error file as one line, "RuntimeError: loss is NaN (train.py:12)"; "" for an invalid one.
 
     The place is the innermost frame of the user's own code, else the innermost frame.
@@ -64,6 +67,9 @@ def described(body: Any) -> str:
     if not frames:
         return text
     path, line = (own or frames)[-1]
+    if workdir:
+        inside = [each.rstrip("/") + "/" for each in (workdir, os.path.realpath(workdir))]
+        path = next((path[len(each) :] for each in inside if path.startswith(each)), path)
     return f"{text} ({path[-MAX_TEXT:]}:{line[:MAX_DIGITS]})"
 
 

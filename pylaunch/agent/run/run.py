@@ -238,7 +238,7 @@ class Run:
 
     def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
         last = self._last_lines(ended)
-        error = rank_report.error(self._record.directory, rank)
+        error = rank_report.error(self._record.directory, rank, self.task.workdir)
         symptom = symptoms.symptom(ended.exit_code, ended.signal, error, last)
         failure = self._failure(ended, symptom)
         if failure is not None and ended.signal in (None, signal.SIGABRT):

@@ -46,6 +46,16 @@ def test_an_error_file_is_one_line_with_the_innermost_frame_of_the_user(body: ob
     assert rank_report.described(body) == expected
 
 
+def test_a_place_below_the_working_directory_is_relative_to_it(tmp_path: Path) -> None:
+    body = written("IndexError: Target 12")
+    assert rank_report.described(body, "/home/ml") == "IndexError: Target 12 (model/loss.py:12)"
+    assert rank_report.described(body, "/home/m") == "IndexError: Target 12 (/home/ml/model/loss.py:12)"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    stack = f'  File "{tmp_path}/train.py", line 3, in <module>\n'
+    assert rank_report.described(written("X: y", stack), str(link)) == "X: y (train.py:3)"
+
+
 def test_the_agent_reports_the_exception_that_the_runtime_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,7 +159,7 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
 
 
 def news_within(looks: int, answers: Callable[[int], RunSample], state: Callable[[int], RunState]) -> HangNews | None:
-    """Return the news of a watch before view `looks` + 1 is asked for; `answers` and `state` take the number of it."""
+    """Return the news of a watch before view `looks` + 1 is requested; `answers` and `state` take the number of it."""
     asked = 0
     enough = asyncio.Event()
 
