@@ -311,6 +311,8 @@ class NamesReading(TypedDict):
 
     own: str
     addresses: dict[str, list[str] | None]
+    unanswered: list[str]
+    """Names whose lookup did not end in time."""
 
 
 class OffsetReading(TypedDict):

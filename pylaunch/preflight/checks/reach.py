@@ -79,23 +79,55 @@ def _hostname(survey: Survey) -> Iterable[Finding]:
             )  # fmt: skip
 
 
-def _asked_names(host: Host, wanted: Wanted) -> Mapping[str, Any]:
-    return reach_readers.names.ask([*wanted.peers, *(each for each in wanted.peers.values() if not _is_address(each))])
+def _names_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    others = {name: address for name, address in wanted.peers.items() if name != host.name}
+    listed = {**others, **{address: address for address in others.values() if not _is_address(address)}}
+    return {**reach_readers.names.ask(_looked_up(host, wanted)), **reach_readers.hosts_file.ask(listed)}
+
+
+def _looked_up(host: Host, wanted: Wanted) -> list[str]:
+    """Return the names that `host` looks up: of the first host and of the next one, so each name is looked up."""
+    hosts = list(wanted.peers)
+    if host.name not in hosts:
+        return []
+    following = hosts[(hosts.index(host.name) + 1) % len(hosts)]
+    peers = [name for name in dict.fromkeys((hosts[0], following)) if name != host.name]
+    addresses = (wanted.peers[name] for name in peers)
+    return list(dict.fromkeys((*peers, *(address for address in addresses if not _is_address(address)))))
 
 
 def _names(survey: Survey) -> Iterable[Finding]:
     identities = survey.measured(reach_readers.identity)
     addresses = {name: identity["addresses"] for name, identity in identities.items()}
     has = {host.name: {*addresses.get(host.name, ()), host.address, host.rank_address} for host in survey.cluster.hosts}
-    for observer, found in survey.measured(reach_readers.names).items():
-        own = found["addresses"].get(found["own"])
-        is_needed = observer in survey.wanted.listen_by_name
-        yield from _own_name(observer, found["own"], own, has[observer], is_needed=is_needed)
-        for peer in survey.cluster.hosts:
-            if peer.name != observer and peer.name in identities:
-                for name in dict.fromkeys((peer.name, peer.rank_address)):
-                    if name in found["addresses"]:
-                        yield from _peer_name(observer, peer, name, found["addresses"][name], has[peer.name])
+    owners: dict[str, list[Host]] = {}
+    for host in survey.cluster.hosts:
+        if host.name in identities:
+            for name in dict.fromkeys((host.name, host.rank_address)):
+                owners.setdefault(name, []).append(host)
+    listed = survey.measured(reach_readers.hosts_file)
+    looked_up = survey.measured(reach_readers.names)
+    for observer, found in looked_up.items():
+        if found["unanswered"]:
+            yield _unanswered(observer, found["unanswered"])
+        if found["own"] not in found["unanswered"]:
+            own = found["addresses"].get(found["own"])
+            is_needed = observer in survey.wanted.listen_by_name
+            yield from _own_name(observer, found["own"], own, has[observer], is_needed=is_needed)
+    for observer in survey.cluster.names:
+        resolved = looked_up[observer]["addresses"] if observer in looked_up else {}
+        for name, addresses_ in {**listed.get(observer, {}), **resolved}.items():
+            for peer in owners.get(name, ()):
+                if peer.name != observer:
+                    yield from _peer_name(observer, peer, name, addresses_, has[peer.name])
+
+
+def _unanswered(observer: str, names: list[str]) -> Finding:
+    return Finding(
+        "reach.names", Severity.UNKNOWN, (observer,),
+        f"no answer within {reach_readers.LOOKUPS_S:g} s to the lookup of {', '.join(names)}",
+        fix="check the name servers of {hosts}: cat /etc/resolv.conf",
+    )  # fmt: skip
 
 
 def _own_name(
@@ -188,8 +220,9 @@ CHECKS = (
     Check(
         "reach.names", "names resolve to the same hosts everywhere",
         "A rank that connects to a name, or sends its own name to others, must reach the same machine from every host.",
-        "the addresses of each host, and those of the inventory",
+        "the addresses of each host, and those of the inventory. A host looks up its own name and those of the first "
+        "and the next host; of all others it reads /etc/hosts",
         Severity.FAIL,
-        lambda host, wanted: {**_asked_names(host, wanted), **reach_readers.identity.ask(None)}, _names,
+        lambda host, wanted: {**_names_asked(host, wanted), **reach_readers.identity.ask(None)}, _names,
     ),
 )  # fmt: skip

@@ -34,7 +34,10 @@ def readings(name: str) -> dict[str, Any]:
         "reach.identity": {
             "hostname": name, "python": "3.11.2", "uid": 0, "network": f"boot {name}", "addresses": [own, "127.0.0.1"],
         },
-        "reach.names": {"own": name, "addresses": {host.name: [host.address] for host in CLUSTER.hosts}},
+        "reach.names": {
+            "own": name, "addresses": {host.name: [host.address] for host in CLUSTER.hosts}, "unanswered": [],
+        },
+        "reach.hosts_file": {},
         "reach.sudo": None,
         "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None, loopback=True)},
         "network.routes": {host.address: {"interface": "eth0", "source": own} for host in peers},

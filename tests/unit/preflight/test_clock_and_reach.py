@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pylaunch.agent.probe.readers import reach as reach_readers
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.preflight import mesh
 from pylaunch.preflight.checks import clock, reach
+from pylaunch.preflight.survey import Wanted
 from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.ask import Unreachable
 from tests.unit.preflight.network_surveys import CLUSTER, TRACKING, found, readings, survey
@@ -113,6 +117,68 @@ def test_a_wrong_address_of_a_peer_is_found_where_it_is() -> None:
     (finding,) = found(survey(n1=names("n1", n2=["10.99.0.9"])), CHECKS)
     assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
     assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
+
+
+def test_a_wrong_address_in_the_hosts_file_is_found_once_although_the_name_is_not_looked_up() -> None:
+    few = {"own": "n3", "addresses": {"n3": ["10.0.0.3"], "n1": ["10.0.0.1"]}, "unanswered": []}
+    wrong = {"reach.hosts_file": {"n2": ["10.99.0.9"]}}
+    (finding,) = found(survey(n3={"reach.names": few, **wrong}), CHECKS)
+    assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
+    (finding,) = found(survey(n1={**names("n1", n2=["10.99.0.9"]), **wrong}), CHECKS)
+    assert finding.hosts == ("n1",)
+    assert found(survey(n1={"reach.hosts_file": {"n2": ["fd00::2"]}}, n2={
+        "reach.identity": {**readings("n2")["reach.identity"], "addresses": ["10.0.0.2", "fd00::2"]}
+    }), CHECKS) == []  # fmt: skip
+
+
+def test_a_lookup_without_an_answer_is_reported_and_the_answered_ones_are_judged() -> None:
+    reading = {"own": "n1", "addresses": {"n1": ["10.0.0.1"], "n3": ["127.0.0.1"]}, "unanswered": ["n2"]}
+    unread, wrong = found(survey(n1={"reach.names": reading}), CHECKS)
+    assert (unread.severity, unread.hosts) == (Severity.UNKNOWN, ("n1",))
+    assert unread.text == "no answer within 2.5 s to the lookup of n2"
+    assert wrong.text == "n3 resolves to 127.0.0.1 here, which is this host itself"
+    (unread,) = found(survey(n1={"reach.names": {"own": "n1", "addresses": {}, "unanswered": ["n1"]}}), CHECKS)
+    assert unread.text.endswith("the lookup of n1"), "an own name without an answer is not a name that does not resolve"
+
+
+def looked_up(hosts: int, address: Callable[[int], str]) -> dict[str, list[str]]:
+    """Return the names that each of `hosts` hosts looks up, beside its own."""
+    wanted = Wanted(peers={f"n{number}": address(number) for number in range(hosts)})
+    (check,) = [check for check in reach.CHECKS if check.id == "reach.names"]
+    return {name: check.asks(Host(name, wanted.peers[name]), wanted)["reach.names"] for name in wanted.peers}
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 64, 256])
+def test_a_host_looks_up_few_names_and_every_name_is_looked_up_by_another_host(hosts: int) -> None:
+    asked = looked_up(hosts, lambda number: f"10.0.0.{number}")
+    assert max(len(names) for names in asked.values()) <= 2
+    assert all("n0" in names for host, names in asked.items() if host != "n0")
+    assert all(any(host in names for other, names in asked.items() if other != host) for host in asked if hosts > 1)
+    assert not [host for host, names in asked.items() if host in names], "the own name needs no question"
+
+
+def test_addresses_that_are_names_are_looked_up_too() -> None:
+    assert looked_up(4, lambda number: f"rank{number}")["n1"] == ["n0", "n2", "rank0", "rank2"]
+
+
+def test_entries_of_the_hosts_file_are_compared_for_all_other_hosts() -> None:
+    wanted = Wanted(peers={"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "rank3"})
+    (check,) = [check for check in reach.CHECKS if check.id == "reach.names"]
+    asked = check.asks(Host("n1", "10.0.0.1"), wanted)["reach.hosts_file"]
+    assert asked == {"n2": "10.0.0.2", "n3": "rank3", "rank3": "rank3"}
+
+
+def test_only_entries_of_the_hosts_file_with_other_addresses_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = tmp_path / "hosts"
+    monkeypatch.setattr(reach_readers, "HOSTS_FILE", str(hosts))
+    assert reach_readers.hosts_file({"n2": "10.0.0.2"}) == {}
+    hosts.write_text(
+        "127.0.0.1 localhost\n\n10.0.0.2 N2 n2.example # 10.9.9.9 n3\n10.9.9.9\tn4 n5\n10.0.0.5 n5\n10.9.9.8 n4"
+    )
+    asked = {"n2": "10.0.0.2", "n3": "10.0.0.3", "n4": "10.0.0.4", "n5": "10.0.0.5"}
+    assert reach_readers.hosts_file(asked) == {"n4": ["10.9.9.9", "10.9.9.8"]}
 
 
 def test_a_wrong_address_fails_when_ranks_connect_by_that_name() -> None:

@@ -7,6 +7,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
@@ -59,6 +60,7 @@ def _text(path: str) -> str | None:
 @reader("network.routes")
 def routes(question: list[str]) -> dict[str, RouteReading]:
     """Return for each address the interface and source address of its route, or the reason for none."""
+    resolver.repeat_queries_soon()
     owners = interfaces.address_owners()
     found: dict[str, RouteReading] = {}
     for address in question:

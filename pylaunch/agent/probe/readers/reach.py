@@ -6,9 +6,11 @@ import os
 import platform
 import socket
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
 from typing import TYPE_CHECKING
 
+from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
@@ -16,8 +18,11 @@ if TYPE_CHECKING:
     from pylaunch.agent.probe.readings import HostIdentity, NamesReading
 
 SUDO_S = 4.0
-LOOKUPS = 16
-"""Lookups at the same time: each takes seconds if the name server is down."""
+LOOKUPS_S = 2.5
+"""Time for all lookups together, half of the default timeout of a resolver for one query."""
+
+HOSTS_FILE = "/etc/hosts"
+LARGEST_HOSTS_FILE = 1 << 20
 
 
 @reader("reach.identity")
@@ -34,14 +39,52 @@ def identity(question: None) -> HostIdentity:
     }
 
 
-@reader("reach.names")
+@reader("reach.names", LOOKUPS_S + 1)
 def names(question: list[str]) -> NamesReading:
-    """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved."""
+    """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved.
+
+    Each name is looked up in a thread of its own. A question has few names: the lookups of all hosts reach the name
+    server at the same time.
+    """
+    resolver.repeat_queries_soon()
     own = socket.gethostname()
     wanted = list(dict.fromkeys([own, *question]))
-    with ThreadPoolExecutor(LOOKUPS) as pool:
-        found = {name: pool.submit(_addresses, name) for name in wanted}
-        return {"own": own, "addresses": {name: future.result() for name, future in found.items()}}
+    found: dict[str, list[str] | None] = {}
+
+    def look_up(name: str) -> None:
+        found[name] = _addresses(name)
+
+    lookups = [threading.Thread(target=look_up, args=(name,), daemon=True) for name in wanted]
+    for each in lookups:
+        each.start()
+    end = time.monotonic() + LOOKUPS_S
+    for each in lookups:
+        each.join(max(0.0, end - time.monotonic()))
+    answered = dict(found)  # A thread may still add its name.
+    return {
+        "own": own,
+        "addresses": {name: answered[name] for name in wanted if name in answered},
+        "unanswered": [name for name in wanted if name not in answered],
+    }
+
+
+@reader("reach.hosts_file")
+def hosts_file(question: dict[str, str]) -> dict[str, list[str]]:
+    """Return the names in `question` (name → address) for which /etc/hosts has addresses, and not that one."""
+    try:
+        with open(HOSTS_FILE, "rb") as file:
+            lines = file.read(LARGEST_HOSTS_FILE).decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return {}
+    asked = {name.lower(): name for name in question}
+    listed: dict[str, list[str]] = {}
+    for line in lines:
+        address, *aliases = line.partition("#")[0].split() or [""]
+        for alias in aliases:
+            name = asked.get(alias.lower())
+            if name is not None:
+                listed.setdefault(name, []).append(address)
+    return {name: addresses for name, addresses in listed.items() if question[name] not in addresses}
 
 
 def _addresses(name: str) -> list[str] | None:
