@@ -24,6 +24,7 @@ from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.process import Child, describe_exit, spawn
 
 MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
@@ -127,9 +128,11 @@ async def _measure_block(cluster: Cluster, port: int | None) -> dict[str, dict[s
     async def listen(host: Host) -> None:
         async with opening:
             words = (host.agent_python, *STREAMED)
-            node = _NodeSession(host, await spawn(connector_of(host, cluster.known_hosts).argv(words)))
-            nodes.append(node)
-            await _listen(node, script, questions[host.name])
+            connector = connector_of(host, cluster.known_hosts)
+            async with awaited_turn(connector):
+                node = _NodeSession(host, await spawn(connector.argv(words)))
+                nodes.append(node)
+                await _listen(node, script, questions[host.name])
 
     reasons = await _each({host.name: listen(host) for host in cluster.hosts})
     try:

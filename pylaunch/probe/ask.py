@@ -15,6 +15,7 @@ from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
+from pylaunch.transport.handshakes import in_turn
 from pylaunch.transport.process import Completed, ProgramNotFoundError, Together, describe_exit, last_line
 
 T = TypeVar("T")
@@ -97,7 +98,8 @@ def _ask(
 ) -> Answered | Unreachable | NoPython:
     connector = connector_of(host, known_hosts)
     try:
-        ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
+        with in_turn(connector, asking):
+            ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
     except PylaunchError as error:

@@ -43,6 +43,10 @@ class Connector(Protocol):
     def host(self) -> Host:
         """The host."""
 
+    @property
+    def identity(self) -> str | None:
+        """Identity of the shared connection to the host; None where no login takes place."""
+
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the command line that runs `words` on the host and carries stdin, stdout, stderr and exit status.
 

@@ -17,6 +17,11 @@ class LocalConnector:
 
     host: Host
 
+    @property
+    def identity(self) -> str | None:
+        """Return None."""
+        return None
+
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return `words`."""
         return words

@@ -88,7 +88,7 @@ class Together:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._has_ended = False
+        self._ended = threading.Event()
 
     def __enter__(self) -> Together:
         return self
@@ -100,14 +100,18 @@ class Together:
     def end(self) -> None:
         """Kill the processes of the group and start no more."""
         with self._lock:
-            self._has_ended = True
+            self._ended.set()
             for process in self._running:
                 _kill_family(process)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait at most `seconds` for the end of the group; return whether it has ended."""
+        return self._ended.wait(seconds)
 
     def run(self, argv: Argv, *, stdin: bytes, timeout_s: float) -> Completed:
         """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
         with self._lock:
-            if self._has_ended:
+            if self._ended.is_set():
                 raise PylaunchError(f"cancelled: {quoted(argv)}")
             process = _started(argv)
             self._running.add(process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
+from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
 
 PINGS = 3
@@ -135,6 +137,16 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
     if host.connection is Connection.NONE:
         raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
     connector = connector_of(host, known_hosts)
+    # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
+    async with awaited_turn(connector) if call.shared else contextlib.nullcontext():
+        began = time.monotonic()
+        link = await _opened(connector, agent, call)
+        link.seconds = time.monotonic() - began
+        return link
+
+
+async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> AgentLink:
+    host = connector.host
     child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
     try:
         async with asyncio.timeout(call.within_s):

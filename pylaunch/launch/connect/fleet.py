@@ -226,9 +226,7 @@ class Fleet:
 
     async def _open(self, name: str, call: Call) -> AgentLink:
         async with self._connecting:
-            began = time.monotonic()
             link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
-            link.seconds = time.monotonic() - began
             link.hello = cast(wire.Hello, self._scopes[name].confined(link.hello, frozenset()))
             return link
 

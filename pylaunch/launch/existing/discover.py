@@ -26,6 +26,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.store.node_record import NotARecordError, unpack
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.process import describe_exit, last_line, spawn
 
 MAX_ANSWER = 64 << 20
@@ -125,15 +126,16 @@ async def _ask(
     host: Host, cluster: Cluster, timeout_s: float, read_record: Callable[[str], RunRecord]
 ) -> tuple[KnownRun, ...] | str:
     connector = connector_of(host, cluster.known_hosts)
-    child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
-    child.close_stdin()
-    try:
-        async with asyncio.timeout(timeout_s):
-            ended = await child.wait()
-    except TimeoutError:
-        child.signal(signal.SIGKILL)
-        await child.wait()
-        return f"no answer within {timeout_s:g} s"
+    async with awaited_turn(connector):
+        child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
+        child.close_stdin()
+        try:
+            async with asyncio.timeout(timeout_s):
+                ended = await child.wait()
+        except TimeoutError:
+            child.signal(signal.SIGKILL)
+            await child.wait()
+            return f"no answer within {timeout_s:g} s"
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return ()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:

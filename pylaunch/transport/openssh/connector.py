@@ -5,6 +5,7 @@ Connections are shared (`sharing`). Host keys are always checked, against the us
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, LoginTest
 from pylaunch.transport.openssh import login_test
 from pylaunch.transport.openssh.failures import explain_failure
+from pylaunch.transport.openssh.identity import identity
 from pylaunch.transport.openssh.options import destination, options
 from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path
 from pylaunch.transport.process import Completed
@@ -32,9 +34,14 @@ class OpenSshConnector:
     known_hosts: str | None
     """Path of the project's known_hosts file."""
 
+    @functools.cached_property
+    def identity(self) -> str:
+        """Identity of the shared connection to the host."""
+        return identity(self.host, self.known_hosts)
+
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the ssh command that runs `words` on the host."""
-        sharing = (*SHARED, "-o", f"ControlPath={control_path(self.host, self.known_hosts)}") if shared else UNSHARED
+        sharing = (*SHARED, "-o", f"ControlPath={control_path(self.identity)}") if shared else UNSHARED
         return ("ssh", "-T", *sharing, *options(self.known_hosts), *destination(self.host), "exec " + quoted(words))
 
     def failure(self, ended: Completed) -> ConnectionFailure | None:
@@ -69,4 +76,4 @@ class OpenSshConnector:
 
     def ansible_variables(self) -> Mapping[str, str]:
         """Return the path of the shared connection, which Ansible quotes and expands `%` in before ssh does."""
-        return {"ansible_control_path": control_path(self.host, self.known_hosts).strip('"').replace("%", "%%")}
+        return {"ansible_control_path": control_path(self.identity).strip('"').replace("%", "%%")}

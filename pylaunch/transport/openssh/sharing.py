@@ -14,9 +14,8 @@ from pathlib import Path
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.argv import Argv
-from pylaunch.model.cluster import Host
 from pylaunch.transport import process
-from pylaunch.transport.openssh import identity
+from pylaunch.transport.openssh.identity import LENGTH
 from pylaunch.transport.openssh.options import SSH_PORT, config_word
 
 CONTROL_PERSIST_S = 120
@@ -25,7 +24,7 @@ UNSHARED: Argv = ("-o", "ControlPath=none")
 SOCKET_PATH_LIMIT = 107
 """Bytes in the path of a Unix socket."""
 
-SOCKET_NAME_LENGTH = len("/") + identity.LENGTH + 40 + len(".") + 16
+SOCKET_NAME_LENGTH = len("/") + LENGTH + 40 + len(".") + 16
 """Bytes after the directory: the identity, ssh's hash `%C`, and ssh's suffix while it creates the socket."""
 
 
@@ -60,10 +59,16 @@ def control_directory() -> Path:
     return directory
 
 
-def control_path(host: Host, known_hosts: str | None) -> str:
-    """Return the path of the shared connection to `host`, quoted for ssh's configuration."""
-    directory, name = config_word(str(control_directory())), identity.identity(host, known_hosts)
-    return f'{directory[:-1]}/{name}%C"'
+def control_path(identity: str) -> str:
+    """Return the path of the shared connection with this identity, quoted for ssh's configuration."""
+    return f'{config_word(str(control_directory()))[:-1]}/{identity}%C"'
+
+
+def open_connections() -> frozenset[str]:
+    """Return the identities of the shared connections that are open."""
+    with os.scandir(control_directory()) as entries:
+        # A name with a dot is a socket that ssh is about to rename.
+        return frozenset(entry.name[:LENGTH] for entry in entries if "." not in entry.name)
 
 
 def close_all(address: str, user: str) -> None:
