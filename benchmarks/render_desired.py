@@ -1,6 +1,6 @@
 """Measure the processor time of computing the desired state, for clusters of several sizes. Connects to no host.
 
-python benchmarks/render_desired.py [--hosts 2,16,64]
+python benchmarks/render_desired.py [--hosts 2,16,64,256]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def seconds(hosts: int) -> float:
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="2,16,64")
+    parser.add_argument("--hosts", default="2,16,64,256")
     sizes = [int(size) for size in parser.parse_args().hosts.split(",")]
     seconds(1)
     for size in sizes:

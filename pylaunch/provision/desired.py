@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,14 @@ from ansible.vars.manager import VariableManager
 
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
+from pylaunch.provision.common_values import Dependence, differing, in_common
 from pylaunch.provision.state import RoleState, parse_state
 
 USUAL_FAMILY = "Debian"
 """The os_family of hosts that have not been probed yet."""
+
+FEW = 3
+"""Hosts for which everything is rendered: finding out what they have in common costs more."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def render(
         chosen = [each for each in listed if not only or each.name in only]
         renderer = _Renderer(loader, content, cluster, {**(extra_vars or {}), "ansible_facts": {"os_family": family}})
         with _without_waste():
-            hosts = {name: renderer.states(name, chosen) for name in cluster.names}
+            hosts = renderer.states(cluster.names, chosen)
     except AnsibleError as error:
         raise ProvisionError(
             "the desired state cannot be rendered", evidence=[line for line in str(error).splitlines() if line][:6]
@@ -182,24 +187,59 @@ class _Renderer:
         self._variables = VariableManager(loader=loader, inventory=self._inventory)
         self._hostvars = _KeptHostVars(inventory=self._inventory, variable_manager=self._variables, loader=loader)
 
-    def states(self, host: str, roles: Sequence[_ListedRole]) -> tuple[RoleState, ...]:
-        """Return the state that each of `roles` wants of `host`; roles whose condition is not met are omitted."""
-        inventory_vars = self._variables.get_vars(host=self._inventory.get_host(host))
-        states = []
+    def states(self, hosts: Sequence[str], roles: Sequence[_ListedRole]) -> dict[str, tuple[RoleState, ...]]:
+        """Return the state that each of `roles` wants of each host; roles whose condition is not met are omitted."""
+        if not hosts:
+            return {}
+        variables = [self._variables.get_vars(host=self._inventory.get_host(host)) for host in hosts]
+        own = differing(variables)
+        shared = {name: value for name, value in variables[0].items() if name not in own}
+        of_host = [{name: each[name] for name in own if name in each} for each in variables]
+        states: dict[str, list[RoleState]] = {host: [] for host in hosts}
         for role in roles:
-            values = {
-                **self._role_file(role.name, "defaults"),
-                **inventory_vars,
-                **self._role_file(role.name, "vars"),
-                **self._extra_vars,
-                "hostvars": self._hostvars,
-                "role_path": str(self._content.roles / role.name),
-                "ansible_search_path": [str(self._content.roles / role.name), str(self._content.playbook.parent)],
-            }
+            for host, state in zip(hosts, self._role_states(role, shared, of_host), strict=True):
+                states[host] += [state] if state is not None else []
+        return {host: tuple(found) for host, found in states.items()}
+
+    def _role_states(
+        self, role: _ListedRole, shared: Mapping[str, Any], of_host: Sequence[Mapping[str, Any]]
+    ) -> Iterator[RoleState | None]:
+        """Yield the state of `role` on each host, from the variables that all hosts share and those `of_host`."""
+        wanted = f"{role.name}_desired"
+
+        def state(values: Mapping[str, Any]) -> RoleState | None:
             templar = Templar(loader=self._loader, variables=values)
-            if all(templar.evaluate_conditional(condition) for condition in role.conditions):
-                states.append(parse_state(role.name, templar.template(values[f"{role.name}_desired"])))
-        return tuple(states)
+            if not all(templar.evaluate_conditional(condition) for condition in role.conditions):
+                return None
+            return parse_state(role.name, templar.template(values[wanted]))
+
+        first = self._values(role, {**shared, **of_host[0]})
+        common: Mapping[str, Any] = {}
+        if len(of_host) > FEW:
+            search_path = [Path(each) for each in first["ansible_search_path"]]
+            dependence = Dependence(first, self._overriding(role, of_host), search_path)
+            common = in_common(wanted, first, dependence, Templar(loader=self._loader, variables=first).template)
+            if not dependence.of_variable(wanted) and not any(map(dependence.of_condition, role.conditions)):
+                yield from repeat(state({**first, **common}), len(of_host))
+                return
+        for own in of_host:
+            yield state({**self._values(role, {**shared, **own}), **common})
+
+    def _overriding(self, role: _ListedRole, of_host: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+        """Return the variables of single hosts that no variable of the role or of the command line overrides."""
+        overridden = {*self._role_file(role.name, "vars"), *self._extra_vars}
+        return frozenset(name for own in of_host for name in own if name not in overridden)
+
+    def _values(self, role: _ListedRole, inventory_vars: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **self._role_file(role.name, "defaults"),
+            **inventory_vars,
+            **self._role_file(role.name, "vars"),
+            **self._extra_vars,
+            "hostvars": self._hostvars,
+            "role_path": str(self._content.roles / role.name),
+            "ansible_search_path": [str(self._content.roles / role.name), str(self._content.playbook.parent)],
+        }
 
     def _role_file(self, role: str, kind: str) -> dict[str, Any]:
         if (role, kind) not in self._role_files:
