@@ -3,7 +3,7 @@
     cluster = load_cluster("cluster.ini")              the hosts, as Ansible reads the inventory
     provision(cluster).raise_for_errors()              bring every host to its desired state
     check(cluster)                                     a Result: findings about all hosts
-    run = start(cluster, Job(("train.py",), Framework.TORCHRUN, "/data/work"))
+    run = start(cluster, Job(("train.py",), Framework.DIRECT, "/data/work"))
     run.wait().raise_for_failure()                     or run.events(), run.logs(), run.status(), run.stop()
 
     run = attach("7f3a9c01")                           the same handle, later or in another process

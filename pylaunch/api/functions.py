@@ -64,7 +64,7 @@ def check(
     `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts. Hosts that cannot be reached
     are findings. Raises UsageError for a check that does not exist, and for a job that does not fit the cluster.
     """
-    planned = JobSpec(checking.NO_SCRIPT, Framework.TORCHRUN, "/") if job is None else job
+    planned = JobSpec(checking.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
     checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
     return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
 

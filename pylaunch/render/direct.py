@@ -1,27 +1,31 @@
 """direct: the environment that torchrun would set, without torchrun.
 
-TORCHELASTIC_SIGNALS_TO_HANDLE and the timers are omitted: they are between torchrun and its own ranks. There is no
-agent store, so rank 0 hosts the store at MASTER_ADDR:MASTER_PORT.
+Without torchrun there are no timers, because their server is in torchrun's agent, and no agent store: rank 0 hosts the
+store at MASTER_ADDR:MASTER_PORT. `script_framework.choose` recognises scripts that need one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan
+from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan, base_of
 from pylaunch.render import script
 
-ENVIRONMENT = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}
-"""torchrun's default for NCCL: a rank whose collective has failed ends, instead of waiting."""
+ENVIRONMENT = {
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+    "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+}
+"""torchrun's defaults. A rank whose NCCL collective has failed ends instead of waiting. Torch elastic reads the signals
+in a rank that starts workers of its own."""
 
 
 def elastic_environment(plan: RunPlan, rank: RankPlan) -> Mapping[str, str]:
-    """Return the variables of torch elastic: one role for all ranks, and the id of the run."""
+    """Return the variables of torch elastic: one role for all ranks, and an id that all attempts share."""
     return {
         "ROLE_NAME": "default",
         "ROLE_RANK": str(rank.rank),
         "ROLE_WORLD_SIZE": str(plan.world_size),
-        "TORCHELASTIC_RUN_ID": plan.run,
+        "TORCHELASTIC_RUN_ID": base_of(plan.run),
         "TORCHELASTIC_USE_AGENT_STORE": "False",
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan, base_of
 from pylaunch.render.environment import (
     interpreter,
     interpreter_need,
@@ -20,7 +20,8 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     """Return the torchrun command of `node`. It starts the agent's rank entry, which starts the script.
 
     Without --log-dir, torchrun leaves a directory in TMPDIR after every run. Rendezvous is static because c10d ignores
-    node ranks and hangs without a message if another process listens on its port.
+    node ranks and hangs without a message if another process listens on its port. Each attempt of the run is a
+    torchrun of its own, and ranks get the id that all attempts share.
     """
     python = interpreter(plan, node)
     launcher = (
@@ -37,10 +38,11 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
         RANK_ENTRY,
     )  # fmt: skip
     argv = (python, "-u", *plan.job.command)
+    identity = {"TORCHELASTIC_RUN_ID": base_of(plan.run)}
     return NodeCommand(
         launcher=launcher,
         layers=node_layers(plan, node, threads(node)),
-        ranks=tuple(RankCommand(argv, rank_environment(plan, node, rank)) for rank in node.ranks),
+        ranks=tuple(RankCommand(argv, {**rank_environment(plan, node, rank), **identity}) for rank in node.ranks),
         needs=(interpreter_need(plan, node), *script_needs(plan.job)),
         gloo="torch",
     )

@@ -116,7 +116,8 @@ def in_url(address: str) -> str:
 
 def roll_call(mine: Place, patience: Patience) -> None:
     """Wait for all ranks over plain sockets, on the port that the framework uses afterwards."""
-    run = os.environ.get("TORCHELASTIC_RUN_ID") or os.environ.get("SLURM_JOB_ID") or ""
+    names = ("PYLAUNCH_RUN", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID")  # The first differs between attempts.
+    run = next(filter(None, map(os.environ.get, names)), "")
     side: RollCallServer | RollCallClient
     if mine.rank == 0:
         side = RollCallServer(mine.port, mine.world_size, run)

@@ -277,7 +277,12 @@ def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_anothe
     (tmp_path / "train.py").write_text("from accelerate import Accelerator")
     found = reasons(node, task(tmp_path, "true", unread_program=["train.py"]))["framework"]
     assert found.message.startswith(f"{tmp_path}/train.py uses accelerate.Accelerator")
-    assert found.hint.startswith("--framework accelerate")
+    assert found.hint == "--framework accelerate, or --framework direct to insist"
     (tmp_path / "train.py").write_text("import torch.distributed")
     node.prepared(task(tmp_path, "true", run="r2", unread_program=["train.py"]))
     node.prepared(task(tmp_path, "true", run="r3", unread_program=["-m", "installed.somewhere"]))
+    (tmp_path / "train.py").write_text("import torch.distributed.elastic.timer")
+    found = reasons(node, task(tmp_path, "true", run="r4", unread_program=["train.py"]))["framework"]
+    assert found.message == f"{tmp_path}/train.py uses torch.distributed.elastic.timer: only torchrun has it"
+    launcher = ["true", wire.RANK_ENTRY]
+    node.prepared(task(tmp_path, "true", run="r5", launcher=launcher, unread_program=["train.py"]))

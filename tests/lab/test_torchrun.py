@@ -41,7 +41,7 @@ def torch_lab(framework_lab: Lab) -> Lab:
 
 
 def start(lab: Lab, *arguments: str) -> Completed:
-    words = ("start", "-i", str(lab.inventory), "--nproc-per-node", "2", *arguments)
+    words = ("start", "-i", str(lab.inventory), "--framework", "torchrun", "--nproc-per-node", "2", *arguments)
     return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=600)
 
 
@@ -58,7 +58,7 @@ def test_a_model_is_trained_across_the_nodes_and_rank_0_keeps_it(torch_lab: Lab)
 
 
 def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp_path: Path) -> None:
-    """Each node keeps the checkpoint in a directory of its own."""
+    """Each node keeps the checkpoint in a directory of its own. The agents start the ranks, as is the default."""
     script = str(REPOSITORY / "examples/train_ddp.py")
     words = ("--workdir", "/tmp", "--nproc-per-node", "2", "--max-restarts", "1", "--", script, "--epochs", "60")
     with starting(torch_lab, tmp_path, *words, "--checkpoint", "/var/tmp/digits.pt") as started:
@@ -94,7 +94,8 @@ def test_a_killed_rank_ends_nodes_whose_ranks_are_not_talking_to_it(torch_lab: L
 
 def test_a_killed_agent_takes_its_ranks_with_it_and_the_run_ends(torch_lab: Lab, tmp_path: Path) -> None:
     """Under torchrun alone the ranks of a killed agent run on as orphans."""
-    words = ("--workdir", str(torch_lab.inventory.parent), "--nproc-per-node", "2", "--", "train.py", "wait")
+    where = ("--workdir", str(torch_lab.inventory.parent), "--framework", "torchrun")
+    words = (*where, "--nproc-per-node", "2", "--", "train.py", "wait")
     with starting(torch_lab, tmp_path, *words) as started:
         started.says("trained", times=4)
         node = torch_lab["n2"]

@@ -79,16 +79,17 @@ def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
 
 
 def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
-    """Refuse a script of another framework, which `--framework auto` could not read on the controller.
-
-    Under torchrun, the ranks of other frameworks would not join one world.
-    """
+    """Refuse a script of another framework, which `--framework auto` could not read on the controller."""
     if not task.unread_program:
         return
-    from pylaunch.agent.shared.script_framework import choose  # noqa: PLC0415 - ast takes milliseconds, and few runs need it
+    from pylaunch.agent.shared.script_framework import DEFAULT, TORCHRUN, choose  # noqa: PLC0415 - ast takes milliseconds, and few runs need it
     from pylaunch.agent.shared.script_imports import read_program  # noqa: PLC0415
 
+    chosen = TORCHRUN if task.launcher else DEFAULT
     found = choose(read_program(task.workdir, task.unread_program))
-    if found is not None:
-        text = f"{found.path} uses {found.because}, and torchrun would not make one world of its ranks"
-        yield wire.Reason("framework", text, f"--framework {found.framework}, or --framework torchrun to insist")
+    if found is not None and found.framework != chosen:
+        lack = (
+            f"{chosen} does not make one world of its ranks" if found.framework != TORCHRUN else "only torchrun has it"
+        )
+        text = f"{found.path} uses {found.because}: {lack}"
+        yield wire.Reason("framework", text, f"--framework {found.framework}, or --framework {chosen} to insist")

@@ -82,7 +82,7 @@ class CheckFlags(sync.SyncFlags):
 @click.option(
     "--framework",
     type=click.Choice([framework.value for framework in Framework]),
-    default=Framework.TORCHRUN.value,
+    default=Framework.DIRECT.value,
     show_default=True,
     help="Who would start the ranks.",
 )

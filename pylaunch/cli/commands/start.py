@@ -154,6 +154,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     chosen, flags = program.understood(typed, tree)
     program.report_misplaced(chosen, flags.workdir, tree, _long_options())
     env = environment.given(flags, os.environ)
+    chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
     if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
         console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))

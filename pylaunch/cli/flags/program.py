@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pylaunch.agent.shared.script_framework import choose, needs_mpi
+from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.cli import console
 from pylaunch.cli.flags.start import AUTO, StartFlags
@@ -98,12 +98,26 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
         )
     found = choose(sources)
     if found is None:
-        return Program(words, Framework.TORCHRUN, is_unread=not sources, alone=_alone(sources))
-    where = "" if found.path == sources[0].path else f" in {found.path}"
-    console.say(
-        f"note: --framework {found.framework}, because of {found.because}{where}; name another one to overrule this"
-    )
+        return Program(words, Framework(DEFAULT), is_unread=not sources, alone=_alone(sources))
+    if found.framework != DEFAULT:
+        _report_choice(found.framework, found.because + ("" if found.path == sources[0].path else f" in {found.path}"))
     return Program(words, Framework(found.framework), alone=_alone(sources))
+
+
+def with_variables(program: Program, named: str, variables: Collection[str]) -> Program:
+    """Return `program` under torchrun if `variables` of the ranks ask torchrun's agent for something.
+
+    `named` is the value of --framework; only auto chooses.
+    """
+    asked = [name for name in LAUNCHER_VARIABLES if name in variables]
+    if named != AUTO or program.framework is not Framework(DEFAULT) or not asked:
+        return program
+    _report_choice(Framework.TORCHRUN.value, asked[0])
+    return replace(program, framework=Framework.TORCHRUN)
+
+
+def _report_choice(framework: str, because: str) -> None:
+    console.say(f"note: --framework {framework}, because of {because}; name another one to overrule this")
 
 
 def _directory(workdir: str | None, tree: Tree | None) -> str:

@@ -57,7 +57,8 @@ def show_plan(plan: RunPlan, commands: Commands, *, as_json: bool) -> None:
 
 def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     """Yield the plan as text."""
-    yield f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}, in {plan.job.workdir}"
+    size = f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}"
+    yield f"{size} with --framework {plan.job.framework.value}, in {plan.job.workdir}"
     if plan.job.sync is not None:
         yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
     if plan.job.rank_order is RankOrder.TOPOLOGY:
@@ -145,6 +146,7 @@ def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
     """Return the plan for `--json`."""
     return {
         "world_size": plan.world_size,
+        "framework": plan.job.framework.value,
         "workdir": plan.job.workdir,
         "sync": None if plan.job.sync is None else plan.job.sync.tree,
         "node_environment": NODE_ENVIRONMENT,

@@ -6,7 +6,7 @@ from pylaunch.errors import UsageError
 from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import NodeCommand, RunPlan, plan_run
+from pylaunch.model.plan import NodeCommand, RunPlan, plan_run, replan
 from pylaunch.render import remarks, render
 from pylaunch.render.hostfile import hostfile
 
@@ -51,6 +51,20 @@ def test_direct_sets_what_torchrun_sets_and_claims_no_agent_store() -> None:
         "TORCHELASTIC_MAX_RESTARTS": "0", "TORCHELASTIC_USE_AGENT_STORE": "False",
     }  # fmt: skip
     assert second.env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "1"
+    assert second.env["TORCHELASTIC_SIGNALS_TO_HANDLE"] == "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
+
+
+@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.TORCHRUN])
+def test_attempts_of_a_run_share_its_id_and_count_themselves(framework: Framework) -> None:
+    """As under torchrun, whose agents keep the id of the rendezvous when they restart their workers."""
+    first = planned(framework, max_restarts=2)
+    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS")
+    seen = []
+    for plan in (first, second := replan(first, ["n1", "n2"]), replan(second, ["n2", "n1"])):
+        [environment, *others] = [rank.env for _, command in render(plan) for rank in command.ranks]
+        assert all([each[name] for name in names] == [environment[name] for name in names] for each in others)
+        seen.append(tuple(environment[name] for name in names))
+    assert seen == [("7f3a9c01", "0", "2"), ("7f3a9c01", "1", "2"), ("7f3a9c01", "2", "2")]
 
 
 def test_jax_gets_the_variables_that_it_reads_from_open_mpi() -> None:

@@ -28,7 +28,7 @@ def understood(*words: str, **flags: Any) -> program.Program:
 @pytest.mark.parametrize(
     ("asked", "word", "framework"),
     [
-        ("auto", "train.py", Framework.TORCHRUN),
+        ("auto", "train.py", Framework.DIRECT),
         ("auto", "hostname", Framework.COMMAND),
         ("auto", "./run.sh", Framework.COMMAND),
         ("command", "train.py", Framework.COMMAND),
@@ -47,25 +47,87 @@ def test_a_program_without_a_source_here_goes_by_its_name(asked: str, word: str,
     [
         ("from accelerate import Accelerator", Framework.ACCELERATE),
         ("import accelerate\naccelerate.Accelerator()", Framework.ACCELERATE),
-        ("from accelerate import init_empty_weights", Framework.TORCHRUN),
+        ("from accelerate import init_empty_weights", Framework.DIRECT),
         ("from transformers import Trainer", Framework.ACCELERATE),
-        ("from transformers import AutoModel", Framework.TORCHRUN),
-        ("try:\n    from accelerate import Accelerator\nexcept ImportError:\n    pass", Framework.TORCHRUN),
-        ("import sys\nif sys.argv[1:]:\n    from accelerate import Accelerator", Framework.TORCHRUN),
+        ("from transformers import AutoModel", Framework.DIRECT),
+        ("try:\n    from accelerate import Accelerator\nexcept ImportError:\n    pass", Framework.DIRECT),
+        ("import sys\nif sys.argv[1:]:\n    from accelerate import Accelerator", Framework.DIRECT),
         ("def main():\n    from accelerate import Accelerator", Framework.ACCELERATE),
         ("if __name__ == '__main__':\n    import jax", Framework.JAX),
-        ("import jax\nimport torch", Framework.TORCHRUN),
+        ("import jax\nimport torch", Framework.DIRECT),
         ("import jax\nimport torch\njax.distributed.initialize()", Framework.JAX),
         ("import deepspeed", Framework.DIRECT),
         ("import deepspeed\nparser.add_argument('--local_rank')", Framework.DEEPSPEED),
-        ("import torch.distributed", Framework.TORCHRUN),
-        ("this is not Python", Framework.TORCHRUN),
-        ("(" * 5000, Framework.TORCHRUN),
+        ("import torch.distributed", Framework.DIRECT),
+        ("this is not Python", Framework.DIRECT),
+        ("(" * 5000, Framework.DIRECT),
     ],
 )
 def test_auto_reads_what_a_script_imports(here: Path, source: str, framework: Framework) -> None:
     (here / "train.py").write_text(source)
     assert understood("train.py").framework is framework
+
+
+TORCHRUN_SOURCES = {
+    "import torch.distributed.elastic.timer as timer": "torch.distributed.elastic.timer",
+    "from torch.distributed.elastic import timer": "torch.distributed.elastic.timer",
+    "import torch.distributed as dist\nif x:\n    dist.elastic.timer.configure(c)": "dist.elastic.timer",
+    "import os\nos.environ['TORCHELASTIC_USE_AGENT_STORE'] == 'True'": "TORCHELASTIC_USE_AGENT_STORE",
+    "if os.getenv('TORCHELASTIC_TIMER_FILE'): pass": "TORCHELASTIC_TIMER_FILE",
+    "dist.TCPStore(host, int(env['MASTER_PORT']), world_size)": "TCPStore, a client of the store at MASTER_PORT",
+    "from torch.distributed import TCPStore\nTCPStore(h, env['MASTER_PORT'], 2, is_master=False)": "TCPStore, a client",
+}
+
+
+@pytest.mark.parametrize("source", TORCHRUN_SOURCES)
+def test_a_script_that_asks_torchrun_itself_for_something_gets_it_and_the_reason_is_reported(
+    here: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is Framework.TORCHRUN
+    assert f"note: --framework torchrun, because of {TORCHRUN_SOURCES[source]}" in capsys.readouterr().err
+    assert understood("train.py", framework="direct").framework is Framework.DIRECT
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from torch.distributed.elastic.multiprocessing.errors import record\n@record\ndef main(): pass",
+        "from torch.distributed.launcher.api import elastic_launch",
+        "os.environ['TORCHELASTIC_RUN_ID'], os.environ['TORCHELASTIC_RESTART_COUNT']",
+        "dist.TCPStore(host, int(env['MASTER_PORT']) + 1, 2, is_master=rank == 0)",
+        "p = env['MASTER_PORT']\nif rank:\n    dist.TCPStore(h, p, 2, False)\nelse:\n    dist.TCPStore(h, p, 2, True)",
+        "port = env['MASTER_PORT']\ndist.TCPStore(h, port, **options)",
+        "port = env['MASTER_PORT']\ndist.TCPStore(*options)",
+        "dist.TCPStore('10.0.0.1', 4711, 2)",
+    ],
+)
+def test_a_script_that_works_without_torchrun_starts_without_it(
+    here: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is Framework.DIRECT
+    assert capsys.readouterr().err == ""
+
+
+def test_a_framework_decides_before_torchrun_does(here: Path) -> None:
+    (here / "train.py").write_text("import torch.distributed.elastic.timer, loop")
+    (here / "loop.py").write_text("from accelerate import Accelerator")
+    assert understood("train.py").framework is Framework.ACCELERATE
+
+
+def test_variables_that_the_agent_of_torchrun_reads_select_torchrun_unless_a_framework_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    direct = program.Program(("train.py",), Framework.DIRECT)
+    jax = program.Program(("train.py",), Framework.JAX)
+    timer = {"NCCL_DEBUG": "WARN", "TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+    assert program.with_variables(direct, "direct", timer) == direct
+    assert program.with_variables(jax, "auto", timer) == jax
+    assert program.with_variables(direct, "auto", {"NCCL_DEBUG": "WARN"}) == direct
+    assert capsys.readouterr().err == ""
+    assert program.with_variables(direct, "auto", timer).framework is Framework.TORCHRUN
+    assert "note: --framework torchrun, because of TORCHELASTIC_ENABLE_FILE_TIMER;" in capsys.readouterr().err
 
 
 def test_auto_reads_local_modules_too_and_the_script_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +157,7 @@ def test_the_examples_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {path: understood(f"examples/{path}").framework.value for path in (
         "train_ddp.py", "jax_train.py", "accelerate_train.py", "deepspeed_train.py",
     )}  # fmt: skip
-    assert list(found.values()) == ["torchrun", "jax", "accelerate", "deepspeed"]
+    assert list(found.values()) == ["direct", "jax", "accelerate", "deepspeed"]
 
 
 def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pylaunch.cli.views.plan import plan_document, plan_lines
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -31,7 +33,18 @@ def layers(plan: RunPlan) -> dict[str, list[str]]:
 def test_each_variable_is_below_its_layer_with_the_values_that_it_overrides() -> None:
     found = layers(planned(env={"OMP_NUM_THREADS": "8", "NOTE": "two words"}))
     assert found["flags"] == ["", "NOTE='two words'", "OMP_NUM_THREADS=8  (overrides framework: 1)"]
-    assert found["framework"] == ["", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1"]
+    assert found["framework"] == [
+        "", "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.TORCHRUN])
+def test_a_plan_names_its_framework(framework: Framework) -> None:
+    plan = planned(framework)
+    assert next(iter(plan_lines(plan, render(plan)))) == (
+        f"5 ranks on 2 nodes with --framework {framework.value}, in /home/ml"
+    )
+    assert plan_document(plan, render(plan))["framework"] == framework.value
 
 
 def test_values_that_differ_name_their_hosts_or_ranks_and_equal_ones_do_not() -> None:
