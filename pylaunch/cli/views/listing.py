@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
-from pylaunch.workflows.status import RunReport
+
+if TYPE_CHECKING:
+    from pylaunch.workflows.status import RunReport  # Imports the parts of a start, which most verbs do not need.
 
 
 def row(report: RunReport, now: float) -> tuple[str, ...]:
