@@ -15,7 +15,14 @@ from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
 from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, HangEvidence, Snapshot
-from pylaunch.explain.hangs.stacks import POINT_TO_POINT, SlowPhase, distributed_call, shown_place, slow_phase
+from pylaunch.explain.hangs.stacks import (
+    POINT_TO_POINT,
+    SlowPhase,
+    calls_elsewhere,
+    distributed_call,
+    shown_place,
+    slow_phase,
+)
 from pylaunch.explain.hangs.waiting import PendingCall, WaitGraph, is_seen_waiting, wait_graph
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
@@ -292,13 +299,14 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
             f"pylaunch stacks {snapshot.evidence.run}",
         )  # fmt: skip
         return
-    is_late = snapshot.may_name(outside) and {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
-    named = tuple(outside) if is_late else ()
+    is_joint = {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
+    is_late = is_joint and not any(calls_elsewhere(snapshot.views[rank]) for rank in outside)
+    named = tuple(outside) if is_late and snapshot.may_name(outside) else ()
     works = any(slow_phase(snapshot.views[rank]) for rank in outside) or not all(map(snapshot.is_constant, outside))
     yield HangFinding(
         HangKind.BUSY if works else HangKind.LATE, f"{waits}; {snapshot.who(outside)} {snapshot.places(outside)}",
         Confidence.MEDIUM if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
-        "the flight recorder (torch 2.8 or newer) would show the call that each rank waits in",
+        "a later sample shows another stack there; torch 2.8 or newer also records the call that each rank waits in",
         f"pylaunch stacks {snapshot.evidence.run}",
     )  # fmt: skip
 

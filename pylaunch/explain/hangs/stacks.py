@@ -62,7 +62,9 @@ PHASE_FUNCTIONS = {
 TERMINAL_WAITS = frozenset({"n_tty_read", "tty_read"})
 """Kernel functions that wait for a line of a terminal."""
 
-TORCH_DISTRIBUTED = "/torch/distributed/distributed_c10d.py"
+DISTRIBUTED = ("/torch/distributed/distributed_c10d.py", "/jax/experimental/multihost_utils.py")
+"""Modules whose functions all ranks call together."""
+
 POINT_TO_POINT = frozenset(
     {"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "monitored_barrier"}
 )
@@ -106,15 +108,22 @@ def shown_place(view: RankView) -> str:
 
 
 def distributed_call(view: RankView) -> str:
-    """Return the function of torch.distributed that the main thread has called, such as "all_reduce"; "" for none."""
+    """Return the function of `DISTRIBUTED` that the main thread has called, such as "all_reduce"; "" for none."""
     stack = main_stack(view)
-    if stack is None:
-        return ""
+    return "" if stack is None else _distributed_call(stack)
+
+
+def calls_elsewhere(view: RankView) -> bool:
+    """Return True if a thread other than the main one has called a function of `DISTRIBUTED`."""
+    return any(_distributed_call(thread) for thread in view.threads if not thread.is_main)
+
+
+def _distributed_call(stack: ThreadStack) -> str:
     called = ""
     for frame in stack.frames:
         if is_own(frame):
             break
-        if frame.path.endswith(TORCH_DISTRIBUTED):
+        if frame.path.endswith(DISTRIBUTED):
             called = frame.function
     return called
 

@@ -12,7 +12,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import Frame, ProcessGroup, RankView
+from pylaunch.model.rank_view import Frame, ProcessGroup, RankView, ThreadStack
 from tests.unit.explain.hangs.views import (
     CASES,
     IN_ALL_REDUCE,
@@ -307,6 +307,28 @@ def test_without_a_flight_recorder_the_stacks_decide() -> None:
     best = judge(evidence(views))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (3,), Confidence.MEDIUM)
     assert best.text.startswith("ranks 0-2 wait in all_reduce; rank 3 on n03 is in load")
+
+
+JAX = f"{SITE}/jax/experimental/multihost_utils.py"
+IN_ALLGATHER = (
+    Frame("_handle_array_process_allgather", JAX, 134),
+    Frame("process_allgather", JAX, 190),
+    Frame("train_step", "/job/train.py", 71),
+)
+
+
+def test_a_jax_rank_that_is_not_in_the_joint_call_is_named() -> None:
+    waits = (Frame("wait_for_cache", "/job/train.py", 9),)
+    best = judge(evidence([view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (2,), Confidence.MEDIUM)
+    assert best.text == "ranks 0-1 wait in process_allgather; rank 2 on n02 is in wait_for_cache (train.py:9)"
+
+
+def test_a_rank_whose_other_thread_is_in_the_joint_call_is_not_named() -> None:
+    waits = (Frame("wait_for_cache", "/job/train.py", 9),)
+    views = [view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]
+    views[2] = replace(views[2], threads=(*views[2].threads, ThreadStack("saver", is_main=False, frames=IN_ALLGATHER)))
+    assert judge(evidence(views))[0].ranks == ()
 
 
 def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> None:
