@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 NODE_ROOT = "/var/tmp/pylaunch-{user}"
 """Directory of pylaunch on a host. Local to the node and kept across reboots; homes may be shared by NFS.
@@ -96,16 +97,17 @@ class Cluster:
     known_hosts: str | None = None
     """Absolute path of the project's known_hosts file, used next to the user's own."""
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the hosts, in rank order."""
         return tuple(host.name for host in self.hosts)
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, Host]:
+        return {host.name: host for host in reversed(self.hosts)}
+
     def __getitem__(self, name: str) -> Host:
-        for host in self.hosts:
-            if host.name == name:
-                return host
-        raise KeyError(name)
+        return self._by_name[name]
 
     def only(self, names: Iterable[str]) -> Cluster:
         """Return the cluster reduced to `names`, still in rank order. Raises KeyError for an unknown name."""

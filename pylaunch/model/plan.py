@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pylaunch.agent.shared.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
@@ -62,7 +63,7 @@ class RunPlan:
         """Id of this attempt alone, also after further attempts."""
         return f"{self.run}.0" if self.restart == 0 and self.job.max_restarts else self.run
 
-    @property
+    @cached_property
     def world_size(self) -> int:
         """Ranks of all nodes together."""
         return sum(len(node.ranks) for node in self.nodes)

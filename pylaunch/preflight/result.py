@@ -57,8 +57,10 @@ def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding],
 def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
     hosts = []
     for host in survey.cluster.hosts:
-        wanted = check.asks(host, survey.wanted)
         look = survey.looks.get(host.name)
+        if look is not None and look.is_complete and host.name not in survey.unreachable:
+            continue
+        wanted = check.asks(host, survey.wanted)
         readings = look.readings if look is not None else {}
         is_unreached = host.name in survey.unreachable and not readings.keys() & wanted.keys()
         if wanted and (is_unreached or any(isinstance(readings.get(reader), Unmeasured) for reader in wanted)):

@@ -193,8 +193,10 @@ def _unmeasured(check: Check, survey: Survey, reported: set[tuple[str, str]]) ->
     """Yield a finding for each reader without a value, from the first check that asks the reader."""
     for each in survey.cluster.hosts:
         look = survey.looks.get(each.name)
-        for reader in check.asks(each, survey.wanted) if look is not None else ():
-            reading = look.readings.get(reader) if look is not None else None
+        if look is None or look.is_complete:
+            continue
+        for reader in check.asks(each, survey.wanted):
+            reading = look.readings.get(reader)
             if isinstance(reading, Unmeasured) and (each.name, reader) not in reported:
                 reported.add((each.name, reader))
                 severity = check.silence if reading.silent else Severity.UNKNOWN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 from pylaunch.agent.probe.registry import ReadingKey
@@ -61,6 +62,11 @@ class Look:
 
     seconds: Mapping[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def is_complete(self) -> bool:
+        """Every reader could look."""
+        return not any(isinstance(reading, Unmeasured) for reading in self.readings.values())
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -70,16 +76,22 @@ class Survey:
     wanted: Wanted
     looks: Mapping[str, Look]
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
+    _measured: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def measured(self, reader: ReadingKey[V]) -> dict[str, V]:
-        """Return the values of `reader` by host in rank order, without hosts that it could not read or did not ask."""
-        return {
-            name: self.looks[name].readings[reader]
-            for name in self.cluster.names
-            if name in self.looks
-            and reader in self.looks[name].readings
-            and not isinstance(self.looks[name].readings[reader], Unmeasured)
-        }
+    def measured(self, reader: ReadingKey[V]) -> Mapping[str, V]:
+        """Return the values of `reader` by host in rank order, without hosts that it could not read or did not ask.
+
+        They are collected once: checks of pairs of hosts ask for each pair.
+        """
+        if reader not in self._measured:
+            self._measured[reader] = {
+                name: self.looks[name].readings[reader]
+                for name in self.cluster.names
+                if name in self.looks
+                and reader in self.looks[name].readings
+                and not isinstance(self.looks[name].readings[reader], Unmeasured)
+            }
+        return self._measured[reader]
 
     def labelled(self, reader: ReadingKey[V]) -> dict[str, dict[str, V]]:
         """Return the values of `reader` by host in rank order and by label ("reader#label")."""
