@@ -15,6 +15,7 @@ from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
+from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.handshakes import in_turn
 from pylaunch.transport.process import Completed, ProgramNotFoundError, Together, describe_exit, last_line
 
@@ -80,6 +81,7 @@ def ask(
         return {}
     answers: dict[str, Answered | Unreachable | NoPython] = {}
     workers = min(CONCURRENT, len(cluster.hosts))
+    allow_hosts(workers)
     # In this order: the pool waits for its threads, which end when their processes do.
     with ThreadPoolExecutor(workers) as pool, together or Together() as asking:
         futures = {

@@ -27,6 +27,7 @@ from pylaunch.launch.connect.liveness import Liveness
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.plan import RunPlan
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.process import Child, spawn
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class Fleet:
     ) -> dict[str, LinkError | AgentAbsentError]:
         """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
+        allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
             *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
         )

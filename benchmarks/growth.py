@@ -1,0 +1,175 @@
+"""Measure how the cost of `check` and `start` for the controller grows with the number of hosts, on lab nodes.
+
+    .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000]
+
+Needs root, for the lab: one of the largest size, of which each row uses the first nodes, over connections that are
+open. A row has medians: seconds from Enter to the prompt; processor seconds of pylaunch and its ssh clients, and of the
+shared connections (one ssh process per host, which stays); the most open descriptors of pylaunch, ssh clients, and
+MiB of memory of pylaunch and of all its ssh processes. Below, a line through the rows and its values for larger
+clusters. The nodes share the processors of this machine, so the seconds from Enter to the prompt are theirs, too; the
+processor time and the memory are the controller's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from on_lab import PYLAUNCH, lab
+
+from pylaunch.transport.openssh.sharing import control_directory
+
+LOOK_S = 0.05
+TICKS = os.sysconf("SC_CLK_TCK")
+VERBS: Mapping[str, tuple[str, ...]] = {
+    "check": ("check",), "start": ("start", "--framework", "command", "--workdir", "/"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One call of a verb."""
+
+    seconds: float
+    processor: float
+    shared: float
+    """Processor seconds of the shared connections."""
+
+    descriptors: float
+    clients: float
+    memory: float
+    ssh_memory: float
+
+
+HEAD = ("seconds", "CPU s", "shared CPU s", "descriptors", "ssh clients", "MiB", "MiB of ssh")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="3,16,32,64")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--model", default="256,1000")
+    arguments = parser.parse_args()
+    sizes, model = ([int(each) for each in text.split(",")] for text in (arguments.hosts, arguments.model))
+    with lab(max(sizes)) as inventory:
+        found = measured(inventory, sizes, arguments.runs)
+    for verb in VERBS:
+        print(f"\n{verb:>6} hosts" + "".join(f"{name:>14}" for name in HEAD))
+        for size in sizes:
+            line(str(size), astuple(found[verb, size]))
+        lines = [fitted(sizes, [getattr(found[verb, size], field.name) for size in sizes]) for field in fields(Cost)]
+        line("+1", [slope for _, slope in lines], digits=4)
+        for size in model:
+            line(f"~{size}", [begin + slope * size for begin, slope in lines])
+    print(f"\nprocessors: {os.cpu_count()}, load average at the end: {os.getloadavg()[0]:.1f}")
+
+
+def measured(inventory: Path, sizes: Sequence[int], runs: int) -> dict[tuple[str, int], Cost]:
+    """Return the median cost of every verb for every size; sizes and verbs take turns."""
+    calls = {(verb, size): (words[0], "-i", str(inventory), "--limit", f"n[1-{size}]", *words[1:])
+             for verb, words in VERBS.items() for size in sizes}  # fmt: skip
+    costs: dict[tuple[str, int], list[Cost]] = {call: [] for call in calls}
+    for turn in range(runs + 1):
+        for (verb, size), words in calls.items():
+            cost = called((*words, "--", "true") if verb == "start" else words)
+            if turn:  # The first one opens the connections and installs the agent.
+                costs[verb, size].append(cost)
+    return {call: Cost(*map(statistics.median, zip(*map(astuple, each), strict=True))) for call, each in costs.items()}
+
+
+def called(words: Sequence[str]) -> Cost:
+    """Run pylaunch to its end and return what it cost."""
+    before = shared_seconds()
+    enter = time.monotonic()
+    process = subprocess.Popen((*PYLAUNCH, *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    most = [0.0] * 4
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        clients = children(process.pid)
+        now = (descriptors(process.pid), len(clients), memory([process.pid]), memory([*clients, *masters()]))
+        most = [max(pair) for pair in zip(most, now, strict=True)]
+        time.sleep(LOOK_S)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"pylaunch {' '.join(words)}: exit code {process.returncode}")
+    seconds = time.monotonic() - enter
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, shared_seconds() - before, *most)
+
+
+def masters() -> Iterator[int]:
+    """Yield the processes of this machine that hold a shared connection of pylaunch."""
+    directory = str(control_directory()).encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            title = path.read_bytes()
+        except OSError:
+            continue
+        if title.startswith(b"ssh: " + directory) and b"[mux]" in title:
+            yield int(path.parent.name)
+
+
+def shared_seconds() -> float:
+    """Return the processor time of all shared connections."""
+    return sum(sum(map(int, stat(pid)[11:13])) for pid in masters()) / TICKS
+
+
+def stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on; zeros for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["0"] * 50
+
+
+def children(pid: int) -> list[int]:
+    """Return the child processes of all threads of a process."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, path.read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def descriptors(pid: int) -> int:
+    """Return the number of open descriptors of a process."""
+    try:
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    except OSError:
+        return 0
+
+
+def memory(pids: Sequence[int]) -> float:
+    """Return the memory of processes in MiB, pages that several share divided among them."""
+    found = 0
+    for pid in pids:
+        try:
+            rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        found += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+    return found / 1024
+
+
+def fitted(sizes: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """Return the value for no host and the value for one more, of the line through the measured ones."""
+    line = statistics.linear_regression(sizes, values)
+    return line.intercept, line.slope
+
+
+def line(name: str, values: Sequence[float], digits: int = 2) -> None:
+    """Print a row."""
+    print(f"{name:>12}" + "".join(f"{value:14.{digits}f}" for value in values))
+
+
+if __name__ == "__main__":
+    main()
