@@ -178,7 +178,8 @@ def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
 
 def standby(plan: RunPlan) -> RunPlan:
     """Return a plan with the spares of `plan` as nodes, to check that they could take part. It is never released."""
-    return replace(plan, run=f"{plan.run}-spares", nodes=_placed(plan.spares, plan.job), spares=())
+    job = replace(plan.job, preload=())
+    return replace(plan, run=f"{plan.run}-spares", job=job, nodes=_placed(plan.spares, job), spares=())
 
 
 def _node_count(cluster: Cluster, job: JobSpec) -> int:

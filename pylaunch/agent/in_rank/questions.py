@@ -23,6 +23,10 @@ SIGNUM = 57
 ENDS_S = 0.2
 """Time that a fork waits for the thread, which may be in the middle of an answer."""
 
+BEGINS_S = 1.0
+"""Time that the start of the thread waits for its first instruction. Python up to 3.11 crashes if it finalizes before:
+the new thread uses its state, which is freed then."""
+
 CONNECTION_S = 1.0
 LONGEST_QUESTION = 200
 CREDENTIALS_SIZE = 12
@@ -37,6 +41,7 @@ class Questions:
         self._main = _thread.get_ident()
         self._stacks = stacks
         self._mutex = _thread.allocate_lock()
+        self._begun = _thread.allocate_lock()
         self._ended = _thread.allocate_lock()
         self._is_alive = False
         self._forks = 0
@@ -59,8 +64,10 @@ class Questions:
         others = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
         try:
             self._ended.acquire(False)
+            self._begun.acquire(False)
             _thread.start_new_thread(self._serve, ())
             self._is_alive = True
+            self._begun.acquire(True, BEGINS_S)
         except RuntimeError:  # No thread can be created: a limit, or Python is about to exit.
             self._is_alive = False
         finally:
@@ -100,6 +107,7 @@ class Questions:
             return False
 
     def _serve(self) -> None:
+        self._begun.release()
         try:
             waiting = select.poll()
             for descriptor in (self._listener.fileno(), self._woken):

@@ -3,13 +3,16 @@
 The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here, so that the script's own sitecustomize
 runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in at most
 PROCESSES Python processes of the rank: a launcher and what it starts. Workers of multiprocessing and of torch's
-compiler start none.
+compiler start none. Where PYLAUNCH_TEMPLATE names a descriptor, the process is the template of the ranks, and this
+module returns only in the ranks that it forks.
 """
 
 import os
 import sys
+import time
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
+TEMPLATE = "PYLAUNCH_TEMPLATE"
 PROCESSES = 4
 WORKERS = (b"multiprocessing", b"compile_worker")
 """Texts in the command lines of processes that a library starts as workers."""
@@ -60,6 +63,8 @@ def serve_at(path: str, dumps: str) -> bool:
     try:
         fcntl.flock(stacks, fcntl.LOCK_EX | fcntl.LOCK_NB)
         load("questions")["Questions"](path, stacks, load).start()
+        now = time.time_ns()
+        os.utime(stacks, ns=(now, now))
     except BlockingIOError:
         os.close(stacks)
         return False
@@ -76,7 +81,22 @@ def is_worker() -> bool:
     return any(word in line for word in WORKERS)
 
 
+def become_rank_of_template() -> None:
+    """Import and fork as the agent requests, if this process is a template. An error must not run the script."""
+    descriptor = os.environ.pop(TEMPLATE, None)
+    if descriptor is None:
+        return
+    is_rank = False
+    try:
+        load("template")["become_rank"](int(descriptor), __file__.rpartition("/")[0])
+        is_rank = True
+    finally:
+        if not is_rank:
+            os._exit(1)
+
+
 if __name__ == "sitecustomize":
+    become_rank_of_template()
     try:
         run_next()
     finally:

@@ -9,6 +9,7 @@ from functools import partial
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
+from pylaunch.agent.evidence.first_lines import FirstLines
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
@@ -18,7 +19,9 @@ from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.run.preload import Preload
 from pylaunch.agent.run.spawn import start_time
+from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import local_socket, processes
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -51,6 +54,7 @@ class Run:
         self._release_at: float | None = None
         self._rendezvous_port: int | None = None
         self._has_begun = False
+        self._first_lines = FirstLines(record.directory)
         self._memory = Memory()
         self._kernel = KernelLog()
         self._facts = NodeFacts(self._kernel)
@@ -68,8 +72,8 @@ class Run:
         listener = local_socket.listen(record.directory.file("ranks.sock"))
         loop.watch(listener, partial(self._accept, listener))
         loop.watch(self._facts.done, self._on_facts)
-        for started in workers.at_gate:
-            loop.watch(started, partial(self._on_start, started))
+        self._watch_gate()
+        self._preload = Preload(workers, record, loop, self._replace_at_gate) if self.task.preload else None
         for lease in holdings.leases:
             loop.watch(lease, partial(holdings.answer, lease))
 
@@ -108,6 +112,8 @@ class Run:
                 "the clock was changed after the controller measured it"
             )
             return
+        if self._preload is not None:
+            self._preload.end()
         self._rendezvous_port = port
         self._release_at = now + max(0.0, after_s)
 
@@ -120,11 +126,25 @@ class Run:
 
     def abort(self, reason: str, *, by_hand: bool = False) -> None:
         """End the run before its release."""
-        for started in list(self._workers.at_gate):
-            self._loop.forget(started)
+        if self._preload is not None:
+            self._preload.end()
+        self._forget_gate()
         self._workers.kill_at_gate()
         self._record.append(wire.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
+
+    def _watch_gate(self) -> None:
+        for started in self._workers.at_gate:
+            self._loop.watch(started, partial(self._on_start, started))
+
+    def _forget_gate(self) -> None:
+        for started in self._workers.at_gate:
+            self._loop.forget(started)
+
+    def _replace_at_gate(self, forked: ForkedRanks) -> None:
+        self._forget_gate()
+        self._workers.replace_at_gate(forked)
+        self._watch_gate()
 
     def examine(self, request: wire.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
@@ -150,6 +170,7 @@ class Run:
         self._memory.look(now)
         self._kernel.look(now)
         self._log_index.look(now)
+        self._look_for_first_lines()
         self._examinations.advance(now)
         reaped = list(self._workers.reap(time.time()))
         for entry in list(self._entries):
@@ -199,6 +220,7 @@ class Run:
         event = self._workers.on_message(entry, line, refusal=refusal)
         if isinstance(event, Started):
             self._record.append(wire.RankStarted(event.rank, event.pid, event.time))
+            self._first_lines.expect(event.rank, event.time)
             self._facts.know(event.rank, event.pid)
             self._follow(lifecycle.rank_started(self.life, event.rank))
         elif isinstance(event, Ended):
@@ -215,11 +237,17 @@ class Run:
             self._record.append(wire.Released(began or time.time()))
         if began is not None and rank is not None:
             self._record.append(wire.RankStarted(rank, pid, began))
+            self._first_lines.expect(rank, began)
             self._facts.know(rank, pid)
+
+    def _look_for_first_lines(self) -> None:
+        for rank, at in self._first_lines.found(time.time()):
+            self._record.append(wire.FirstLine(rank, at))
 
     def _on_end(self, ended: Ended, now: float) -> None:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
             self._on_start(descriptor)
+        self._look_for_first_lines()
         if ended.rank is None:
             self._on_launcher_end(ended, now)
         else:

@@ -18,6 +18,7 @@ from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import recorder_settings, spawn
 from pylaunch.agent.run.rank_entry import SOCKET
+from pylaunch.agent.run.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.shared.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
@@ -174,6 +175,21 @@ class WorkerGroup:
         self._port = port or 0
         os.write(self._gate[1], spawn.tokens(len(self._ranks), self._port))
         self._close_gate()
+
+    def rank_forks(self) -> list[RankFork]:
+        """Return the ranks of the task as a template forks them."""
+        return [
+            RankFork(composed_values({**self._layers, **self._rank_layers(rank)}), self._outputs(rank.rank))
+            for rank in self.task.ranks
+        ]
+
+    def replace_at_gate(self, forked: ForkedRanks) -> None:
+        """Kill the ranks at the gate and take those that a template has forked."""
+        self.kill_at_gate()
+        self._gate = forked.gate
+        for rank, pid, started in zip(self.task.ranks, forked.pids, forked.started):
+            self._ranks[pid] = rank.rank
+            self.at_gate[started] = (rank.rank, pid)
 
     def kill_at_gate(self) -> None:
         """Kill the processes at the gate, so that nothing is exec'd."""

@@ -21,6 +21,7 @@
     ranks/<rank>.stacks      stacks that faulthandler wrote in the rank; locked by the process that answers
     ranks/<rank>.*.<number>  both, of further Python processes of the rank
     ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
+    template.out|err         output of the imports of a preload, until the ranks have it
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
   blobs/<ab>/<sha256>        content of shipped code

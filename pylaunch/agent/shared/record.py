@@ -15,8 +15,8 @@ from pylaunch.agent.shared import processes, rank_files, untrusted_json
 from pylaunch.agent.shared.layout import RunDirectory
 
 EVENTS = (
-    wire.Released, wire.RankStarted, wire.RankEnded, wire.LauncherEnded, wire.Stopping, wire.NodeEvidence,
-    wire.PeersUnheard, wire.RankExamined, wire.Finished,
+    wire.Preloaded, wire.Released, wire.RankStarted, wire.FirstLine, wire.RankEnded, wire.LauncherEnded, wire.Stopping,
+    wire.NodeEvidence, wire.PeersUnheard, wire.RankExamined, wire.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""
 

@@ -12,6 +12,7 @@ LONGEST_S = 1e9
 
 LARGEST = 1 << 62
 MOST_DEVICES = 4096
+MOST_IMPORTS = 256
 SHORTEST_USAGE_S = 0.01
 LONGEST_EXAMINATION_S = 10.0
 
@@ -66,6 +67,10 @@ def _task_values(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
         yield from _variables("env", rank.env)
     yield from _variables("env", task.env)
     yield from _texts("launcher", task.launcher)
+    yield "preload", len(task.preload), len(task.preload) <= MOST_IMPORTS
+    for entry in task.preload:
+        module, _, name = entry.partition(":")
+        yield "preload", entry, all(map(str.isidentifier, [*module.split("."), *([name] if name else [])]))
     yield from _texts("needs", (need.path for need in task.needs))
     for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):
         yield from _texts(where, (text,))

@@ -8,8 +8,9 @@
                        ◄── Ready | Refused
     TryPeers(ports)    ──►
                        ◄── PeersTried   which of those ports it can connect to
+                       ◄── Preloaded    the ranks have imported their modules, or why they will not; only on request
     Release(at)        ──►
-                       ◄── Released, then RankStarted for each rank
+                       ◄── Released, then RankStarted for each rank, and FirstLine for each that is a Python program
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
@@ -54,6 +55,10 @@ from pylaunch.agent.wire.node_task import RankTask as RankTask
 from pylaunch.agent.wire.output import CaughtUp as CaughtUp
 from pylaunch.agent.wire.output import Output as Output
 from pylaunch.agent.wire.output import Skipped as Skipped
+from pylaunch.agent.wire.rank_starts import FirstLine as FirstLine
+from pylaunch.agent.wire.rank_starts import Preloaded as Preloaded
+from pylaunch.agent.wire.rank_starts import RankStarted as RankStarted
+from pylaunch.agent.wire.rank_starts import Released as Released
 from pylaunch.agent.wire.usage_report import Activity as Activity
 from pylaunch.agent.wire.usage_report import RankSigns as RankSigns
 from pylaunch.agent.wire.usage_report import StepMark as StepMark
@@ -262,19 +267,6 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Released:
-    time: float
-    """Time of the first exec."""
-
-
-@dataclass(frozen=True)
-class RankStarted:
-    rank: int
-    pid: int
-    time: float
-
-
-@dataclass(frozen=True)
 class OutOfMemory:
     """The kernel killed a process for lack of memory around the time a rank ended."""
 
@@ -389,8 +381,9 @@ AGENT_STOPPED = "agent-stopped"
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, Output, Skipped, Usage, Activity, CaughtUp,
-    RankEnded, LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined, Finished, Failed,
+    Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
+    Activity, CaughtUp, RankEnded, LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined,
+    Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls

@@ -92,6 +92,10 @@ class NodeTask:
     choose_port: bool = False
     """Choose a free port, hold it like `hold_port`, and report it with `Ready`."""
 
+    preload: list[str] = field(default_factory=list)
+    """Imports of the ranks before the release: MODULE, or MODULE:NAME for `from MODULE import NAME`; [] for none.
+    The agent reports with `Preloaded` how that ended."""
+
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
             raise WireError(f"run {self.run}: a rank appears twice on {self.host}")

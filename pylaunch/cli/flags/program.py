@@ -11,7 +11,7 @@ from typing import Any
 from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.cli import console
-from pylaunch.cli.flags.start import AUTO, StartFlags
+from pylaunch.cli.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv, pylaunch, quoted
@@ -61,7 +61,7 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
     if words == ("-m",):
         raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
     named = flags.framework
-    directory = _directory(flags.workdir, tree)
+    directory = source_directory(flags.workdir, tree)
     pasted = None if named == Framework.COMMAND.value else taken_apart(words)
     if pasted is not None and pasted.launcher:
         flags = _with_options(flags, pasted)
@@ -120,11 +120,6 @@ def _report_choice(framework: str, because: str) -> None:
     console.say(f"note: --framework {framework}, because of {because}; name another one to overrule this")
 
 
-def _directory(workdir: str | None, tree: Tree | None) -> str:
-    """Return the directory on this machine that has the source of the program."""
-    return str((Path.cwd() if tree is None else tree.directory) / (workdir or ""))
-
-
 def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     """Take over the options of `pasted` that `flags` leave at their defaults, and report them."""
     used = {name: value for name, value in pasted.options.items() if getattr(flags, name) == getattr(StartFlags, name)}
@@ -165,7 +160,7 @@ def report_misplaced(program: Program, workdir: str | None, tree: Tree | None, o
     own: set[str] = set()
     sources: list[Names] = []
     if program.framework is not Framework.COMMAND:
-        sources = read_program(_directory(workdir, tree), list(program.words))
+        sources = read_program(source_directory(workdir, tree), list(program.words))
         own = {word.lstrip("-").replace("-", "_") for source in sources for word in source.words}
     rest = program.words[2:] if program.words[0] == "-m" else program.words[1:]
     for place, word in enumerate(rest):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from pylaunch.cli.flags import options, sync
+from pylaunch.cli.flags import options, preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
 from pylaunch.errors import UsageError
 from pylaunch.launch.start.queue import Turn
@@ -51,6 +51,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     min_nodes: int | None = None
     grace: float | None = None
     start_timeout: float = 60.0
+    preload: str = "none"
     log_limit: str = "1GiB"
     collect: Path | None = None
     report: str | None = None
@@ -109,6 +110,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             python=self.python or None,
             rendezvous_port=self.port,
             interface=self.interface or None,
+            preload=preload.chosen(self.preload, framework, words, source_directory(self.workdir, tree)),
             log_limit=_log_limit(self.log_limit),
             grace=None if self.grace is None else _seconds("--grace", self.grace),
             start_timeout=_seconds("--start-timeout", self.start_timeout),
@@ -123,6 +125,11 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
         if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
             sync.check_script(tree, workdir, job.script)
         return job
+
+
+def source_directory(workdir: str | None, tree: Tree | None) -> str:
+    """Return the directory on this machine that has the source of the program."""
+    return str((Path.cwd() if tree is None else tree.directory) / (workdir or ""))
 
 
 def _workdir(given: str | None) -> str:

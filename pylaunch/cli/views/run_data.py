@@ -11,6 +11,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import RunRecord, first_line_timing
 from pylaunch.store import runs
 from pylaunch.workflows.status import RunReport, node_start_seconds, start_seconds, statuses
 
@@ -42,9 +43,15 @@ def details(report: RunReport) -> dict[str, object]:
         **summary(report, time.time()),
         "controller": report.controller,
         "start_seconds": start_seconds(report.record),
+        "first_line": _first_line(report.record),
         "nodes": _nodes(report),
         "outcome": None if ended is None else outcome(report.record.plan, ended),
     }
+
+
+def _first_line(record: RunRecord) -> dict[str, float] | None:
+    timing = first_line_timing(record.events, record.plan.world_size)
+    return None if timing is None else {"last_s": timing.last, "skew_s": timing.skew}
 
 
 def latest(run: str) -> dict[str, object]:

@@ -12,7 +12,7 @@ from pylaunch.launch.attempts import NoRestart, Restarting
 from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.model.run import Event
+from pylaunch.model.run import Event, EventKind, first_line_timing
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
 from pylaunch.workflows.run_events import LinesWritten, Notice, UsageReported
@@ -41,6 +41,10 @@ class StartView:
     def __init__(self) -> None:
         self._live: Live | None = None
         self._open = contextlib.ExitStack()
+        self._world_size = 0
+        self._begun: list[Event] = []
+        """Starts and first lines of the ranks of the attempt that runs."""
+
         self.run = ""
         """The run that was begun last."""
 
@@ -55,6 +59,7 @@ class StartView:
         match event:
             case Event() if self._live is not None:
                 self._live.event(event)
+                self._report_first_lines(event, self._world_size)
             case LinesWritten() if self._live is not None:
                 self._live.output(event.host, event.stream, event.text, event.time)
             case UsageReported() if self._live is not None:
@@ -62,6 +67,7 @@ class StartView:
             case RunBegun(plan):
                 self.run = plan.run
             case AttemptStarted(plan):
+                self._begun, self._world_size = [], plan.world_size
                 hosts, framework = fold(plan.cluster.names), plan.job.framework.value
                 console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {hosts} ({framework})")
                 self._live = self._open.enter_context(watching(plan, None, leads=True))
@@ -74,6 +80,18 @@ class StartView:
             case _:
                 for line in lines(event):
                     console.say(line)
+
+    def _report_first_lines(self, event: Event, world_size: int) -> None:
+        """Print the timing of the first lines of user code once the last rank has reported its own."""
+        if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
+            self._begun.append(event)
+        if event.kind is EventKind.FIRST_LINE:
+            timing = first_line_timing(self._begun, world_size)
+            if timing is not None:
+                console.say(
+                    f"first line of code on {counted(world_size, 'rank')}: {timing.last * 1000:.0f} ms after the "
+                    f"release, skew {timing.skew * 1000:.1f} ms"
+                )
 
     def _close(self) -> None:
         self._live = None

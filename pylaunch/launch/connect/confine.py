@@ -53,7 +53,9 @@ class Scope:
         match message:
             case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case wire.RankStarted() | wire.RankEnded() | wire.RankExamined() if message.rank not in self._ranks:
+            case wire.RankStarted() | wire.FirstLine() | wire.RankEnded() | wire.RankExamined() if (
+                message.rank not in self._ranks
+            ):
                 return ForeignMessage(f"rank {message.rank}")
             case wire.Stopping():
                 states = {each.rank: each for each in message.ranks if each.rank in self._ranks}

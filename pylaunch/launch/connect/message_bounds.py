@@ -22,6 +22,8 @@ def shortened(message: object) -> object:
             return replace(message, last_lines=_cut_lines(message.last_lines), symptom=_cut(message.symptom))
         case wire.Stopping():
             return replace(message, reason=_cut(message.reason))
+        case wire.Preloaded():
+            return replace(message, reason=_cut(message.reason))
         case wire.Finished():
             return replace(message, leftovers=[_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]])
         case wire.Failed():

@@ -16,7 +16,7 @@ MOST_CONTACTS = 200
 MOST_HANGS = 100
 """Reports of hangs, and of their ends, that are recorded: they follow from signs of life that nodes report."""
 
-_ONCE = (EventKind.RANK_STARTED, EventKind.RANK_ENDED)
+_ONCE = (EventKind.RANK_STARTED, EventKind.FIRST_LINE, EventKind.RANK_ENDED)
 _CONTACT = (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED)
 _HANG = (EventKind.HANG, EventKind.ADVANCING)
 

@@ -184,8 +184,8 @@ class RunFollower:
         match message:
             case wire.Output() | wire.Skipped() | wire.Usage():
                 self._show(host, message)
-            case wire.RankStarted():
-                self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
+            case wire.RankStarted() | wire.FirstLine():
+                self._on_begin(host, message)
             case wire.RankEnded() | wire.LauncherEnded():
                 self._on_end(host, message)
             case wire.Finished():
@@ -251,6 +251,12 @@ class RunFollower:
             usage_s=self._watcher.usage_every_s,
             activity_s=hang_watch.interval_s(self._plan),
         )
+
+    def _on_begin(self, host: str, message: wire.RankStarted | wire.FirstLine) -> None:
+        if isinstance(message, wire.RankStarted):
+            self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
+        else:
+            self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
 
     def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, message.time)

@@ -38,4 +38,5 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         gloo=command.gloo,
         hostfile=hostfile(plan),
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
+        preload=[] if command.launcher else list(plan.job.preload),
     )

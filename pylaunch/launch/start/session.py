@@ -32,6 +32,9 @@ RELEASE_LEAD_S = 0.05
 """Lead of the common instant, on top of the delay of the slowest connection."""
 
 RELEASED_TIMEOUT_S = 10.0
+PRELOAD_TIMEOUT_S = 60.0
+"""Time that nodes have for a preload once everything else is ready; then their ranks import on their own."""
+
 KEY_BYTES = 32
 """Length of the key that authenticates messages between the agents of one run."""
 
@@ -131,6 +134,12 @@ class Session:
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
 
+        self._preloading = {name for name, task in self._tasks.items() if task.preload}
+        """Hosts that have not reported the end of their preload."""
+
+        self._not_preloaded: dict[str, list[str]] = {}
+        """Hosts whose ranks start without their preload, by reason."""
+
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
 
@@ -156,7 +165,12 @@ class Session:
         return PreparedNodes(self._essentials, self._libraries, clocks, connections)
 
     async def release(self) -> Start:
-        """Release all prepared nodes at one instant."""
+        """Release all prepared nodes at one instant, once their ranks have imported what the job preloads.
+
+        Raises InterruptedBeforeReleaseError for an interrupt while they import.
+        """
+        if self._plan.job.preload:
+            await self._preload()
         prepared = time.monotonic()
         start = await self._release()
         phases = {**self._phases, "release": time.monotonic() - prepared}
@@ -247,6 +261,9 @@ class Session:
                 }
                 self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
                 return barrier.with_prepared(host)
+            case wire.Preloaded():
+                self._on_preloaded(host, message)
+                return barrier
             case wire.Refused():
                 for reason in message.reasons:
                     if reason.code == STOP_REQUESTED:
@@ -264,6 +281,39 @@ class Session:
             case _:
                 return barrier
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
+
+    async def _preload(self) -> None:
+        """Wait until every node has ended its preload, and report the hosts whose ranks start without one.
+
+        The first collective needs every rank, so that no rank would be earlier there if others were released before.
+        """
+        began = time.monotonic()
+        others: list[tuple[str, object]] = []
+        try:
+            async with asyncio.timeout(PRELOAD_TIMEOUT_S):
+                while self._preloading:
+                    host, message = await self._fleet.hear()
+                    if isinstance(message, wire.Preloaded):
+                        self._on_preloaded(host, message)
+                        continue
+                    if isinstance(message, Interrupted):
+                        raise _interrupted(message)
+                    others.append((host, message))
+                    if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
+                        break  # The release and the follower judge it.
+        except TimeoutError:
+            for host in sorted(self._preloading):
+                self._not_preloaded.setdefault(f"the imports take more than {PRELOAD_TIMEOUT_S:g} s", []).append(host)
+        finally:
+            self._fleet.put_back(others)
+        for reason, hosts in self._not_preloaded.items():
+            self._watcher.message(f"note: no preload on {fold(hosts)}: {reason}")
+        self._phases["preload"] = time.monotonic() - began
+
+    def _on_preloaded(self, host: str, message: wire.Preloaded) -> None:
+        if host in self._preloading and message.reason:
+            self._not_preloaded.setdefault(message.reason, []).append(host)
+        self._preloading.discard(host)
 
     async def _release(self) -> float:
         """Send every node the same instant on its own clock, and return the measured skew."""

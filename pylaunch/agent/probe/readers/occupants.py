@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 """Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""
 
+FORKED_RANK = "PYLAUNCH_TEMPLATE"
+"""Variable of ranks that were forked from a template: the kernel shows the environment of the template, which has no
+variable of one rank."""
+
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
 
@@ -45,7 +49,8 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
         taken = {listeners.pop(link)[0] for link in links if link in listeners}
         if devices or taken:
             held[pid] = (devices, taken)
-        if set(RANK_VARIABLES) <= set(processes.environment(pid)):
+        variables = set(processes.environment(pid))
+        if set(RANK_VARIABLES) <= variables or FORKED_RANK in variables:
             marked.add(pid)
     ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
     interesting = (set(held) | marked) - ours

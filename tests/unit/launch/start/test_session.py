@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -11,7 +12,7 @@ from pylaunch.agent import wire
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
-from pylaunch.launch.start.session import Launch, Session
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError, Launch, Session
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -75,3 +76,40 @@ def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
     skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
     assert left == [("", Interrupted("interrupted"))]
+
+
+def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tuple[str, object]]]:
+    """Return a session whose nodes send these messages to its wait for their preload, and the messages left."""
+
+    async def wait() -> tuple[Session, Listener, list[tuple[str, object]]]:
+        plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
+        fleet, listener = Fleet(plan, AgentVersion("0123")), Listener()
+        fleet.put_back(messages)
+        session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
+        async with asyncio.timeout(60):
+            await session._preload()
+        return session, listener, [await fleet.hear() for _ in range(len(fleet._put_back))]
+
+    return asyncio.run(wait())
+
+
+def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without() -> None:
+    other = wire.PeersUnheard(["n2"])
+    refused = wire.Preloaded(0.1, "the import opened socket:[7]")
+    session, listener, left = preloaded(
+        ("n2", refused), ("n1", other), ("n1", wire.Preloaded(1.5)), ("n3", refused)
+    )  # fmt: skip
+    assert listener.phases == ["note: no preload on n[2-3]: the import opened socket:[7]"]
+    assert left == [("n1", other)]
+    assert "preload" in session._phases
+
+
+@pytest.mark.parametrize("last", [wire.Failed("it cannot continue"), ConnectionEnded("broken")])
+def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> None:
+    _, _, left = preloaded(("n1", wire.Preloaded(1.5)), ("n2", last))
+    assert left == [("n2", last)]
+
+
+def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
+    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
+        preloaded(("n1", wire.Preloaded(1.5)), ("", Interrupted("interrupted")))
