@@ -56,6 +56,23 @@ class Turns:
         self._running: dict[int, Handshake] = {}
         self._opened: Collection[str] = ()
         self._looked_at = float("-inf")
+        self._waiting = 0
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count a command that waits for its turn."""
+        with self._lock:
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    @property
+    def pause_s(self) -> float:
+        """Time until a waiting command asks again: together they ask equally often, however many they are."""
+        return POLL_S * max(1.0, self._waiting / self._most)
 
     def take(self, identity: str) -> Handshake | None:
         """Return a turn for the connection `identity`.
@@ -95,14 +112,14 @@ def in_turn(connector: Connector, group: Together) -> Iterator[None]:
     if connector.identity is None:
         yield
         return
-    while (turn := TURNS.take(connector.identity)) is None:
-        if group.ends_within(POLL_S):
-            yield
-            return
+    with TURNS.waiting():
+        while (turn := TURNS.take(connector.identity)) is None and not group.ends_within(TURNS.pause_s):
+            pass
     try:
         yield
     finally:
-        TURNS.end(turn)
+        if turn is not None:
+            TURNS.end(turn)
 
 
 @contextlib.asynccontextmanager
@@ -111,8 +128,9 @@ async def awaited_turn(connector: Connector) -> AsyncIterator[None]:
     if connector.identity is None:
         yield
         return
-    while (turn := TURNS.take(connector.identity)) is None:
-        await asyncio.sleep(POLL_S)
+    with TURNS.waiting():
+        while (turn := TURNS.take(connector.identity)) is None:
+            await asyncio.sleep(TURNS.pause_s)
     try:
         yield
     finally:

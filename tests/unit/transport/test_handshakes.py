@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from pylaunch.transport.handshakes import POLL_S, Turns
 
 SLOW_S = 2.0
@@ -77,3 +79,14 @@ def test_hosts_that_do_not_answer_hold_up_the_others_for_a_moment_only() -> None
     assert machine.turns.take("c") is not None
     assert machine.turns.take("d") is not None
     assert machine.turns.take("e") is None
+
+
+def test_many_that_wait_do_not_ask_more_often_than_few() -> None:
+    turns = Machine().turns
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(turns.waiting())
+        assert turns.pause_s == POLL_S
+        for _ in range(199):
+            stack.enter_context(turns.waiting())
+        assert turns.pause_s == 100 * POLL_S
+    assert turns.pause_s == POLL_S
