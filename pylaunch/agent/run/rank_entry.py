@@ -30,6 +30,9 @@ from pylaunch.agent.shared import local_socket
 SOCKET = "PYLAUNCH_SOCKET"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
+SAME_STOP_S = 2.0
+"""Time within which a signal of the launcher and the same signal of the supervisor are one: both stop a failed run."""
+
 
 def main() -> int:
     """Run one rank. Ends the process as the rank ended; returns only when the rank cannot start."""
@@ -86,6 +89,7 @@ def _ignore(signum: int, frame: object) -> None:
 def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
     sources: list[int] = [wakeup, supervisor.fileno()]
     ordered: set[int] = set()
+    forwarded: dict[int, float] = {}
     signalled = False
     while True:
         ready, _, _ = select.select(sources, [], [])
@@ -96,12 +100,15 @@ def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
                 sources.remove(supervisor.fileno())
             signums = [json.loads(line)["signal"] for line in orders.splitlines()] if orders else [signal.SIGKILL]
             ordered.update(signums)
+            signums = [each for each in signums if time.monotonic() - forwarded.get(each, -SAME_STOP_S) >= SAME_STOP_S]
         if wakeup in ready:
             arrived = os.read(wakeup, 256)
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 return status, signalled
-            signums += [signum for signum in arrived if signum in FORWARDED and signum not in ordered]
+            new = [signum for signum in arrived if signum in FORWARDED and signum not in ordered]
+            forwarded.update(dict.fromkeys(new, time.monotonic()))
+            signums += new
         for signum in signums:
             signalled = True
             os.kill(pid, signum)
