@@ -153,11 +153,13 @@ def test_a_killed_pylaunch_leaves_no_ansible_and_no_password_behind(tmp_path: Pa
 
 
 CONTROLLER = """\
+import signal
 import sys
 from pathlib import Path
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup lets its children ignore it.
 here = Cluster((Host("here", "127.0.0.1", Connection.LOCAL),))
 run = PlaybookRun(Path(sys.argv[1]), here, become_password="secret")
 run_playbook(run, on_event=lambda step: print(step.task, flush=True))
