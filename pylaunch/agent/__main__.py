@@ -1,4 +1,4 @@
-"""Entry point of the agent archive: run a verb, launcher or rank, from precompiled modules where there are any."""
+"""Entry point of the agent archive: run a verb, or one rank, from precompiled modules where there are any."""
 
 import os
 import stat
@@ -33,11 +33,9 @@ def is_whole(path: str) -> bool:
 
 if __name__ == "__main__":
     # `node` runs from a temporary copy of the archive, and `open` has compiled it before `rank` runs.
-    sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"], ["launcher"]))
+    sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"]))
     if sys.argv[1:] == ["rank"]:
         from pylaunch.agent.run.rank_entry import main
-    elif sys.argv[1:2] == ["launcher"]:
-        from pylaunch.agent.run.launcher_entry import main
     else:
         from pylaunch.agent.commands import main
     sys.exit(main())

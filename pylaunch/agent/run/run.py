@@ -118,7 +118,7 @@ class Run:
         self._release_at = now + max(0.0, after_s)
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
-        """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, no rank is exec'd."""
+        """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
         if self.life.phase == "prepared":
             self.abort(reason, by_hand=by_hand)
         else:
@@ -178,16 +178,13 @@ class Run:
             self._receive(entry)
         for ended in reaped:
             if self.life.phase == "prepared":
-                last = "".join(f": {self.mask.hide_in(line)}" for line in self._last_lines(ended)[-1:])
-                self.abort(f"{ended.failure or 'a process ended'} before the start{last}")
+                self.abort(f"{ended.failure or 'a process ended'} before the start")
                 return
             self._on_end(ended, now)
         if self._release_at is not None and now >= self._release_at:
             self._release_at = None
             self._workers.release(self._rendezvous_port)
             self.life = lifecycle.released(self.life)
-            if self.task.launcher and not self._workers.at_gate:  # It continues once it has imported.
-                self._on_release(time.time())
         self._follow(lifecycle.end_hold(self.life, now, self.task.grace_s))
         self._follow(lifecycle.end_examination(self.life, now))
         self._obey(lifecycle.tick(self.life, now))
@@ -235,7 +232,9 @@ class Run:
         began = start_time(descriptor)
         if self.life.phase == "prepared":
             return
-        self._on_release(began or time.time())
+        if not self._has_begun:
+            self._has_begun = True
+            self._record.append(wire.Released(began or time.time()))
         if began is not None and rank is not None:
             self._record.append(wire.RankStarted(rank, pid, began))
             self._first_lines.expect(rank, began)
@@ -244,12 +243,6 @@ class Run:
     def _look_for_first_lines(self) -> None:
         for rank, at in self._first_lines.found(time.time()):
             self._record.append(wire.FirstLine(rank, at))
-
-    def _on_release(self, moment: float) -> None:
-        """Record the time of the release, once."""
-        if not self._has_begun:
-            self._has_begun = True
-            self._record.append(wire.Released(moment))
 
     def _on_end(self, ended: Ended, now: float) -> None:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:

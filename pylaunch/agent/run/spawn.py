@@ -4,7 +4,6 @@ A process can wait at a gate, a pipe, with only the exec left to do. It continue
 and exits when the gate closes, so that none remains when its parent dies. The token carries the rendezvous port, which
 replaces PORT_ENTRY in arguments and environment and may not be known earlier.
 The process reports its progress on the descriptor that `spawn` returns: a byte at the gate, then the time of its exec.
-A program with GATE_ENTRY in its arguments is executed at once and waits at the gate itself. It reports no time.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 PORT_ENTRY = "@port@"
 """Placeholder of the rendezvous port in launcher arguments and environment values, until Release carries it."""
-
-GATE_ENTRY = "@gate@"
-"""Placeholder of the descriptor of the gate, in the arguments of a program that waits itself."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -72,19 +68,13 @@ def spawn(
         port = 0
         if gate is not None:
             os.close(gate[1])
-            if waits_itself:
-                os.set_inheritable(gate[0], True)
-                return 0
-            token = read_token(gate[0])
-            if token is None:
+            token = os.read(gate[0], _TOKEN.size)
+            if len(token) < _TOKEN.size:
                 os._exit(NOT_RUNNABLE)
-            port = token
+            port = _TOKEN.unpack(token)[0]
         os.write(writing, _TIME.pack(time.time()))
         return port
 
-    waits_itself = gate is not None and GATE_ENTRY in argv
-    if gate is not None:
-        argv = [str(gate[0]) if word == GATE_ENTRY else word for word in argv]
     pid = os.fork()
     if pid == 0:
         os.close(reading)
@@ -96,12 +86,6 @@ def spawn(
 def tokens(count: int, port: int) -> bytes:
     """Return the bytes that release `count` processes from a gate. A pipe reads and writes this little atomically."""
     return _TOKEN.pack(port) * count
-
-
-def read_token(gate: int) -> int | None:
-    """Wait at the gate and return the port in the token; None if the gate closes."""
-    token = os.read(gate, _TOKEN.size)
-    return _TOKEN.unpack(token)[0] if len(token) == _TOKEN.size else None
 
 
 def with_port(text: str, port: int) -> str:

@@ -26,9 +26,6 @@ from pylaunch.agent.shared.untrusted_json import parse_object
 from pylaunch.agent.wire.lines import Lines
 
 LAUNCHER = "launcher"
-SLOW_PARTS = {"torch.distributed.run": "torch.distributed.launcher.api"}
-"""Module of a launcher → module that imports nearly all that the launcher needs, and does nothing else."""
-
 IN_RANK = "pylaunch/agent/in_rank"
 """Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
 
@@ -195,7 +192,7 @@ class WorkerGroup:
             self.at_gate[started] = (rank.rank, pid)
 
     def kill_at_gate(self) -> None:
-        """Kill the processes at the gate, so that no rank is exec'd."""
+        """Kill the processes at the gate, so that nothing is exec'd."""
         self._close_gate()
         for pid in self._ranks:
             os.kill(pid, signal.SIGKILL)
@@ -213,8 +210,6 @@ class WorkerGroup:
         entry = [sys.executable, "-I", "-S", archive(), "rank"]
         files = self._directory.file(LAUNCHER)
         given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
-        if given[1:2] == ["-m"] and given[2] in SLOW_PARTS:
-            given[1:2] = [archive(), LAUNCHER, spawn.GATE_ENTRY, SLOW_PARTS[given[2]]]
         return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
 
     def remove_launcher_files(self) -> None:
