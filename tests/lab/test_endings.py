@@ -95,7 +95,8 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
 
 def test_a_stopped_agent_is_named_as_the_cause_and_stop_ends_and_proves_its_run(lab: Lab, tmp_path: Path) -> None:
     node = lab["n2"]
-    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "5", "--", "sh", "-c", PATIENT) as started:
+    # Time enough for the second connection, over which a busy machine finds out that the agent is stopped.
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "15", "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=3)
         run = newest(lab)
         holds = f"ls -l $each/fd 2> /dev/null | grep -q runs/{run}/agent.lock"

@@ -106,9 +106,10 @@ def test_a_run_is_watched_on_a_terminal_until_ctrl_c(lab: Lab, tmp_path: Path, g
     script = f"python3 -c 'from pylaunch import runtime; runtime.step(7)'; {gate.wait}"
     with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
         started.says("started in")
-        written = on_terminal(lab, 80, "status", "--watch", started.run, until=r"  n3  cpu +\d+%  memory ")
+        whole = r"  step 7: all ranks, the last \d+ s ago[\s\S]*  n3  cpu +\d+%  memory "
+        written = on_terminal(lab, 80, "status", "--watch", started.run, until=whole)
         assert re.search(r"run \w+ running for \d+ s: 6 of 6 ranks on n\[1-3\]", written)
-        assert re.search(r"  step 7: all ranks, the last \d+ s ago", written)
+        assert re.search(whole, written)
         screen = left_on_screen(written)
         assert re.fullmatch(r"(\^C)?run \w+ continues", screen[-1]), screen
         assert not any("running for" in line or "  cpu " in line for line in screen)
