@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.launch.start import archive
 from pylaunch.transport import process
+from tests.agent.controller import Node
 from tests.node_python import NODE_PYTHON
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -32,3 +34,13 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=600).checked()
     yield directory / "env" / "current" / "bin" / "python"
     shutil.rmtree(directory)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A node that is a directory of this machine, with the agent."""
+    agent = tmp_path / "agent.pyz"
+    agent.write_bytes(archive.build().data)
+    node = Node(tmp_path / "root", agent)
+    yield node
+    node.close()

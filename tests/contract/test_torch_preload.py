@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch.start import archive
 from tests.agent.controller import Controller, Node, task
 
 SOURCE = """
@@ -47,15 +45,6 @@ if __name__ == "__main__":
     dist.destroy_process_group()
 """
 MODULES = ["torch", "torch.distributed", "torch:nn", "torch.utils.data:DataLoader"]
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    agent = tmp_path / "agent.pyz"
-    agent.write_bytes(archive.build().data)
-    node = Node(tmp_path / "root", agent)
-    yield node
-    node.close()
 
 
 def over(node: Node, tmp_path: Path, python: Path, run: str, modules: list[str]) -> Controller:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch.start import archive
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
 
@@ -33,15 +31,6 @@ if rank == 1:
     load()
 reduce(torch.ones(2, 3))
 """
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    agent = tmp_path / "agent.pyz"
-    agent.write_bytes(archive.build().data)
-    node = Node(tmp_path / "root", agent)
-    yield node
-    node.close()
 
 
 def views(controller: Controller, serial: int, **asked: bool) -> dict[int, wire.RankExamined]:

@@ -85,7 +85,8 @@ class StartView:
         """Print the timing of the first lines of user code once the last rank has reported its own."""
         if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
             self._begun.append(event)
-        if event.kind is EventKind.FIRST_LINE:
+        # Only the last event of all ranks can complete the timing, which reads all of them.
+        if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size:
             timing = first_line_timing(self._begun, world_size)
             if timing is not None:
                 console.say(

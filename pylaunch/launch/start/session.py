@@ -289,6 +289,8 @@ class Session:
         """
         began = time.monotonic()
         others: list[tuple[str, object]] = []
+        if self._preloading:
+            self._watcher.message(f"importing on {fold(self._preloading)}")
         try:
             async with asyncio.timeout(PRELOAD_TIMEOUT_S):
                 while self._preloading:

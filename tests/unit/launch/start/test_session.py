@@ -99,7 +99,8 @@ def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without
     session, listener, left = preloaded(
         ("n2", refused), ("n1", other), ("n1", wire.Preloaded(1.5)), ("n3", refused)
     )  # fmt: skip
-    assert listener.phases == ["note: no preload on n[2-3]: the import opened socket:[7]"]
+    refusal = "note: no preload on n[2-3]: the import opened socket:[7]"
+    assert listener.phases == ["importing on n[1-3]", refusal]
     assert left == [("n1", other)]
     assert "preload" in session._phases
 
