@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Mapping
 
 DEFAULT_PORT = 29500
-_ORTE_ADDRESS = re.compile(r"tcp6?://\[?([^,\];]+?)(?:\]|,|:\d+$)")
+_ORTE_ADDRESS = re.compile(r"tcp6?://\[?([^,\];]+?)(?:\]|,|:\d+(?:;|$))")
+_PRRTE_HOST = re.compile(r"prte(?:run)?-(.+)-\d+@\d+$")
+LOOPBACK = "127.0.0.1"
 
 
 class LaunchError(Exception):
@@ -36,16 +38,17 @@ class Place:
 def place(environment: Mapping[str, str] | None = None) -> Place:
     """Return the place that `environment` (os.environ) describes; rank 0 of 1 without a launcher.
 
-    RANK and WORLD_SIZE take precedence over the variables of Slurm and Open MPI, because their launcher is closer to
-    this process. Raises LaunchError for variables that are missing, contradict each other or are no numbers.
+    The launcher that is closest to this process wins: RANK and WORLD_SIZE over Open MPI over Slurm, because mpirun
+    starts its daemons with srun, and their variables reach the ranks. Raises LaunchError for variables that are
+    missing, contradict each other or are no numbers.
     """
     env = os.environ if environment is None else environment
     if "RANK" in env or "WORLD_SIZE" in env:
         return _of_variables(env)
-    if "SLURM_PROCID" in env and "SLURM_STEP_NODELIST" in env:
-        return _of_slurm(env)
     if "OMPI_COMM_WORLD_RANK" in env:
         return _of_open_mpi(env)
+    if "SLURM_PROCID" in env and "SLURM_STEP_NODELIST" in env:
+        return _of_slurm(env)
     return Place(0, 1, 0, 1, "", 0, "none")
 
 
@@ -56,7 +59,8 @@ def _of_variables(env: Mapping[str, str]) -> Place:
     elif "TORCHELASTIC_RUN_ID" in env:
         launcher = "torchrun"
     address = env.get("MASTER_ADDR", "")
-    return _checked(env, ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), address, launcher)
+    on_node = "LOCAL_WORLD_SIZE" if "LOCAL_WORLD_SIZE" in env else "LOCAL_SIZE"  # The latter is DeepSpeed's.
+    return _checked(env, ("RANK", "WORLD_SIZE", "LOCAL_RANK", on_node), address, launcher)
 
 
 def _of_slurm(env: Mapping[str, str]) -> Place:
@@ -73,10 +77,18 @@ def _of_slurm(env: Mapping[str, str]) -> Place:
 
 
 def _of_open_mpi(env: Mapping[str, str]) -> Place:
-    """Read Open MPI's variables: the address is that of mpirun, on the node of rank 0 unless hosts are reordered."""
-    found = _ORTE_ADDRESS.search(env.get("OMPI_MCA_orte_hnp_uri", ""))
-    address = env.get("MASTER_ADDR") or (found.group(1) if found else "")
+    """Read Open MPI's variables. Without MASTER_ADDR, the address is that of mpirun, which must run on the first node.
+
+    Version 4 has the address of mpirun in the URI of its head process, version 5 its host name in the namespace of the
+    job. Ranks on one node meet at the loopback address.
+    """
     names = tuple("OMPI_COMM_WORLD_" + name for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))
+    found = _ORTE_ADDRESS.search(env.get("OMPI_MCA_orte_hnp_uri", ""))
+    found = found or _PRRTE_HOST.match(env.get("PMIX_NAMESPACE", ""))
+    address = found.group(1) if found else ""
+    if env.get(names[1]) == env.get(names[3]):
+        address = LOOPBACK
+    address = env.get("MASTER_ADDR") or address
     return _checked(env, (names[0], names[1], names[2], names[3]), address, "openmpi")
 
 

@@ -16,6 +16,13 @@ OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "5", "OMPI_COMM_WORLD_SIZE": "6", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
     "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911",
 }  # fmt: skip
+OPEN_MPI_5 = {
+    **{name: value for name, value in OPEN_MPI.items() if name.startswith("OMPI_COMM")},
+    "PMIX_NAMESPACE": "prterun-head-1-23604@1", "OMPI_VERSION": "5.0.11",
+}  # fmt: skip
+URI_OF_4_1_4 = "1657339904.0;tcp://192.0.2.2,10.213.33.1,10.213.35.1:56787;tcp6://[fd00::2]:44541"
+SLURM_OF_ORTED = {**SLURM, "SLURM_NTASKS": "2", "SLURM_PROCID": "1", "SLURM_LOCALID": "0"}
+"""Variables of the daemon that mpirun starts on each node of an allocation, with srun."""
 
 
 @pytest.mark.parametrize(
@@ -28,6 +35,16 @@ OPEN_MPI = {
         ({**SLURM, "MASTER_ADDR": "10.0.0.9", "MASTER_PORT": "1234"}, "10.0.0.9", 1234, "slurm"),
         (OPEN_MPI, "10.96.0.1", 29500, "openmpi"),
         ({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "1.0;tcp6://[fe80::b9b,fd00::2]:43370"}, "fe80::b9b", 29500, "openmpi"),
+        ({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": URI_OF_4_1_4}, "192.0.2.2", 29500, "openmpi"),
+        (
+            {**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "1.0;tcp://10.0.0.1:567;tcp6://[fd00::2]:44"},
+            "10.0.0.1",
+            29500,
+            "openmpi",
+        ),
+        (OPEN_MPI_5, "head-1", 29500, "openmpi"),
+        ({**OPEN_MPI_5, "PMIX_NAMESPACE": "prte-head-1-7@3", "MASTER_PORT": "4000"}, "head-1", 4000, "openmpi"),
+        ({**OPEN_MPI, **SLURM_OF_ORTED}, "10.96.0.1", 29500, "openmpi"),
     ],
 )
 def test_the_same_place_is_read_from_every_launcher(
@@ -38,6 +55,28 @@ def test_the_same_place_is_read_from_every_launcher(
 
 def test_without_a_launcher_the_world_is_one() -> None:
     assert place({"SLURM_JOB_ID": "7"}) == Place(0, 1, 0, 1, "", 0, "none")
+
+
+def test_ranks_of_open_mpi_on_one_node_meet_at_the_loopback_address() -> None:
+    env = {**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}
+    assert place(env) == Place(1, 2, 1, 2, "127.0.0.1", 29500, "openmpi")
+    assert place({**env, "MASTER_ADDR": "n1"}).address == "n1"
+
+
+def test_a_slurm_job_with_one_task_on_each_node_is_a_world_of_its_nodes() -> None:
+    env = {**SLURM, "SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "0", "SLURM_NODEID": "3"}
+    env["SLURM_STEP_TASKS_PER_NODE"] = "1(x4)"
+    assert place(env) == Place(3, 4, 0, 1, "gpu003", 61441, "slurm")
+
+
+def test_the_batch_script_of_slurm_is_no_task() -> None:
+    env = {name: value for name, value in SLURM.items() if name != "SLURM_STEP_NODELIST"}
+    assert place(env).launcher == "none"
+
+
+def test_the_ranks_of_deepspeed_s_launcher_on_a_node_are_counted() -> None:
+    env = {name: value for name, value in CONTRACT.items() if name != "LOCAL_WORLD_SIZE"}
+    assert place({**env, "LOCAL_SIZE": "2"}) == place(CONTRACT)
 
 
 def test_the_variables_win_inside_an_allocation_of_slurm() -> None:
