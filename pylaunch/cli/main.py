@@ -26,6 +26,7 @@ VERBS = {
     "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
+    "render": "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",
     "ps": "List runs, live and past",
     "status": "Show one run: nodes, ranks, how far it is or how it ended",
     "logs": "Show what the ranks of a run wrote",

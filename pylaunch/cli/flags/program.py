@@ -155,8 +155,10 @@ def report_ranks_alone(program: Program, world_size: int) -> None:
         )
 
 
-def report_misplaced(program: Program, workdir: str | None, tree: Tree | None, options: Collection[str]) -> None:
-    """Report words after the script that look like options of `start`, unless the source of the script has them."""
+def report_misplaced(
+    program: Program, workdir: str | None, tree: Tree | None, options: Collection[str], verb: Argv = ("start",)
+) -> None:
+    """Report words after the script that look like options of `verb`, unless the source of the script has them."""
     own: set[str] = set()
     sources: list[Names] = []
     if program.framework is not Framework.COMMAND:
@@ -174,7 +176,7 @@ def report_misplaced(program: Program, workdir: str | None, tree: Tree | None, o
         others = [each for each in rest if each != word and each not in more]
         console.say(
             f"note: {word} comes after the script and is given to it; as an option of pylaunch: "
-            + pylaunch("start", option, *more, "--", *program.words[: len(program.words) - len(rest)], *others)
+            + pylaunch(*verb, option, *more, "--", *program.words[: len(program.words) - len(rest)], *others)
         )
 
 

@@ -18,7 +18,8 @@ from pylaunch.store.paths import project_environment
 
 WITH_INVENTORY = (
     "provision", "verify", "drift", "attest", "check", "doctor", "drill", "start", "gpus", "clean", "trust",
-    "env lock", "env show",
+    "env lock", "env show", "render slurm", "render torchrun", "render accelerate", "render deepspeed", "render jax",
+    "render mpi", "render env", "render k8s",
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 

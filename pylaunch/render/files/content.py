@@ -1,0 +1,105 @@
+"""Files of a plan for another launcher, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pylaunch.errors import UsageError
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import Framework
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.model.sanitise import visible_line
+from pylaunch.render.environment import interpreter
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NO_LABEL = re.compile(r"[^a-z0-9]+")
+LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True)
+class RenderedFile:
+    """A file to write, with a name that is safe in any directory."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """Files for one launcher."""
+
+    files: tuple[RenderedFile, ...]
+    commands: tuple[str, ...]
+    """Shell lines that use the files, in the directory of the files."""
+
+    remarks: tuple[str, ...] = ()
+    """Values that the plan does not have and defaults stand for, one line each. The files contain them, too."""
+
+
+def comments(lines: Iterable[str]) -> list[str]:
+    """Return `lines` as comments of a shell script, YAML or hostfile: no character in them ends the comment."""
+    return [f"# {visible_line(line)}" for line in lines]
+
+
+def file_stem(node: NodePlan) -> str:
+    """Return the name of the host as part of a file name, or the node rank if a path cannot have that name."""
+    return node.host.name if _SAFE_NAME.fullmatch(node.host.name) else f"_node{node.node_rank}"
+
+
+def label(plan: RunPlan) -> str:
+    """Return the name of the program as a DNS label: lower case, digits and hyphens; "job" for a name without any."""
+    name = plan.job.entry[-1].rpartition("." if plan.job.script is None else "/")[2]
+    name = name.removesuffix(".py").removesuffix(".sh")
+    return _NO_LABEL.sub("-", name.lower()).strip("-")[:LONGEST_LABEL].strip("-") or "job"
+
+
+def title(plan: RunPlan) -> str:
+    """Return the program, its ranks and nodes in one line."""
+    nodes = "1 node" if len(plan.nodes) == 1 else f"{len(plan.nodes)} nodes"
+    ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
+    hosts = fold(node.host.name for node in plan.nodes)
+    return f"{' '.join(plan.job.entry)}: {ranks} on {nodes} ({hosts}); written by pylaunch render"
+
+
+def is_python(plan: RunPlan) -> bool:
+    """Return True for a script or module of Python."""
+    return plan.job.framework is not Framework.COMMAND
+
+
+def common_python(plan: RunPlan) -> str:
+    """Return the interpreter of all nodes. Raises UsageError if the inventory names different ones."""
+    found = {interpreter(plan, node): node.host.name for node in plan.nodes}
+    if len(found) > 1:
+        raise UsageError(
+            f"the nodes have {len(found)} different interpreters, and these files have one for all nodes",
+            evidence=[f"{host}: {path}" for path, host in found.items()],
+            hint="--python PATH",
+        )
+    return next(iter(found))
+
+
+def rank_argv(plan: RunPlan, python: str) -> tuple[str, ...]:
+    """Return the command line of a rank without a launcher."""
+    return (python, "-u", *plan.job.command) if is_python(plan) else plan.job.command
+
+
+def ssh_remarks(plan: RunPlan) -> tuple[str, ...]:
+    """Return the hosts whose user or port of SSH a launcher must know from elsewhere."""
+    names = [node.host.name for node in plan.nodes if node.host.ssh.user is not None or node.host.ssh.port is not None]
+    if not names or len(plan.nodes) == 1:
+        return ()
+    return (f"~/.ssh/config must have the user or port of SSH of {fold(names)}, which is not in these files",)
+
+
+def host_remarks(plan: RunPlan) -> tuple[str, ...]:
+    """Return what the inventory does not say about the hosts of `plan`."""
+    found: list[str] = []
+    bare = [node.host.name for node in plan.nodes if not node.host.devices]
+    if bare and plan.job.ranks_per_node is None:
+        have = "has" if len(bare) == 1 else "have"
+        found.append(f"{fold(bare)} {have} no gpus= or devices= in the inventory: one rank on each, on its CPU")
+    if len(plan.nodes) > 1 and plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
+        found.append("No network interface is named: the framework chooses one; --interface NAME sets it")
+    return tuple(found)

@@ -1,0 +1,111 @@
+"""Write the files of another launcher for the plan of a start. No host is contacted."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylaunch.errors import UsageError
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.job import JobSpec
+from pylaunch.model.secret import sounds_secret
+from pylaunch.render.files import Target, TargetOptions, render_files
+from pylaunch.render.files.content import FileSet
+from pylaunch.store.new_file import new_file
+from pylaunch.workflows.start import plan_start
+from pylaunch.workflows.start_events import Emit
+
+PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+NO_SECRET_TOKENS = frozenset(
+    {"BOS", "CLS", "END", "EOS", "IMAGE", "MASK", "PAD", "SEP", "SPECIAL", "START", "STOP", "UNK"}
+)
+"""Words before TOKEN in options that name a token of a vocabulary."""
+
+
+@dataclass(frozen=True)
+class RenderedPlan:
+    """Files for a target, and where they were written."""
+
+    target: Target
+    content: FileSet
+    secrets: tuple[str, ...]
+    """Names of the secrets of the job. No file contains a value."""
+
+    directory: Path | None = None
+    """None: nothing was written."""
+
+
+def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetOptions, emit: Emit) -> RenderedPlan:
+    """Plan `job` as a start would, and return the files of the plan for `target`.
+
+    Raises UsageError for a plan that the target cannot run, and for a secret on the command line or in a variable,
+    because the files would contain it.
+    """
+    refuse_secrets(job.command, job.env)
+    plan = plan_start(cluster, job, emit).plan
+    return RenderedPlan(target, render_files(plan, target, options), job.secrets)
+
+
+def refuse_secrets(command: Argv, env: Mapping[str, str]) -> None:
+    """Raise UsageError for an argument or a variable that is probably a secret."""
+    for place, word in enumerate(command):
+        option, equals, value = word.partition("=")
+        value = value if equals else next((each for each in command[place + 1 : place + 2]), "-")
+        name = option.lstrip("-").replace("-", "_").upper()
+        words = name.split("_")
+        is_vocabulary = words[-1] == "TOKEN" and words[-2:-1] and words[-2] in NO_SECRET_TOKENS
+        if word.startswith("--") and not value.startswith("-") and sounds_secret(name) and not is_vocabulary:
+            raise UsageError(
+                f"{option}: its value is probably a secret, and the files would contain it",
+                hint=f"let the script read the variable {name}, and name it: --secret {name}",
+            )
+    texts = {**{f"argument {number}": word for number, word in enumerate(command)}, **env}
+    for name, text in texts.items():
+        if PASSWORD_IN_URL.search(text):
+            hint = (
+                f"--secret {name} in place of --env {name}" if name in env else "pass it in a variable: --secret NAME"
+            )
+            raise UsageError(f"{name} is a URL with a password, and the files would contain it", hint=hint)
+
+
+def write_files(rendered: RenderedPlan, directory: Path, *, replaces: bool) -> RenderedPlan:
+    """Write the files to `directory`, which is made if needed, each for its user alone.
+
+    Raises UsageError if a file exists, unless `replaces`, and if one cannot be written.
+    """
+    paths = [directory / file.name for file in rendered.content.files]
+    existing = [path.name for path in paths if path.exists() or path.is_symlink()]
+    if existing and not replaces:
+        raise UsageError(
+            f"{directory}: {_counted(existing)} already",
+            hint="--force replaces them; --output DIR names another directory",
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--output {directory}: cannot be made: {error.strerror}") from None
+    for path, file in zip(paths, rendered.content.files, strict=True):
+        _write(path, file.text.encode("utf-8", "surrogateescape"), replaces=path.name in existing)
+    return RenderedPlan(rendered.target, rendered.content, rendered.secrets, directory)
+
+
+def _write(path: Path, content: bytes, *, replaces: bool) -> None:
+    """Write one file. One that exists is replaced at once, when the new one is complete."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}") if replaces else path
+    with new_file(aside) as out:
+        out.write(content)
+    if replaces:
+        try:
+            aside.replace(path)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise UsageError(f"{path}: cannot be replaced: {error.strerror}") from None
+
+
+def _counted(names: Iterable[str]) -> str:
+    shown = ", ".join(sorted(names))
+    return f"{shown} exist" if "," in shown else f"{shown} exists"
