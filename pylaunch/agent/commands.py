@@ -15,7 +15,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
-from pylaunch.agent.serve import relay
+from pylaunch.agent.serve import relay, standby
 from pylaunch.agent.shared import clean, rank_files, record
 from pylaunch.agent.shared.layout import (
     AgentError,
@@ -71,13 +71,16 @@ def _parser() -> argparse.ArgumentParser:
         ("runs", "list the runs of this node, live and past"),
         ("ship", "receive the code of a run"),
         ("hold", "hold devices for a spare of a run while stdin is open"),
+        (standby.VERB, "supervise the next attempt of a run; the agent calls it itself"),
         ("clean", "remove leftovers of dead runs"),
         ("node", "install this archive under the root, and clean"),
     ):
         verb = verbs.add_parser(name, help=text)
         verb.add_argument("--root", default=default_root(), help="node root; {user} becomes the numeric user id")
-        if name in ("open", "attach", "ship", "hold"):
+        if name in ("open", "attach", "ship", "hold", standby.VERB):
             verb.add_argument("--run", required=True, help="id of the run")
+        if name == standby.VERB:
+            verb.add_argument("--state", required=True, help="descriptors of the agent that becomes this one")
         if name in ("clean", "node"):
             verb.add_argument("--dry-run", action="store_true", help="change nothing")
     return parser
@@ -92,6 +95,8 @@ def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
         return shipped_code.serve(root, arguments.run)
     if arguments.verb == "hold":
         return hold.serve(root, arguments.run)
+    if arguments.verb == standby.VERB:
+        return relay.stand_by(root, arguments.run, version(), arguments.state)
     if arguments.verb == "hello":
         print(json.dumps(_hello(root)))
     elif arguments.verb == "runs":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
+from pylaunch.launch.start.node_tasks import keeps_templates
 from pylaunch.model.job import OnHang
+from pylaunch.model.outcome import Status
 from pylaunch.model.plan import RunPlan, replan
 
 
@@ -40,6 +42,9 @@ class AttemptIO:
     clock: Callable[[], float]
     """Seconds; only differences count."""
 
+    end_templates: Callable[[RunPlan, Iterable[str]], None]
+    """End what the hosts with these names keep for another attempt after this plan."""
+
 
 def policy_of(plan: RunPlan) -> Policy:
     """Return the restarts that the user allows for `plan`, the first attempt."""
@@ -57,12 +62,12 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
         last = io.attempt(plan)
         attempts.append((io.clock(), last))
         decision = next_attempt(policy, hosts, attempts, io.clock())
-        if isinstance(decision, Over):
-            if decision.why:
-                io.report(NoRestart(decision.why))
-            return last
-        if io.is_asked_to_stop():
-            io.report(NoRestart("the run was stopped"))
+        if isinstance(decision, Over) or io.is_asked_to_stop():
+            why = decision.why if isinstance(decision, Over) else "the run was stopped"
+            if why:
+                io.report(NoRestart(why))
+            if keeps_templates(plan) and last.outcome.status is Status.FAILED:
+                io.end_templates(plan, [host for host in last.hosts if host not in last.outcome.unproven])
             return last
         plan = replan(plan, decision.hosts)
         io.report(Restarting(plan, decision.why))

@@ -25,6 +25,7 @@ from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.launch.existing.proof import end_templates
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.start.agreement import judge
 from pylaunch.launch.start.archive import AgentArchive, build
@@ -174,7 +175,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
                 if this is not first:
                     this.recorder.give_up_charge()
 
-        io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic)
+        io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic, end_templates)
         ended = run_attempts(first.plan, io).outcome
         emit(RunEnded(first.plan, ended))
         return ended

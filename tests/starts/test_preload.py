@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from pylaunch.agent.shared import processes
 from tests.starts.cluster import DirectoryCluster
 
 SCRIPT = """
@@ -67,3 +69,46 @@ def test_the_reason_of_an_ordinary_start_is_one_line(
     assert lines(ended) == [f"{rank} False ['--lr', '3'] __main__" for rank in range(4)]
     noted = [line for line in ended.stderr.splitlines() if "preload" in line and line.startswith("note:")]
     assert noted == ["note: no preload on n[1-2]: the import uses RANK, a variable of one rank"]
+
+
+RESTARTED = """
+import os, sys, time
+print(os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"], "counting" in sys.modules, flush=True)
+if os.environ["TORCHELASTIC_RESTART_COUNT"] in os.environ["FAILS"]:
+    if os.environ["RANK"] == "3":
+        sys.exit(7)
+    time.sleep(600)
+"""
+
+
+def in_directory(directory: Path) -> list[str]:
+    """Return the processes that work in `directory`: ranks and templates."""
+    found = []
+    for process in processes.mine():
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{process.pid}/cwd").readlink() == directory:
+                found.append(str(process))
+    return found
+
+
+@pytest.mark.parametrize(("fails", "restarts", "attempts"), [("0", "2", 2), ("01234", "5", 3)], ids=["once", "loop"])
+def test_a_restart_does_not_import_again_and_leaves_nothing(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path, fails: str, restarts: str, attempts: int
+) -> None:
+    cluster = directories("n1", "n2")
+    (tmp_path / "library").mkdir()
+    counted = tmp_path / "counted"
+    (tmp_path / "library" / "counting.py").write_text(f"open({str(counted)!r}, 'a').write('x')")
+    (cluster.inventory.parent / "train.py").write_text(RESTARTED)
+    ended = cluster.run(
+        "start", "-i", str(cluster.inventory), "--framework", "direct", "--workdir", str(cluster.inventory.parent),
+        "--python", "/usr/bin/python3", "--nproc-per-node", "2", "--no-check", "--preload", "counting",
+        "--env", f"PYTHONPATH={tmp_path / 'library'}", "--env", f"FAILS={fails}", "--max-restarts", restarts,
+        "--", "train.py",
+    )  # fmt: skip
+    assert ended.returncode == (0 if fails == "0" else 1), ended.stderr
+    assert lines(ended) == sorted(f"{rank} {attempt} True" for rank in range(4) for attempt in range(attempts))
+    assert counted.read_text() == "xx", "one import on each of two nodes"
+    assert "imported again" not in ended.stderr
+    assert ("no restart: 3 attempts in a row made no progress" in ended.stderr) == (fails != "0")
+    assert in_directory(cluster.inventory.parent) == []

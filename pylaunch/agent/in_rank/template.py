@@ -4,6 +4,7 @@ The agent starts it with the command line of the ranks, so that a rank differs f
 that are imported already. `become_rank` returns in a rank, once the gate has opened; the template and the process that
 forks the ranks always end here. Whatever ranks could not share (threads, open files, child processes, a variable of
 one rank that an import reads) refuses the fork, and the agent starts the ranks in the ordinary way.
+A template that the agent keeps for another attempt holds nothing of the first one, and forks the ranks of the next.
 Read by `agent/run/template.py`: packets of fields that NUL separates. Imports nothing that a plain rank would not.
 """
 
@@ -20,9 +21,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERIFY, FIRST, IMPORT, FORKED, REFUSED = b"verify", b"first", b"import", b"forked", b"refused"
+MARK, MARKED, AGAIN = b"mark", b"marked", b"again"
 LARGEST_PACKET = 1 << 20
 MOST_DESCRIPTORS = 250
 PORT_ENTRY = "@port@"
+RUN, ROOM = b"PYLAUNCH_RUN=", b"PYLAUNCH_TEMPLATE="
+MARK_SIZE = 65
+"""Bytes of the longest run id and the zero at its end."""
+
 PR_SET_PDEATHSIG = 1
 ADOPTED_S = 10.0
 """Time for the supervisor to become the parent of a rank."""
@@ -49,7 +55,7 @@ def become_rank(descriptor: int, here: str) -> None:
             agent.send(FIRST)
         else:
             sys.path[:] = [entry for entry in sys.path if entry != here]
-            is_rank = forked(agent, fields[1:], descriptors)
+            is_rank = served(agent, Request(fields, descriptors))
     except OSError as error:
         if os.getpid() == template:
             agent.send(REFUSED + b"\0" + str(error).encode("utf-8", "replace"))
@@ -71,49 +77,174 @@ def request(agent: _socket.socket) -> "tuple[list[bytes], list[int]]":
     return packet.split(b"\0"), descriptors
 
 
-def forked(agent: _socket.socket, fields: "list[bytes]", descriptors: "list[int]") -> bool:
-    """Import the modules and fork the ranks. Returns True in a rank, once the gate has opened."""
-    words = [os.fsdecode(field) for field in fields]
-    supervisor, ranks, count = (int(word) for word in words[:3])
-    modules, assignments = words[3 : 3 + count], words[3 + count :]
-    variables: list[dict[str, str]] = [{} for _ in range(ranks)]
-    for each in assignments:
-        place, name, value = each.split("=", 2)
-        variables[int(place)][name] = value
+class Request:
+    """Request of the agent to fork ranks, after the import of `modules`."""
+
+    def __init__(self, fields: "list[bytes]", descriptors: "list[int]") -> None:
+        words = [os.fsdecode(field) for field in fields[1:]]
+        self.descriptors = descriptors
+        self.supervisor, ranks, keeps, count = (int(word) for word in words[:4])
+        self.keeps = bool(keeps)
+        self.modules = words[4 : 4 + count]
+        self.variables: list[dict[str, str | None]] = [{} for _ in range(ranks)]
+        """Variables of each rank that this process does not have; None for one that the rank does not have."""
+
+        for each in words[4 + count :]:
+            place, name, *value = each.split("=", 2)
+            self.variables[int(place)][name] = value[0] if value else None
+
+    def names(self) -> "set[str]":
+        return {name for each in self.variables for name in each}
+
+
+def served(agent: _socket.socket, asked: Request) -> bool:
+    """Import the modules and fork ranks, once or for as long as the agent keeps this template.
+
+    Returns True in a rank, once the gate has opened.
+    """
+    template = os.getpid()
+    for name in asked.names():
+        os.environ.pop(name, None)
     before = set(descriptors_open().items())
-    problem = customised() or imported(modules, {name for each in variables for name in each})
+    variables = Variables()
+    problem = customised() or imported(asked.modules, variables) or used(variables.touched, asked)
     opened = sorted(set(descriptors_open().items()) - before)
     problem = problem or "".join([f"the import opened {name}" for each, name in opened if not is_read_only(each)][:1])
     if problem:
-        agent.send(REFUSED + b"\0" + problem.encode("utf-8", "replace"))
+        refuse(agent, problem)
         return False
     import ctypes  # noqa: F401, PLC0415 -- once for all ranks
 
+    files: dict[str, int] | None = None
+    while True:
+        own = descriptors_open().keys() - set(asked.descriptors)
+        if forked(agent, asked, opened):
+            return True
+        if os.getpid() != template or not asked.keeps or not left_behind(asked, own):
+            return False
+        files = files or sources()
+        again = next_request(agent, variables.touched, files)
+        if again is None:
+            return False
+        asked = again
+
+
+def forked(agent: _socket.socket, asked: Request, opened: "list[tuple[int, str]]") -> bool:
+    """Fork the ranks and report them. Returns True in a rank, once the gate has opened."""
     gc.freeze()
     reports, report = os.pipe()
     waiting, permit = os.pipe()
-    if fork() == 0:
+    between = fork()
+    if between == 0:
         os.close(permit)
         os.close(reports)
         if not os.read(waiting, 1):
             return False
         os.close(waiting)
-        for number, own in enumerate(variables):
+        for number in range(len(asked.variables)):
             if fork() == 0:
                 agent.close()
                 for inherited, _ in opened:
                     reopen(inherited)
-                return is_released(number, own, supervisor, report, descriptors)
+                return is_released(number, asked, report)
         return False
     os.close(report)
     os.close(waiting)
     running = threads_left()
     if running > 1:
-        agent.send(REFUSED + b"\0" + f"{', '.join(modules)} started {running - 1} threads".encode())
+        refuse(agent, f"{', '.join(asked.modules)} started {running - 1} threads")
+        asked.keeps = False
         return False
     os.write(permit, b"g")
-    agent.send(b"\0".join([FORKED, *reported(reports, ranks)]))
+    os.close(permit)
+    found = reported(reports, len(asked.variables))
+    os.close(reports)
+    os.waitpid(between, 0)
+    agent.send(b"\0".join([FORKED, *found]))
     return False
+
+
+def refuse(agent: _socket.socket, problem: str) -> None:
+    agent.send(REFUSED + b"\0" + problem.encode("utf-8", "replace"))
+
+
+def left_behind(asked: Request, own: "set[int]") -> bool:
+    """Close what belongs to the ranks that were forked. Return False if anything else than `own` is still open."""
+    for each in asked.descriptors:
+        os.close(each)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    os.close(nothing)
+    return descriptors_open().keys() == own
+
+
+def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, int]") -> "Request | None":
+    """Wait for the next request to fork ranks, and return it. None if there is none, or if it is refused."""
+    while True:
+        fields, descriptors = request(agent)
+        if fields[0] == MARK:
+            mark(fields[1])
+            agent.send(MARKED)
+            continue
+        if fields[0] != AGAIN:
+            return None
+        asked = Request(fields, descriptors)
+        problem = used(touched, asked) or changed(files)
+        if not problem:
+            return asked
+        refuse(agent, problem)
+        return None
+
+
+def used(touched: "set[str]", asked: Request) -> str:
+    """Return the reason why ranks with variables of their own cannot share the imports that `touched` these."""
+    names = sorted(touched & asked.names())
+    return f"the import uses {', '.join(names)}, a variable of one rank" if names else ""
+
+
+def sources() -> "dict[str, int]":
+    """Return the time of the last change of each file that a module was imported from, in nanoseconds."""
+    found: dict[str, int] = {}
+    for module in list(sys.modules.values()):
+        try:
+            path = vars(module).get("__file__")
+            if isinstance(path, str):
+                found[path] = os.stat(path).st_mtime_ns
+        except (OSError, TypeError):
+            continue  # In an archive, or no module.
+    return found
+
+
+def changed(files: "dict[str, int]") -> str:
+    """Return the reason why modules imported from `files` are outdated; "" for none."""
+    for path, at in files.items():
+        try:
+            now = os.stat(path).st_mtime_ns
+        except OSError:
+            now = 0
+        if now != at:
+            return f"{path} has changed"
+    return ""
+
+
+def mark(run: bytes) -> None:
+    """Write the mark of `run` over the one with which the kernel lists this process (proc(5), environ).
+
+    The agent starts a template with PYLAUNCH_TEMPLATE right after the mark, and long enough to leave room for any mark.
+    Raises OSError.
+    """
+    import ctypes  # noqa: PLC0415 -- imported before the first fork
+
+    with open("/proc/self/environ", "rb") as source:
+        block = source.read()
+    with open("/proc/self/stat", "rb") as source:
+        begins = int(source.read().rpartition(b")")[2].split()[47])
+    at = 0 if block.startswith(RUN) else block.index(b"\0" + RUN) + 1
+    size = len(RUN) + MARK_SIZE + len(ROOM)
+    if not begins or len(run) >= MARK_SIZE or not block[at : at + size].partition(b"\0")[2].startswith(ROOM):
+        raise OSError(f"no room for the mark of run {os.fsdecode(run)}")
+    ctypes.memmove(begins + at, (RUN + run + b"\0" + ROOM).ljust(size, b"\0"), size)
 
 
 def reported(reports: int, ranks: int) -> "list[bytes]":
@@ -127,11 +258,12 @@ def reported(reports: int, ranks: int) -> "list[bytes]":
     return [found[number] for number in sorted(found)]
 
 
-def is_released(number: int, own: "dict[str, str]", supervisor: int, report: int, descriptors: "list[int]") -> bool:
+def is_released(number: int, asked: Request, report: int) -> bool:
     """Become rank `number` of the node and wait at the gate. Returns False if the rank must not run."""
-    if not adopted_by(supervisor):
+    if not adopted_by(asked.supervisor):
         return False
     os.setsid()
+    descriptors = asked.descriptors
     gate, (started, out, err) = descriptors[0], descriptors[1 + 3 * number : 4 + 3 * number]
     os.dup2(out, 1)
     os.dup2(err, 2)
@@ -145,8 +277,11 @@ def is_released(number: int, own: "dict[str, str]", supervisor: int, report: int
     if len(token) < 4:
         return False
     port = int.from_bytes(token, sys.byteorder)
-    for name, value in own.items():
-        os.environ[name] = value.replace(PORT_ENTRY, str(port)) if port else value
+    for name, value in asked.variables[number].items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value.replace(PORT_ENTRY, str(port)) if port else value
     now = memoryview(bytearray(8)).cast("d")
     now[0] = time.time()
     os.write(started, now)
@@ -211,10 +346,9 @@ def customised() -> str:
     return ""
 
 
-def imported(modules: "list[str]", own: "set[str]") -> str:
-    """Import `modules`. Return the reason why ranks cannot share them; "" for none."""
+def imported(modules: "list[str]", variables: "Variables") -> str:
+    """Import `modules`, and note in `variables` those that they use. Return the reason why ranks cannot share them."""
     before = (os.getcwd(), list(sys.path))
-    variables = Variables(own)
     try:
         for module in modules:
             try:
@@ -223,8 +357,6 @@ def imported(modules: "list[str]", own: "set[str]") -> str:
                 return f"import of {module} failed: {type(error).__name__}: {error}"
     finally:
         variables.restore()
-    if variables.touched:
-        return f"the import uses {', '.join(sorted(variables.touched))}, a variable of one rank"
     if (os.getcwd(), list(sys.path)) != before:
         return "the import changes the working directory or sys.path"
     try:
@@ -275,17 +407,16 @@ def reopen(descriptor: int) -> None:
 
 
 class Variables:
-    """Notices the access of imports to variables of one rank, through os.environ."""
+    """Notices which variables imports use, through os.environ."""
 
-    def __init__(self, own: "set[str]") -> None:
+    def __init__(self) -> None:
         self.touched: set[str] = set()
         self._kind: Any = type(os.environ)
         touched, kind = self.touched, self._kind
 
         def note(name: object) -> None:
-            text = os.fsdecode(name) if isinstance(name, (str, bytes)) else ""
-            if text in own:
-                touched.add(text)
+            if isinstance(name, (str, bytes)):
+                touched.add(os.fsdecode(name))
 
         class NotedEnvironment(kind):  # type: ignore[misc, valid-type]  # a private class of os
             def __getitem__(self, name: "Any") -> "Any":

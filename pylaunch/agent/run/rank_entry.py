@@ -17,6 +17,7 @@ This module imports nothing slow, because each rank of the node pays for it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -26,6 +27,10 @@ import time
 
 from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import local_socket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 SOCKET = "PYLAUNCH_SOCKET"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -86,10 +91,32 @@ def _ignore(signum: int, frame: object) -> None:
     """Do nothing: the wakeup descriptor has the number of the signal already."""
 
 
+class StopSignals:
+    """Signals for the rank, each once: launcher and supervisor both stop the ranks of a failed run."""
+
+    def __init__(self) -> None:
+        self._ordered: set[int] = set()
+        """Signals that the supervisor has sent. A launcher repeats them when it is stopped itself."""
+
+        self._forwarded: dict[int, float] = {}
+        """Time of the last signal of the launcher, by number."""
+
+    def of_supervisor(self, signums: Iterable[int], now: float) -> list[int]:
+        """Return those of `signums` that the launcher has not sent just before."""
+        found = [each for each in signums if now - self._forwarded.get(each, -math.inf) >= SAME_STOP_S]
+        self._ordered.update(signums)
+        return found
+
+    def of_launcher(self, signums: Iterable[int], now: float) -> list[int]:
+        """Return those of `signums` that the supervisor has not sent."""
+        found = [each for each in signums if each not in self._ordered]
+        self._forwarded.update(dict.fromkeys(found, now))
+        return found
+
+
 def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
     sources: list[int] = [wakeup, supervisor.fileno()]
-    ordered: set[int] = set()
-    forwarded: dict[int, float] = {}
+    stop = StopSignals()
     signalled = False
     while True:
         ready, _, _ = select.select(sources, [], [])
@@ -98,17 +125,14 @@ def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
             orders = supervisor.recv(4096)
             if not orders:
                 sources.remove(supervisor.fileno())
-            signums = [json.loads(line)["signal"] for line in orders.splitlines()] if orders else [signal.SIGKILL]
-            ordered.update(signums)
-            signums = [each for each in signums if time.monotonic() - forwarded.get(each, -SAME_STOP_S) >= SAME_STOP_S]
+            ordered = [json.loads(line)["signal"] for line in orders.splitlines()] if orders else [signal.SIGKILL]
+            signums = stop.of_supervisor(ordered, time.monotonic())
         if wakeup in ready:
             arrived = os.read(wakeup, 256)
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 return status, signalled
-            new = [signum for signum in arrived if signum in FORWARDED and signum not in ordered]
-            forwarded.update(dict.fromkeys(new, time.monotonic()))
-            signums += new
+            signums += stop.of_launcher([each for each in arrived if each in FORWARDED], time.monotonic())
         for signum in signums:
             signalled = True
             os.kill(pid, signum)

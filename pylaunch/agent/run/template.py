@@ -6,6 +6,9 @@
     import …           ──►              with the gate and the files of the ranks as descriptors
                        ◄── forked pids  every rank is a child of the supervisor and waits at the gate
                        ◄── refused why  the ranks that wait at the ordinary gate are started instead
+    mark RUN           ──►              to a template that was kept (`kept_template.py`): it belongs to the next attempt
+                       ◄── marked
+    again …            ──►              like `import`, without modules
 
 The interpreter runs the script as soon as the hook does not hold it. So the conditions below exclude what could skip
 the hook, and the template starts only after the answer of the same interpreter in the same environment.
@@ -22,35 +25,30 @@ from dataclasses import dataclass
 
 from pylaunch.agent import wire
 from pylaunch.agent.in_rank import sitecustomize
-from pylaunch.agent.in_rank.template import FIRST, FORKED, IMPORT, LARGEST_PACKET, REFUSED, VERIFY
+from pylaunch.agent.in_rank.template import AGAIN, FIRST, FORKED, IMPORT, REFUSED, VERIFY
 from pylaunch.agent.run import spawn
-from pylaunch.agent.shared import rank_files
+from pylaunch.agent.run.kept_template import AT_PROCESS_START, KeptTemplate, RankFork, differences, is_child, received
+from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared.layout import RunDirectory
 
 MOST_RANKS = 64
 """Ranks of one template: three descriptors each travel in one packet, which carries at most 253."""
+
+MARK_ROOM = 64
+"""Digits of the descriptor in PYLAUNCH_TEMPLATE: room for the mark of another attempt (`in_rank.template.mark`)."""
 
 LARGEST_REQUEST = 128 << 10
 LONGEST_REASON = 300
 MOST_OUTPUT = 64 << 10
 """Bytes that imports may write to stdout or stderr; each rank gets them."""
 
-AT_PROCESS_START = (
-    "LD_", "PYTHON", "MALLOC_", "GLIBC_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_"
-)  # fmt: skip
-"""Beginnings of variables that C code reads while it is loaded: they cannot differ between forked ranks."""
-
 MEASURED = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables with which Python does more at its start or end than to run the script."""
 
+OF_ATTEMPT = (processes.RUN_MARK, "TORCHELASTIC_RESTART_COUNT")
+"""Variables that differ between attempts."""
+
 ELF = b"\x7fELF"
-
-
-@dataclass(frozen=True)
-class RankFork:
-    """Arguments for one rank: its environment, and its log files for stdout and stderr."""
-
-    env: dict[str, str]
-    outputs: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,15 @@ def shared_environment(ranks: list[RankFork]) -> dict[str, str]:
         name: value
         for name, value in first.items()
         if spawn.PORT_ENTRY not in value and all(env.get(name) == value for env in others)
+    }
+
+
+def lasting_environment(ranks: list[RankFork], directory: str) -> dict[str, str]:
+    """Return the shared variables that another attempt has too: without those of this one and its `directory`."""
+    return {
+        name: value
+        for name, value in shared_environment(ranks).items()
+        if name not in OF_ATTEMPT and (directory not in value or name.startswith(AT_PROCESS_START))
     }
 
 
@@ -135,17 +142,32 @@ def _shadowed(task: wire.NodeTask, argv: list[str]) -> str:
 class Template:
     """Template of one run, from the test of its interpreter to its answer. `channel` is readable when it has news."""
 
-    def __init__(self, task: wire.NodeTask, ranks: list[RankFork], outputs: tuple[str, str]) -> None:
-        """Start the test. Raises OSError."""
+    def __init__(
+        self, task: wire.NodeTask, ranks: list[RankFork], record: RunDirectory, warm: KeptTemplate | None = None
+    ) -> None:
+        """Start the test, or ask the template that the previous attempt kept. Raises OSError."""
         self._task = task
         self._ranks = ranks
-        self._env = shared_environment(ranks)
-        self._outputs = outputs
+        self._outputs = (record.file("template.out"), record.file("template.err"))
+        self._output: tuple[bytes, bytes] | None = None
         self._pid = 0
         self._is_verified = False
         self._gate: tuple[int, int] | None = None
         self._started: list[int] = []
-        for path in outputs:
+        self.kept: KeptTemplate | None = None
+        """The template, if it has forked the ranks and stays for the next attempt."""
+
+        if warm is not None:
+            self.channel, self._pid, self._env, self._output = warm.channel, warm.pid, warm.env, warm.output
+            self._is_verified = True
+            try:
+                self._request(AGAIN, [])
+            except OSError:
+                self.end()
+                raise
+            return
+        self._env = lasting_environment(ranks, record.path) if task.keep_template else shared_environment(ranks)
+        for path in self._outputs:
             rank_files.remove(path)
         python = task.ranks[0].argv[0]
         self.channel = self._spawn([python, "-u", "-c", ""])
@@ -154,12 +176,12 @@ class Template:
     def advance(self) -> ForkedRanks | NotForked | None:
         """Read the answer at `channel`. Returns None while there is more to wait for; `channel` is another one then."""
         try:
-            answer = _received(self.channel).split(b"\0")
+            answer = received(self.channel).split(b"\0")
             if answer == [FIRST] and not self._is_verified:
                 self._is_verified = True
                 self._end_process()
                 self.channel = self._spawn(list(self._task.ranks[0].argv))
-                self._request()
+                self._request(IMPORT, self._task.preload)
                 return None
             if not self._is_verified:
                 return NotForked("the interpreter does not run pylaunch's sitecustomize first")
@@ -172,21 +194,31 @@ class Template:
             text = b" ".join(fields[1:]).decode("utf-8", "replace")
             return NotForked(" ".join(text.split())[:LONGEST_REASON])
         words = [field.decode("ascii", "replace") for field in fields[1:]]
-        if fields[0] != FORKED or len(words) != len(self._ranks) or not all(map(_is_child, words)):
+        if fields[0] != FORKED or len(words) != len(self._ranks) or not all(map(is_child, words)):
             return NotForked("the template ended without an answer")
-        if any(rank_files.size(path) > MOST_OUTPUT for path in self._outputs):
-            return NotForked(f"imports wrote more than {MOST_OUTPUT >> 10} KiB of output")
+        output = self._output
+        if output is None:
+            if any(rank_files.size(path) > MOST_OUTPUT for path in self._outputs):
+                return NotForked(f"imports wrote more than {MOST_OUTPUT >> 10} KiB of output")
+            out, err = (rank_files.read(path, MOST_OUTPUT) for path in self._outputs)
+            output = (out, err)
         for rank in self._ranks:
-            for source, sink in zip(self._outputs, rank.outputs):
-                rank_files.append(sink, rank_files.read(source, MOST_OUTPUT))
+            for content, sink in zip(output, rank.outputs):
+                rank_files.append(sink, content)
         assert self._gate is not None
         forked = ForkedRanks([int(word) for word in words], self._started, self._gate)
         self._gate, self._started = None, []
+        if self._task.keep_template:
+            argv = self._task.ranks[0].argv
+            self.kept = KeptTemplate(
+                self._pid, self.channel, argv, self._task.workdir, self._task.preload, self._env, output
+            )
         return forked
 
     def end(self) -> None:
-        """Kill the template and what it has forked, unless `advance` has returned the ranks."""
-        self._end_process()
+        """Kill the template, unless it is kept, and what it has forked, unless `advance` has returned the ranks."""
+        if self.kept is None:
+            self._end_process()
         for descriptor in (*(self._gate or ()), *self._started):
             os.close(descriptor)
         self._gate, self._started = None, []
@@ -196,13 +228,14 @@ class Template:
     def _end_process(self) -> None:
         """Kill the process, unless it has ended. The supervisor reaps it with all of its children."""
         self.channel.close()
-        if _is_child(str(self._pid)):
+        if is_child(str(self._pid)):
             os.kill(self._pid, signal.SIGKILL)
 
     def _spawn(self, argv: list[str]) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            env = {**self._env, sitecustomize.TEMPLATE: str(theirs.fileno())}
+            number = f"{theirs.fileno():0{MARK_ROOM}}"
+            env = {processes.RUN_MARK: self._task.run, sitecustomize.TEMPLATE: number, **self._env}
             theirs.set_inheritable(True)  # Other threads close all descriptors in the processes that they start.
             self._pid, reading = spawn.spawn(argv, env, self._task.workdir, self._outputs)
         if spawn.reached_gate(reading):
@@ -212,16 +245,12 @@ class Template:
         ours.setblocking(False)
         return ours
 
-    def _request(self) -> None:
+    def _request(self, verb: bytes, modules: list[str]) -> None:
         """Send the template its modules, the variables of each rank, and the descriptors of gate and files."""
-        own = [
-            f"{number}={name}={value}"
-            for number, rank in enumerate(self._ranks)
-            for name, value in rank.env.items()
-            if name not in self._env
-        ]
-        words = [str(os.getpid()), str(len(self._ranks)), str(len(self._task.preload)), *self._task.preload, *own]
-        packet = b"\0".join([IMPORT, *map(os.fsencode, words)])
+        own = differences(self._ranks, self._env)
+        keeps = str(int(self._task.keep_template))
+        words = [str(os.getpid()), str(len(self._ranks)), keeps, str(len(modules)), *modules, *own]
+        packet = b"\0".join([verb, *map(os.fsencode, words)])
         if len(packet) > LARGEST_REQUEST:
             raise OSError(f"the variables of the ranks take {len(packet)} bytes, more than {LARGEST_REQUEST}")
         self._gate = os.pipe()
@@ -238,21 +267,3 @@ class Template:
         finally:
             for descriptor in lent:
                 os.close(descriptor)
-
-
-def _received(channel: socket.socket) -> bytes:
-    """Return the next packet; b"" at the end of the process on the other side."""
-    try:
-        return channel.recv(LARGEST_PACKET)
-    except ConnectionResetError:  # It ended with a packet unread.
-        return b""
-
-
-def _is_child(word: str) -> bool:
-    """Return whether `word` is the id of a child of this process that runs."""
-    if not word.isdigit():
-        return False
-    try:
-        return os.waitid(os.P_PID, int(word), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except OSError:
-        return False

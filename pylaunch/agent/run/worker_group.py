@@ -17,8 +17,9 @@ from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import recorder_settings, spawn
+from pylaunch.agent.run.kept_template import KeptTemplate, RankFork
 from pylaunch.agent.run.rank_entry import SOCKET
-from pylaunch.agent.run.template import ForkedRanks, RankFork
+from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.shared.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
@@ -142,6 +143,8 @@ class WorkerGroup:
 
         self._gate = os.pipe()
         self._port = 0
+        self.kept: KeptTemplate | None = None
+        """Template for the next attempt, which is no process of the ranks and ends after them."""
 
     @property
     def pids(self) -> dict[int, int | None]:
@@ -305,7 +308,14 @@ class WorkerGroup:
 
     def all_processes(self) -> list[processes.Process]:
         """Return every live process of the run, including descendants that left its session."""
-        return processes.of_run(self.task.run, self.root.path)
+        found = processes.of_run(self.task.run, self.root.path)
+        return [process for process in found if self.kept is None or process.pid != self.kept.pid]
+
+    def drop_kept(self) -> None:
+        """End the template that was kept for the next attempt."""
+        if self.kept is not None:
+            self.kept.end()
+            self.kept = None
 
     def kill_everything(self) -> None:
         """Send SIGKILL to every live process of the run."""

@@ -17,7 +17,7 @@ from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
-from pylaunch.agent.serve import replay
+from pylaunch.agent.serve import replay, standby
 from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared import clean, local_socket, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
@@ -63,30 +63,46 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
 
 def _start(root: NodeRoot, directory: RunDirectory, version: str, held: int) -> None:
     listener = local_socket.listen(directory.file("agent.sock"))
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        if os.fork() == 0:
-            _become_daemon(directory, keep=(held, listener.fileno()))
-            note = session_scope.leave_session(directory.run)
-            _supervise(Supervisor(root, directory, listener, version, notes=[note] if note else []))
-        os._exit(0)
-    os.waitpid(child, 0)
+    if not standby.is_taken_over(root, directory, version, held, listener):
+        child = os.fork()
+        if child == 0:
+            os.setsid()
+            if os.fork() == 0:
+                _become_daemon(directory, keep=(held, listener.fileno()))
+                note = session_scope.leave_session(directory.run)
+                _supervise(root, Supervisor(root, directory, listener, version, notes=[note] if note else []))
+            os._exit(0)
+        os.waitpid(child, 0)
     listener.close()
     os.close(held)
 
 
-def _supervise(supervisor: Supervisor) -> None:
+def stand_by(root: NodeRoot, run: str, version: str, state: str) -> int:
+    """Supervise the next attempt after `run` with the template of `state`; return the exit code without one."""
+    attempt = standby.wait_for_next(root, run, version, state)
+    if attempt is None:
+        return 0
+    keep = (attempt.lock, attempt.listener.fileno(), attempt.warm.channel.fileno())
+    _become_daemon(attempt.directory, keep)
+    supervisor = Supervisor(root, attempt.directory, attempt.listener, version, notes=[])
+    supervisor.warm = attempt.warm
+    _supervise(root, supervisor)
+    return 0
+
+
+def _supervise(root: NodeRoot, supervisor: Supervisor) -> None:
     """Run `supervisor` and end this process with it. A bug leaves its traceback in agent.log."""
     try:
         supervisor.serve()
+        if supervisor.kept is not None and supervisor.next_attempt is not None:
+            standby.stand_by(supervisor.directory, root, supervisor.kept, supervisor.next_attempt)
     except Exception:  # noqa: BLE001 -- the boundary of this process
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
 
 
-def _become_daemon(directory: RunDirectory, keep: tuple[int, int]) -> None:
+def _become_daemon(directory: RunDirectory, keep: tuple[int, ...]) -> None:
     os.chdir("/")
     os.umask(0o077)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -19,13 +19,14 @@ from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
+from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import Controller, Meters
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.layout import NEXT_SOCKET, SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
@@ -60,8 +61,14 @@ class Supervisor:
         self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str, *, notes: list[str]
     ) -> None:
         self._notes = notes
+        self.warm: KeptTemplate | None = None
+        """Template that the previous attempt kept."""
+
+        self.next_attempt: socket.socket | None = None
+        """Listener for the next attempt, once this one has failed and keeps its template."""
+
         self._root = root
-        self._directory = directory
+        self.directory = directory
         self._version = version
         self._loop = EventLoop()
         self._record = Record(directory)
@@ -94,7 +101,7 @@ class Supervisor:
                 self._serve_controller(controller)
         for name in SOCKETS:
             with contextlib.suppress(OSError):
-                os.unlink(self._directory.file(name))
+                os.unlink(self.directory.file(name))
 
     @property
     def _phase(self) -> str:
@@ -183,7 +190,7 @@ class Supervisor:
 
     def _stop(self, reason: str, grace_s: float, *, by_hand: bool = False) -> None:
         if by_hand:
-            stop_request.keep(self._directory, reason)
+            stop_request.keep(self.directory, reason)
         if self._run is not None:
             self._run.stop(reason, grace_s, time.monotonic(), by_hand=by_hand)
         elif self._outcome is None:
@@ -192,10 +199,18 @@ class Supervisor:
                 controller.is_subscribed = True
             self._record.append(wire.Stopping(reason, time.time(), by_hand))
             self._record.append(wire.Finished([], [], time.time()))
-            self._end(NodeOutcome(self._directory.run, "aborted", reason, time.time()))
+            self._end(NodeOutcome(self.directory.run, "aborted", reason, time.time()))
+
+    @property
+    def kept(self) -> KeptTemplate | None:
+        """Template for the next attempt, once this one has failed."""
+        return self._run.kept if self._run is not None and self._outcome is not None else None
 
     def _end(self, outcome: NodeOutcome) -> None:
         self._outcome = outcome
+        if self.kept is not None:
+            with contextlib.suppress(OSError):  # On a full disk the next attempt imports again.
+                self.next_attempt = local_socket.listen(self.directory.file(NEXT_SOCKET))
         self._record.close(outcome)
         self._deadline = time.monotonic() + DRAIN_S
 
@@ -211,7 +226,7 @@ class Supervisor:
         self._controllers.append(controller)
         self._loop.watch(controller.socket, lambda: self._receive(controller))
         running = sorted(self._run.life.running) if self._run is not None else []
-        controller.send(hello(self._directory.run, self._version, self._phase, running))
+        controller.send(hello(self.directory.run, self._version, self._phase, running))
 
     def _receive(self, controller: Controller) -> None:
         try:
@@ -286,10 +301,10 @@ class Supervisor:
             reason = wire.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
             controller.send(wire.Refused([reason]))
             return
-        if task.run != self._directory.run:
-            raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self._directory.run}")
+        if task.run != self.directory.run:
+            raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
         try:
-            self._run, removed = prepare_run(message, self._root, self._record, self._loop)
+            self._run, removed = prepare_run(message, self._root, self._record, self._loop, self.warm)
         except RefusedError as refusal:
             controller.send(wire.Refused(refusal.reasons))
             controller.is_subscribed = True
@@ -308,7 +323,7 @@ class Supervisor:
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
             meters = Meters(self._meter, self._activity_meter)
-            controller.start_following(self._directory, self._run.streams, self._run.mask, meters)
+            controller.start_following(self.directory, self._run.streams, self._run.mask, meters)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
@@ -319,13 +334,13 @@ class Supervisor:
 
     def _meter(self, every_s: float) -> usage.Meter:
         ranks = [rank.rank for rank in self._run.task.ranks] if self._run is not None else []
-        return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self._directory, ranks))
+        return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self.directory, ranks))
 
     def _activity_meter(self, every_s: float) -> ActivityMeter:
         assert self._run is not None
         run = self._run
         return ActivityMeter(
-            every_s, lambda: run.live_ranks, run.streams, lambda rank: rank_report.last_step(self._directory, rank)
+            every_s, lambda: run.live_ranks, run.streams, lambda rank: rank_report.last_step(self.directory, rank)
         )
 
     def _drop(self, controller: Controller) -> None:

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import dataclass, field
 
 from pylaunch.agent.shared import processes, rank_files, record, run_processes
-from pylaunch.agent.shared.layout import RUN_ID, SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.layout import NEXT_SOCKET, RUN_ID, SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
 KEPT_ARCHIVES = 3
@@ -106,7 +106,7 @@ def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
 
 
 def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
-    for name in SOCKETS:
+    for name in (*SOCKETS, NEXT_SOCKET):
         if os.path.lexists(directory.file(name)):
             cleaned.removed.append(f"socket {name} of dead run {directory.run}")
             if not dry_run:

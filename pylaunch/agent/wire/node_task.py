@@ -96,6 +96,9 @@ class NodeTask:
     """Imports of the ranks before the release: MODULE, or MODULE:NAME for `from MODULE import NAME`; [] for none.
     The agent reports with `Preloaded` how that ended."""
 
+    keep_template: bool = False
+    """Another attempt may follow a failure: keep the process that has imported `preload` for it."""
+
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
             raise WireError(f"run {self.run}: a rank appears twice on {self.host}")

@@ -9,6 +9,7 @@ import msgspec
 
 from pylaunch.agent.piped import run_leftovers
 from pylaunch.model.cluster import Connection
+from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
@@ -62,22 +63,25 @@ class _ProofAnswer(msgspec.Struct):
 
 def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """Return the leftover processes of the run on `hosts`; end none of them."""
-    return _ask(record, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
+    return _ask(record.plan, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
 
 
 def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
     """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run."""
-    return _ask(record, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
+    return _ask(record.plan, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
 
 
-def _ask(
-    record: RunRecord, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float
-) -> dict[str, NodeProof]:  # fmt: skip
-    wanted = record.plan.cluster.only(hosts)
+def end_templates(plan: RunPlan, hosts: Iterable[str]) -> None:
+    """End the templates that `hosts` keep for another attempt after `plan`. Elsewhere they end on their own."""
+    _ask(plan, hosts, end=True, grace_s=0.0, timeout_s=LOOK_S)
+
+
+def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float) -> dict[str, NodeProof]:
+    wanted = plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
     for host in cluster.hosts:
-        programs[host.name] = program(run_leftovers.main, host.node_root, record.plan.run, end=end, grace_s=grace_s)
+        programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, end=end, grace_s=grace_s)
     answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
