@@ -12,6 +12,7 @@ import faulthandler
 import os
 import select
 import sys
+import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,13 @@ ENDS_S = 0.2
 BEGINS_S = 1.0
 """Time that the start of the thread waits for its first instruction. Python up to 3.11 crashes if it finalizes before:
 the new thread uses its state, which is freed then."""
+
+GONE_S = 0.05
+"""Time that a fork waits for the kernel to remove the thread: Python 3.12 counts threads right after the fork."""
+
+MONITORED_SINCE = (3, 12)
+TOOLS = (4, 3)
+"""Ids of tools in sys.monitoring that Python reserves for nobody."""
 
 CONNECTION_S = 1.0
 LONGEST_QUESTION = 200
@@ -44,6 +52,7 @@ class Questions:
         self._begun = _thread.allocate_lock()
         self._ended = _thread.allocate_lock()
         self._is_alive = False
+        self._tid = 0
         self._forks = 0
         """Forks that are under way, in any thread."""
 
@@ -84,10 +93,16 @@ class Questions:
                 return  # The script has closed all descriptors, and the thread has ended.
             if self._ended.acquire(True, ENDS_S):
                 self._ended.release()
+                wait_until_gone(self._tid)
 
     def _after_fork(self) -> None:
         with self._mutex:
             self._forks -= 1
+        if sys.version_info < MONITORED_SINCE or not once_returned(self._start_again):
+            self._start_again()
+
+    def _start_again(self) -> None:
+        with self._mutex:
             if not self._forks and not self._is_alive and self._is_listening():
                 self._start_thread()
 
@@ -107,6 +122,7 @@ class Questions:
             return False
 
     def _serve(self) -> None:
+        self._tid = _thread.get_native_id()
         self._begun.release()
         try:
             waiting = select.poll()
@@ -157,6 +173,37 @@ class Questions:
         if self._answer is None:
             self._answer = self._load("answers")["answer"]
         return self._answer([word.decode("ascii", "replace") for word in words], self._main)
+
+
+def wait_until_gone(tid: int) -> None:
+    """Wait until the kernel does not list the thread `tid`, which has nothing left to do. At most GONE_S."""
+    path = f"/proc/self/task/{tid}"
+    until = time.monotonic() + GONE_S
+    while os.path.exists(path) and time.monotonic() < until:
+        time.sleep(0.0002)
+
+
+def once_returned(call: "Callable[[], None]") -> bool:
+    """Call `call` once the fork under way has returned to the code that requested it. Return False if that cannot be.
+
+    Python 3.13 calls the hooks of a fork before it counts the threads of the process for its warning.
+    """
+    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]  # this file runs on Python 3.8
+    tool = next((each for each in TOOLS if monitoring.get_tool(each) is None), None)
+    if tool is None:
+        return False
+    event = monitoring.events.INSTRUCTION
+
+    def on_instruction(code: object, _: int) -> None:
+        monitoring.set_local_events(tool, code, 0)
+        monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+        call()
+
+    monitoring.use_tool_id(tool, "pylaunch")
+    monitoring.register_callback(tool, event, on_instruction)
+    monitoring.set_local_events(tool, sys._getframe(2).f_code, event)  # noqa: SLF001 -- above `_after_fork`
+    return True
 
 
 def user_of(connection: _socket.socket) -> int:
