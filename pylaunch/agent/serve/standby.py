@@ -31,7 +31,7 @@ from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_objec
 STAND_BY_S = 30.0
 """Seconds for the controller to begin the next attempt. It decides at once, after all nodes have ended this one."""
 
-READY_S = 2.0
+READY_S = 10.0
 """Seconds for the supervisor of the previous attempt to serve its last controllers."""
 
 ANSWER_S = 10.0
@@ -65,8 +65,8 @@ def stand_by(directory: RunDirectory, root: NodeRoot, kept: KeptTemplate, listen
 def wait_for_next(root: NodeRoot, run: str, version: str, state: str) -> NextAttempt | None:
     """Wait for the next attempt after `run`. None if there is none, or if it does not want the template."""
     content, waiting = map(int, state.split(","))
-    with open(content, "rb") as source:
-        kept = KeptTemplate.decoded(source.read(LARGEST_STATE))
+    kept = KeptTemplate.decoded(os.read(content, LARGEST_STATE))
+    os.close(content)
     os.set_inheritable(waiting, False)
     listener = socket.socket(fileno=waiting)
     found = None
