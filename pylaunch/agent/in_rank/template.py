@@ -55,7 +55,7 @@ def become_rank(descriptor: int, here: str) -> None:
             agent.send(FIRST)
         else:
             sys.path[:] = [entry for entry in sys.path if entry != here]
-            is_rank = served(agent, Request(fields, descriptors))
+            is_rank = served(agent, ForkRequest(fields, descriptors))
     except OSError as error:
         if os.getpid() == template:
             agent.send(REFUSED + b"\0" + str(error).encode("utf-8", "replace"))
@@ -77,7 +77,7 @@ def request(agent: _socket.socket) -> "tuple[list[bytes], list[int]]":
     return packet.split(b"\0"), descriptors
 
 
-class Request:
+class ForkRequest:
     """Request of the agent to fork ranks, after the import of `modules`."""
 
     def __init__(self, fields: "list[bytes]", descriptors: "list[int]") -> None:
@@ -97,7 +97,7 @@ class Request:
         return {name for each in self.variables for name in each}
 
 
-def served(agent: _socket.socket, asked: Request) -> bool:
+def served(agent: _socket.socket, asked: ForkRequest) -> bool:
     """Import the modules and fork ranks, once or for as long as the agent keeps this template.
 
     Returns True in a rank, once the gate has opened.
@@ -129,7 +129,7 @@ def served(agent: _socket.socket, asked: Request) -> bool:
         asked = again
 
 
-def forked(agent: _socket.socket, asked: Request, opened: "list[tuple[int, str]]") -> bool:
+def forked(agent: _socket.socket, asked: ForkRequest, opened: "list[tuple[int, str]]") -> bool:
     """Fork the ranks and report them. Returns True in a rank, once the gate has opened."""
     gc.freeze()
     reports, report = os.pipe()
@@ -168,7 +168,7 @@ def refuse(agent: _socket.socket, problem: str) -> None:
     agent.send(REFUSED + b"\0" + problem.encode("utf-8", "replace"))
 
 
-def left_behind(asked: Request, own: "set[int]") -> bool:
+def left_behind(asked: ForkRequest, own: "set[int]") -> bool:
     """Close what belongs to the ranks that were forked. Return False if anything else than `own` is still open."""
     for each in asked.descriptors:
         os.close(each)
@@ -179,7 +179,7 @@ def left_behind(asked: Request, own: "set[int]") -> bool:
     return descriptors_open().keys() == own
 
 
-def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, int]") -> "Request | None":
+def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, int]") -> "ForkRequest | None":
     """Wait for the next request to fork ranks, and return it. None if there is none, or if it is refused."""
     while True:
         fields, descriptors = request(agent)
@@ -189,7 +189,7 @@ def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, i
             continue
         if fields[0] != AGAIN:
             return None
-        asked = Request(fields, descriptors)
+        asked = ForkRequest(fields, descriptors)
         problem = used(touched, asked) or changed(files)
         if not problem:
             return asked
@@ -197,7 +197,7 @@ def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, i
         return None
 
 
-def used(touched: "set[str]", asked: Request) -> str:
+def used(touched: "set[str]", asked: ForkRequest) -> str:
     """Return the reason why ranks with variables of their own cannot share the imports that `touched` these."""
     names = sorted(touched & asked.names())
     return f"the import uses {', '.join(names)}, a variable of one rank" if names else ""
@@ -258,7 +258,7 @@ def reported(reports: int, ranks: int) -> "list[bytes]":
     return [found[number] for number in sorted(found)]
 
 
-def is_released(number: int, asked: Request, report: int) -> bool:
+def is_released(number: int, asked: ForkRequest, report: int) -> bool:
     """Become rank `number` of the node and wait at the gate. Returns False if the rank must not run."""
     if not adopted_by(asked.supervisor):
         return False
