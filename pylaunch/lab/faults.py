@@ -147,6 +147,29 @@ class Isolate:
         return f"{node.name}-isolated"
 
 
+SHAPED_BURST = 256 << 10
+"""Bytes that pass at once: four of the largest packets that a virtual cable carries."""
+
+
+@dataclass(frozen=True)
+class SlowCable:
+    """Slow network cable: the node receives at most `mbps` Mb/s, Ethernet headers included; it sends at full speed."""
+
+    mbps: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.mbps <= 100_000:
+            raise LabError(f"slow cable of {self.mbps:g} Mb/s: expected 1 … 100000")
+
+    def inject(self, node: Machine) -> None:
+        """Shape the traffic to the node with a token bucket. Raises LabError where the kernel has none (sch_tbf)."""
+        network.shape(network.cable(node.lab.name, node.name), self.mbps, SHAPED_BURST)
+
+    def undo(self, node: Machine) -> None:
+        """Let the cable carry everything."""
+        network.unshape(network.cable(node.lab.name, node.name))
+
+
 @dataclass(frozen=True)
 class Kill:
     """Power loss: the node ends at once and keeps its disk. Undoing boots it again."""

@@ -96,6 +96,17 @@ def set_link(name: str, *, up: bool) -> None:
     _ip("link", "set", name, "up" if up else "down")
 
 
+def shape(name: str, mbps: float, burst: int) -> None:
+    """Limit what this machine sends over a link. Raises LabError where the kernel has no token bucket."""
+    words = ("rate", f"{mbps:g}mbit", "burst", str(burst), "latency", "50ms")
+    process.run(("tc", "qdisc", "replace", "dev", name, "root", "tbf", *words)).checked(error=LabError)
+
+
+def unshape(name: str) -> None:
+    """Remove the limit of a link, if it has one."""
+    process.run(("tc", "qdisc", "delete", "dev", name, "root"))
+
+
 def nft(commands: Iterable[str]) -> None:
     """Run nftables commands on this machine, all or none."""
     script = "".join(f"{command}\n" for command in commands)

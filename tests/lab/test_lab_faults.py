@@ -10,7 +10,7 @@ import pytest
 
 from pylaunch.errors import LabError
 from pylaunch.lab import status
-from pylaunch.lab.faults import Direction, Isolate, inject
+from pylaunch.lab.faults import Direction, Isolate, SlowCable, inject
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from pylaunch.lab.resource_faults import LittleMemory, Stall
@@ -74,6 +74,37 @@ def test_an_isolated_node_reaches_the_controller_and_no_other_node(pair: Lab, no
             assert ssh_answers(node)
         wait_until(lambda: reaches(other, node, PORT), "the other node reaches it again")
         wait_until(lambda: reaches(node, other, PORT), "it reaches the other node again")
+
+
+RECEIVE = """
+import socket, sys, time
+with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as connection:
+    begun, size = time.monotonic(), 0
+    while chunk := connection.recv(1 << 20):
+        size += len(chunk)
+print(size * 8 / 1e6 / (time.monotonic() - begun))
+"""
+
+
+def received_mbps(node: LabNode, other: LabNode, size: int) -> float:
+    """Rate at which `node` receives `size` bytes from `other`."""
+    serve = (
+        "import socket, sys\n"
+        "with socket.create_server(('', 7777)) as listener, listener.accept()[0] as connection:\n"
+        f"    connection.sendall(bytes({size}))\n"
+    )
+    other.run("systemd-run", "--quiet", "--collect", "/usr/bin/python3", "-c", serve)
+    listens = lambda: bool(other.run("ss", "-ltnH", "sport = :7777").stdout)  # noqa: E731 -- used once
+    wait_until(listens, "the other node sends")
+    return float(node.run("python3", "-c", RECEIVE, other.address, "7777").stdout)
+
+
+def test_a_slow_cable_limits_what_the_node_receives(pair: Lab, node: LabNode) -> None:
+    other = pair["n1"]
+    with inject(node, SlowCable(4)):
+        assert received_mbps(node, other, 2 << 20) < 6
+        assert received_mbps(other, node, 2 << 20) > 8
+    assert received_mbps(node, other, 2 << 20) > 8
 
 
 def test_who_uses_a_stalled_file_system_waits_in_the_kernel_until_it_is_undone(node: LabNode) -> None:

@@ -185,6 +185,13 @@ def isolate() -> Fault:
 
 
 @_on_a_node
+@click.argument("mbps", type=click.FloatRange(1, 100_000))
+def slow(mbps: float) -> Fault:
+    """Let NODE receive at most MBPS megabits per second."""
+    return faults.SlowCable(mbps)
+
+
+@_on_a_node
 @click.argument("path", default="/mnt/stalled")
 def stall(path: str) -> Fault:
     """Mount a file system that never answers on PATH (/mnt/stalled) of NODE, as NFS whose server is gone."""
