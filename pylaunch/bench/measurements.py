@@ -1,0 +1,161 @@
+"""Lines of the ranks of `pylaunch bench`, decoded. Pure.
+
+A rank is not trusted: a line that is longer than MOST_LINE, no JSON, of another type, out of bounds or for another rank
+than the one that wrote it is dropped and counted. The number of lines that are kept is bounded, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.bench.operations import Operation
+
+PREFIX = "pylaunch bench: "
+"""As in `ranks/bench_rank.py`."""
+
+MOST_LINE = 32 << 10
+MOST_TIMES = 1000
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+Times = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1, max_length=MOST_TIMES)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    rank: Count
+
+
+class BarrierPassed(_Line, frozen=True, kw_only=True, tag="barrier"):
+    """All ranks met at rank 0."""
+
+
+class SumChecked(_Line, frozen=True, kw_only=True, tag="correctness"):
+    """Result of the small all-reduce."""
+
+    wrong: Count
+    framework: Text
+    """Name and version."""
+
+    device: Text
+
+
+class CollectiveTimed(_Line, frozen=True, kw_only=True, tag="collective"):
+    """Time of one collective at one size."""
+
+    operation: Operation
+    size: Count
+    seconds: Times
+    """Means of parts of the iterations, on the slowest rank."""
+
+    wrong: Count
+    iterations: Count
+    warm_up: Count
+
+
+class Omitted(_Line, frozen=True, kw_only=True, tag="omitted"):
+    """Collective that was not measured from this size on."""
+
+    operation: Operation
+    size: Count
+    reason: Text
+
+
+class LatencyTimed(_Line, frozen=True, kw_only=True, tag="latency"):
+    """Times of small messages, sorted."""
+
+    of: Literal["all-reduce", "round trip"]
+    size: Count
+    seconds: Times
+    peer: Count | None = None
+
+
+class PairTimed(_Line, frozen=True, kw_only=True, tag="pair"):
+    """Times of exchanges with another rank, in both directions at once."""
+
+    round: Count
+    peer: Count
+    size: Count
+    seconds: Times
+
+
+class ComputeTimed(_Line, frozen=True, kw_only=True, tag="compute"):
+    """Speed of one device."""
+
+    device: Text
+    flops: Rate
+    memory: Rate
+    """Bytes per second, read and written."""
+
+
+class FileRead(_Line, frozen=True, kw_only=True, tag="read"):
+    """Sequential read of the data path."""
+
+    size: Count
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=86400)]
+
+
+class StageEnded(_Line, frozen=True, kw_only=True, tag="end"):
+    """A stage ended on all ranks."""
+
+    stage: Text
+
+
+Measured = (
+    BarrierPassed
+    | SumChecked
+    | CollectiveTimed
+    | Omitted
+    | LatencyTimed
+    | PairTimed
+    | ComputeTimed
+    | FileRead
+    | StageEnded
+)
+
+
+@dataclass
+class Readings:
+    """Lines of all ranks, in order of arrival."""
+
+    ranks: int
+    most: int = 1_000_000
+    lines: list[Measured] = field(default_factory=list)
+    dropped: int = 0
+
+    def take(self, rank: int | None, line: str) -> Measured | None:
+        """Keep what `rank` wrote, and return it; None for a line that is none of a measurement, or is dropped."""
+        head, found, body = line.partition(PREFIX)
+        if head or not found:
+            return None
+        decoded = _decoded(body)
+        if decoded is None or decoded.rank != rank or not self._is_possible(decoded) or len(self.lines) >= self.most:
+            self.dropped += 1
+            return None
+        self.lines.append(decoded)
+        return decoded
+
+    def _is_possible(self, line: Measured) -> bool:
+        """Return False for a rank that does not exist, and for results of all ranks that another one than 0 claims."""
+        if isinstance(line, CollectiveTimed | Omitted | StageEnded) and line.rank != 0:
+            return isinstance(line, Omitted)
+        peer = line.peer if isinstance(line, PairTimed | LatencyTimed) else None
+        return peer is None or (peer < self.ranks and peer != line.rank)
+
+    def of(self, kind: type[Any]) -> Sequence[Any]:
+        """Return the lines of one kind."""
+        return [each for each in self.lines if isinstance(each, kind)]
+
+
+def _decoded(body: str) -> Measured | None:
+    try:
+        decoded: Measured = msgspec.convert(parse_object(body, MOST_LINE), Measured)
+    except (UntrustedJsonError, msgspec.ValidationError):
+        return None
+    return decoded

@@ -1,0 +1,61 @@
+"""Results as one HTML page with the plots: no scripts, no references to other files. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from pylaunch.model.sanitise import visible_line
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
+    "h1{font-size:1.4em}h2{font-size:1.1em;margin-top:2em}table{border-collapse:collapse}"
+    "th,td{padding:.2em .8em;border-bottom:1px solid #ddd;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}li.bad{color:#b2182b}svg{max-width:100%;height:auto}"
+)
+
+
+@dataclass(frozen=True)
+class BenchPage:
+    """Content of the page; texts are not escaped yet."""
+
+    title: str
+    stages: Sequence[tuple[str, bool]]
+    """Line of each stage, and whether it is broken."""
+
+    verdicts: Sequence[str]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    plots: Mapping[str, str]
+    """Heading → SVG."""
+
+
+def bench_page(content: BenchPage) -> str:
+    """Return the page."""
+    body = [f"<h1>{_safe(content.title)}</h1>", "<h2>Verdicts</h2>", _list((line, False) for line in content.verdicts)]
+    body += [f"<h2>{_safe(heading)}</h2>\n{plot}" for heading, plot in content.plots.items()]
+    body += ["<h2>Stages</h2>", _list(content.stages)]
+    if content.rows:
+        body += ["<h2>Collectives</h2>", _table(content.header, content.rows)]
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f"<title>{_safe(content.title)}</title>\n<style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body></html>\n"
+    )
+
+
+def _list(lines: Iterable[tuple[str, bool]]) -> str:
+    items = (f"<li{' class=bad' if is_bad else ''}>{_safe(line)}</li>" for line, is_bad in lines)
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{_safe(cell)}</th>" for cell in header)
+    lines = ("".join(f"<td>{_safe(cell)}</td>" for cell in row) for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _safe(text: str) -> str:
+    return escape(visible_line(text))

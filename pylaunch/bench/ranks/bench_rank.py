@@ -1,0 +1,295 @@
+"""One rank of `pylaunch bench`, with torch or JAX: python -m ranks.bench_rank --help
+
+Stages, each of which all ranks enter together:
+
+    barrier      all ranks meet at rank 0, over plain sockets; the missing are named
+    correctness  one small all-reduce, compared with its value
+    sweep        collectives over sizes: time, and elements with a wrong value
+    latency      time of the smallest all-reduce and of a round trip between two nodes
+    pairs        rounds of disjoint pairs of nodes, all pairs of a round at once
+    compute      matrix product and memory copy of each device
+    read         sequential read of a file, once on each node
+
+Each measurement is one line: PREFIX and a JSON object. Nothing is judged here. Times are seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pylaunch.runtime import failure
+from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, limited
+from pylaunch.runtime.initialize import roll_call
+from pylaunch.runtime.patience import Patience
+from pylaunch.runtime.place import place
+
+from . import collectives, jax_collectives
+from .collectives import ELEMENT, Collectives, NotSupportedError
+from .jax_collectives import JaxCollectives
+from .rounds import partner
+
+PREFIX = "pylaunch bench: "
+BLOCKS = 5
+"""Parts of the timed iterations of one size; their differences show the noise."""
+
+FEWEST = 3
+"""Iterations of a size that takes long."""
+
+LEAST_EXCHANGE = 256 << 10
+ROUND_TRIPS = 1000
+SHOWN_TIMES = 200
+"""Times that a line about latency carries, evenly chosen from the sorted ones."""
+
+MATRIX, CPU_MATRIX = 8192, 1024
+COPIED, CPU_COPIED = 1 << 30, 64 << 20
+COMPUTE_S = 1.0
+READ = 256 << 20
+CHUNK = 4 << 20
+
+if TYPE_CHECKING:
+    Ranks = Collectives | JaxCollectives
+
+
+def report(kind: str, **fields: object) -> None:
+    sys.stdout.write(PREFIX + json.dumps({"kind": kind, "rank": MINE.rank, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+def sweep(ranks: Ranks, given: argparse.Namespace) -> None:
+    """Time each collective at each size. What would exceed the time limit is omitted."""
+    begun = time.monotonic()
+    for operation in given.operations:
+        for size in given.sizes:
+            try:
+                run, buffer_size = ranks.prepared(operation, size)
+                first = timed(ranks, run, max(1, given.warm_up))
+            except NotSupportedError as error:
+                report("omitted", operation=operation, size=size, reason=str(error))
+                break
+            # The slowest rank decides, so all ranks decide the same.
+            slowest, so_far = ranks.largest([first, time.monotonic() - begun])
+            count = max(FEWEST, min(given.iterations, int(given.seconds / slowest)))
+            if so_far + count * slowest > given.time_limit:
+                report("omitted", operation=operation, size=size, reason="time limit")
+                break
+            blocks = min(BLOCKS, count)
+            seconds = ranks.largest([timed(ranks, run, count // blocks) for _ in range(blocks)])
+            wrong = ranks.wrong(operation, size)
+            if MINE.rank == 0:
+                report("collective", operation=operation, size=buffer_size, seconds=seconds, wrong=wrong,
+                       iterations=count // blocks * blocks, warm_up=given.warm_up)  # fmt: skip
+
+
+def timed(ranks: Ranks, run: Callable[[], None], count: int) -> float:
+    """Return the mean time of `count` calls of `run`, which all ranks begin together."""
+    ranks.barrier()
+    begun = time.perf_counter()
+    for _ in range(count):
+        run()
+    ranks.synchronize()
+    return (time.perf_counter() - begun) / count
+
+
+def latency(ranks: Ranks, given: argparse.Namespace) -> None:
+    """Time the smallest all-reduce, then round trips between the nodes of the first round (not with JAX)."""
+    run, size = ranks.prepared("all-reduce", 4)
+    times = each_timed(ranks, run)
+    if MINE.rank == 0:
+        report("latency", of="all-reduce", size=size, seconds=times)
+    peer = peer_in_round(given.rounds[0] if given.rounds else 0)
+    ranks.barrier()
+    if peer is not None and isinstance(ranks, Collectives):
+        half = [seconds / 2 for seconds in each_timed(ranks, ranks.round_trip(peer, 4))]
+        if MINE.rank < peer:
+            report("latency", of="round trip", peer=peer, size=4, seconds=half)
+    ranks.barrier()
+
+
+def each_timed(ranks: Ranks, run: Callable[[], None]) -> list[float]:
+    times = []
+    for number in range(ROUND_TRIPS + ROUND_TRIPS // 10):
+        seconds = elapsed(ranks, run)
+        if number >= ROUND_TRIPS // 10:
+            times.append(seconds)
+    times.sort()
+    return [times[index * (len(times) - 1) // (SHOWN_TIMES - 1)] for index in range(SHOWN_TIMES)]
+
+
+def pairs(ranks: Collectives, given: argparse.Namespace) -> None:
+    """Exchange data with another node in each round, in both directions at once."""
+    planned = [peer_in_round(number) for number in given.rounds] + [peer_of(each) for each in given.pairs]
+    for number, peer in enumerate(planned):
+        ranks.barrier()
+        if peer is not None:
+            size, times = exchanged(ranks, peer, given.pair_size, given.seconds, given.iterations)
+            report("pair", round=number, peer=peer, size=size, seconds=times)
+
+
+def exchanged(ranks: Collectives, peer: int, size: int, seconds: float, iterations: int) -> tuple[int, list[float]]:
+    """Return the size that fits `seconds` and the times of its exchanges; a slow pair gets smaller messages."""
+    probe = max(LEAST_EXCHANGE, size // 16)
+    first = ranks.exchange(peer, probe)
+    first()  # Connects.
+    once = ranks.larger_of_both(peer, elapsed(ranks, first))
+    size = max(probe, min(size, int(probe * seconds / FEWEST / once)) // ELEMENT * ELEMENT)
+    run = ranks.exchange(peer, size)
+    warm = ranks.larger_of_both(peer, elapsed(ranks, run))
+    count = max(FEWEST, min(iterations, int(seconds / warm)))
+    return size, [elapsed(ranks, run) for _ in range(count)]
+
+
+def elapsed(ranks: Ranks, run: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    run()
+    ranks.synchronize()
+    return time.perf_counter() - begun
+
+
+def peer_in_round(number: int) -> int | None:
+    nodes = MINE.world_size // MINE.local_world_size
+    node = partner(MINE.rank // MINE.local_world_size, number, nodes)
+    return None if node is None else node * MINE.local_world_size + MINE.local_rank
+
+
+def peer_of(nodes: dict[int, int]) -> int | None:
+    node = nodes.get(MINE.rank // MINE.local_world_size)
+    return None if node is None else node * MINE.local_world_size + MINE.local_rank
+
+
+def compute(ranks: Ranks, _: argparse.Namespace) -> None:
+    """Measure this rank's device: it does not communicate, and all ranks do it at once."""
+    side, copied = (MATRIX, COPIED) if ranks.is_accelerator else (CPU_MATRIX, CPU_COPIED)
+    product, copy = ranks.matrix_product(side), ranks.copy(copied)
+    ranks.barrier()
+    flops, memory = 2 * side**3 / repeated(ranks, product), 2 * copied / repeated(ranks, copy)
+    report("compute", device=ranks.device_name, flops=flops, memory=memory)
+
+
+def repeated(ranks: Ranks, run: Callable[[], object]) -> float:
+    """Return the median time of `run`, called for COMPUTE_S after a warm-up."""
+    for _ in range(FEWEST):
+        run()
+    ranks.synchronize()
+    times: list[float] = []
+    until = time.perf_counter() + COMPUTE_S
+    while time.perf_counter() < until or len(times) < FEWEST:
+        times.append(elapsed(ranks, run))
+    return sorted(times)[len(times) // 2]
+
+
+def read(ranks: Ranks, given: argparse.Namespace) -> None:
+    """Read up to READ bytes of the data path, without the page cache where the file system permits."""
+    if MINE.local_rank == 0 and given.data:
+        size, seconds = 0, 0.0
+        for path in files_of(Path(given.data)):
+            begun = time.perf_counter()
+            size += bytes_read(path, READ - size)
+            seconds += time.perf_counter() - begun
+            if size >= READ:
+                break
+        report("read", size=size, seconds=seconds)
+    ranks.barrier()
+
+
+def files_of(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    for directory, _, names in sorted(os.walk(path)):
+        yield from (Path(directory, name) for name in sorted(names))
+
+
+def bytes_read(path: Path, most: int) -> int:
+    size = 0
+    with path.open("rb", buffering=0) as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        while size < most:
+            chunk = file.read(min(CHUNK, most - size))
+            if not chunk:
+                break
+            size += len(chunk)
+    return size
+
+
+STAGES: dict[str, Callable[[Any, argparse.Namespace], None]] = {
+    "sweep": sweep,
+    "latency": latency,
+    "pairs": pairs,
+    "compute": compute,
+    "read": read,
+}
+
+
+def main() -> None:
+    given = arguments()
+    if MINE.world_size > 1:
+        roll_call(MINE, Patience(tries=2, first_s=10.0))
+    report("barrier")
+    framework = "jax" if given.backend == "jax" else "torch"
+    with limited(f"import {framework}", IMPORT_LIMIT):
+        importlib.import_module(framework)
+    failure.watch()
+    roll_call(MINE, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))  # One may import slowly.
+    with limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
+        connected = jax_collectives.connected if framework == "jax" else collectives.connected
+        ranks: Ranks = connected(MINE, given.backend, TIMEOUT)
+        wrong = ranks.wrong("all-reduce", 4096)
+    report("correctness", wrong=wrong, framework=ranks.version, device=ranks.device_name)
+    if wrong:
+        sys.exit(f"all-reduce: {wrong} of 1024 elements on all ranks have a wrong value")
+    for stage in given.stages:
+        STAGES[stage](ranks, given)
+        ranks.barrier()
+        if MINE.rank == 0:
+            report("end", stage=stage)
+    ranks.close()
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ranks.bench_rank")
+    parser.add_argument("--backend", required=True)
+    parser.add_argument("--stages", type=words, default=())
+    parser.add_argument("--operations", type=words, default=())
+    parser.add_argument("--sizes", type=numbers, default=())
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--warm-up", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="about so long for one size or pair")
+    parser.add_argument("--time-limit", type=float, default=300.0)
+    parser.add_argument("--rounds", type=numbers, default=(), help="numbers of rounds, see rounds.py")
+    parser.add_argument("--pairs", type=explicit_pairs, default=(), help="further rounds of nodes: 0-3,1-2;0-1")
+    parser.add_argument("--pair-size", type=int, default=8 << 20)
+    parser.add_argument("--data", default="", help="file or directory to read")
+    return parser.parse_args()
+
+
+def words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def numbers(text: str) -> list[int]:
+    return [int(word) for word in words(text)]
+
+
+def explicit_pairs(text: str) -> list[dict[int, int]]:
+    rounds: list[dict[int, int]] = []
+    for part in text.split(";"):
+        partners: dict[int, int] = {}
+        for pair in words(part):
+            first, second = map(int, pair.split("-"))
+            partners[first], partners[second] = second, first
+        rounds.append(partners)
+    return rounds
+
+
+MINE: Any = place()
+
+if __name__ == "__main__":
+    main()
