@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
 
+from pylaunch.transport import process
+from tests.node_python import NODE_PYTHON
+
 settings.register_profile("house", deadline=None, derandomize=True, database=None, max_examples=150)
 settings.load_profile("house")
 
 UNIT = Path(__file__).parent / "unit"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+HERE = """\
+here ansible_connection=local ansible_host=127.0.0.1 interface=lo pylaunch_node_root={directory}/node
+
+[all:vars]
+pylaunch_unprivileged=true
+pylaunch_env_root={directory}/env
+"""
 
 
 def pytest_configure() -> None:
@@ -43,3 +57,15 @@ def _no_processes_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pyt
         monkeypatch.setattr(subprocess.Popen, "__init__", _refuse)
         for name in ("fork", "posix_spawn", "posix_spawnp", "execv", "execve", "system"):
             monkeypatch.setattr(os, name, _refuse)
+
+
+@pytest.fixture(scope="session")
+def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An interpreter with PyTorch: the examples' environment, provisioned on this machine as a local node."""
+    directory = tmp_path_factory.mktemp("torch")
+    inventory = directory / "cluster.ini"
+    inventory.write_text(HERE.format(directory=directory))
+    for words in (("env", "lock", "--python", NODE_PYTHON, str(EXAMPLES / "requirements.txt")), ("provision",)):
+        process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=600).checked()
+    yield directory / "env" / "current" / "bin" / "python"
+    shutil.rmtree(directory)

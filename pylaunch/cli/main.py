@@ -24,6 +24,7 @@ VERBS = {
     "attest": "Record what every host is, sealed by its hash, or check hosts against a record",
     "check": "Ask every host whether a run would work, and if not, why and what to type",
     "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
+    "bench": "Measure the communication between all hosts, and name the node or link that is slow",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
     "render": "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",

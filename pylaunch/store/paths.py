@@ -40,6 +40,11 @@ def project_known_hosts(inventory: Path) -> Path:
     return project_directory(inventory) / "known_hosts"
 
 
+def project_bench_baseline(inventory: Path) -> Path:
+    """Return the file of the bandwidths that later measurements of this cluster are compared with."""
+    return project_directory(inventory) / "bench-baseline.json"
+
+
 @dataclass(frozen=True)
 class RunPaths:
     """The files of one run."""

@@ -88,10 +88,11 @@ class XidReading(TypedDict):
 
 
 class NvlinkReading(TypedDict):
-    """Links of one GPU by their numbers; the highest error count of a link by its kind."""
+    """Links of one GPU by their numbers, their GB/s in one direction, the highest error count of a link by its kind."""
 
     up: list[int]
     down: list[int]
+    rate: float
     errors: dict[str, int]
 
 

@@ -17,7 +17,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.store.paths import project_environment
 
 WITH_INVENTORY = (
-    "provision", "verify", "drift", "attest", "check", "doctor", "drill", "start", "gpus", "clean", "trust",
+    "provision", "verify", "drift", "attest", "check", "doctor", "bench", "drill", "start", "gpus", "clean", "trust",
     "env lock", "env show", "render slurm", "render torchrun", "render accelerate", "render deepspeed", "render jax",
     "render mpi", "render env", "render k8s",
 )  # fmt: skip

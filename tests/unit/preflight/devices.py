@@ -46,7 +46,9 @@ def well() -> dict[str, Any]:
         },
         "gpu.smi": {"complaint": None, "driver": "555.42.06", "cuda": "12.5", "cards": [card(0), card(1)]},
         "gpu.xid": {"uptime_s": 7200.0, "xids": []},
-        "gpu.nvlink": {str(index): {"up": [0, 1, 2, 3], "down": [], "errors": {"CRC": 0}} for index in (0, 1)},
+        "gpu.nvlink": {
+            str(index): {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": 0}} for index in (0, 1)
+        },
         "gpu.cuda": {"package": "torch 2.9.1+cu128", "cuda": "12.8"},
         "occupants.processes": {"uid": 0, "user": "root", "processes": [], "listeners": [], "unseen": []},
         "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},

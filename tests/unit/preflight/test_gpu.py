@@ -132,7 +132,7 @@ def test_an_xid_that_needs_no_action_is_no_failure_unless_only_a_reboot_helps() 
 
 
 def test_a_link_that_is_down_is_found_by_comparison_with_the_other_gpus() -> None:
-    links = {**well()["gpu.nvlink"], "1": {"up": [0, 1, 3], "down": [2], "errors": {}}}
+    links = {**well()["gpu.nvlink"], "1": {"up": [0, 1, 3], "down": [2], "rate": 75.0, "errors": {}}}
     finding = only(survey(n3={"gpu.nvlink": links}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.nvlink", FAIL, ("n3",))
     assert finding.text == "GPU 1: 3 NVLinks are up (down: 2), its like have 4"
@@ -140,14 +140,19 @@ def test_a_link_that_is_down_is_found_by_comparison_with_the_other_gpus() -> Non
 
 def test_errors_of_links_count_from_the_threshold_on() -> None:
     def links(crc: int) -> dict[str, Any]:
-        return {"gpu.nvlink": {**well()["gpu.nvlink"], "0": {"up": [0, 1, 2, 3], "down": [], "errors": {"CRC": crc}}}}
+        return {
+            "gpu.nvlink": {
+                **well()["gpu.nvlink"],
+                "0": {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": crc}},
+            }
+        }
 
     assert found(survey(n3=links(gpu_health.CRC_ERRORS))) == ()
     assert only(survey(n3=links(gpu_health.CRC_ERRORS + 1))).severity is WARN
 
 
 def test_gpus_without_links_on_any_host_are_no_finding() -> None:
-    nothing = {"gpu.nvlink": {"0": {"up": [], "down": [0, 1], "errors": {}}}}
+    nothing = {"gpu.nvlink": {"0": {"up": [], "down": [0, 1], "rate": 0.0, "errors": {}}}}
     assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
 
 

@@ -156,3 +156,9 @@ def test_a_bad_link_is_found(fields: dict[str, Any], text: str) -> None:
 def test_an_unknown_speed_and_few_errors_are_no_finding() -> None:
     unknown = interface(speed=-1, rx_errors=9, rx_packets=100)
     assert found(survey(n2={"network.interfaces": {"eth0": unknown, "lo": interface()}}), network.CHECKS) == []
+
+
+def test_the_speed_of_a_virtual_interface_is_no_bound() -> None:
+    assert set(network.rank_wires(survey()).values()) == {("eth0", 10000, 1500)}
+    only = survey(n2={"network.interfaces": {"eth0": interface(virtual=True)}})
+    assert set(network.rank_wires(only)) == {"n1", "n3"}

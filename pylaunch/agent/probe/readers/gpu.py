@@ -226,25 +226,27 @@ def links(_question: None) -> dict[str, NvlinkReading] | None:
 
 _DEVICE_LINE = re.compile(r"GPU (\d+): ")
 _LINK_LINE = re.compile(r"\s+Link (\d+): (.*)")
+_LINK_RATE = re.compile(r"([\d.]+) GB/s$")
 _ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
 
 
 def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
-    """Return device index (as text) → {"up": links, "down": links, "errors": {"CRC": highest count of a link, …}}."""
+    """Return device index (as text) → its links, their rates together, and {"CRC": highest count of a link, …}."""
     found: dict[str, Any] = {}
     device = None
     for line in status.splitlines():
         begin, link = _DEVICE_LINE.match(line), _LINK_LINE.match(line)
         if begin:
-            device = found.setdefault(begin.group(1), {"up": [], "down": [], "errors": {}})
+            device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
         elif link and device is not None:
-            state = "up" if link.group(2).strip().endswith("GB/s") else "down"
-            device[state].append(int(link.group(1)))
+            rate = _LINK_RATE.match(link.group(2).strip())
+            device["up" if rate else "down"].append(int(link.group(1)))
+            device["rate"] += float(rate.group(1)) if rate else 0.0
     device = None
     for line in errors.splitlines():
         begin, error = _DEVICE_LINE.match(line), _ERROR_LINE.match(line)
         if begin:
-            device = found.setdefault(begin.group(1), {"up": [], "down": [], "errors": {}})
+            device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
         elif error and device is not None:
             kind = error.group(2)
             device["errors"][kind] = max(device["errors"].get(kind, 0), int(error.group(3)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pylaunch.agent.probe.readings import InterfaceReading, RouteReading
 
 CLASS = "/sys/class/net"
+VIRTUAL = "/sys/devices/virtual/"
 _IFF_LOOPBACK = 0x8
 
 
@@ -40,6 +41,7 @@ def _interface(path: str) -> InterfaceReading:
         "state": _text(os.path.join(path, "operstate")),
         "duplex": _text(os.path.join(path, "duplex")),
         "loopback": bool(flags & _IFF_LOOPBACK),
+        "virtual": os.path.realpath(path).startswith(VIRTUAL),
     }
 
 

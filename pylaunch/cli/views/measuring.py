@@ -1,0 +1,324 @@
+"""Results of `pylaunch bench`, as lines like those of nccl-tests and as JSON.
+
+Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import median, quantiles
+
+from pylaunch.bench.baseline import levels
+from pylaunch.bench.bounds import Judgement, judged
+from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed, Omitted
+from pylaunch.bench.operations import algorithm_bandwidth, bus_bandwidth
+from pylaunch.bench.page import BenchPage, bench_page
+from pylaunch.bench.plots import bandwidth_plot, latency_plot, pair_heatmap
+from pylaunch.cli import console
+from pylaunch.cli.views import document
+from pylaunch.model.hostset import fold
+from pylaunch.workflows.bench_events import BenchBegun, BenchEvent, BenchResult, StageEndedOnAll, StageState
+from pylaunch.workflows.run_events import Notice
+
+HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
+UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
+
+
+class BenchView:
+    """Lines on the terminal while the ranks measure."""
+
+    def __init__(self) -> None:
+        self._ranks = 0
+        self._has_header = False
+
+    def take(self, event: BenchEvent) -> None:
+        """Print `event`; a `BenchEmit`."""
+        if isinstance(event, BenchBegun):
+            self._ranks = event.ranks
+            console.say(f"run {event.run}: {event.ranks} ranks on {fold(event.hosts)}, backend {event.backend}")
+        elif isinstance(event, CollectiveTimed):
+            if not self._has_header:
+                self._has_header = True
+                console.say(HEADER)
+                console.say(UNITS)
+            console.say(row(event, self._ranks), style="red" if event.wrong else None)
+        elif isinstance(event, Omitted):
+            console.say(f"{event.operation.value:<15} {event.size:>12} omitted: {event.reason}", style="dim")
+        elif isinstance(event, StageEndedOnAll):
+            _show_stage(event)
+        elif isinstance(event, Notice):
+            console.say(event.text)
+
+
+def row(each: CollectiveTimed, ranks: int) -> str:
+    """Return one line of the table."""
+    seconds = median(each.seconds)
+    algorithm = algorithm_bandwidth(each.size, seconds)
+    bus = bus_bandwidth(each.operation, each.size, seconds, ranks)
+    rates = f"{seconds * 1e6:>10.1f} {algorithm:>9.3f} {bus:>9.3f}"
+    return f"{each.operation.value:<15} {each.size:>12} {rates} {each.wrong:>6}"
+
+
+def stage_line(event: StageEndedOnAll) -> str:
+    """Return state, name, text, hosts and duration of a stage."""
+    where = f" ({fold(event.hosts)})" if event.hosts else ""
+    return f"{event.state.value:<8} {event.stage.value}: {event.text}{where} ({event.seconds:.1f} s)"
+
+
+def _show_stage(event: StageEndedOnAll) -> None:
+    is_broken = event.state is StageState.BROKEN
+    console.say(stage_line(event), style="red" if is_broken else None)
+    if is_broken:
+        console.quote(event.evidence)
+        for hint in event.hints:
+            console.say(f"hint: {hint}")
+
+
+def conclude(result: BenchResult) -> None:
+    """Print the verdicts."""
+    for line in conclusions(result):
+        console.say(line)
+
+
+def conclusions(result: BenchResult) -> Iterator[str]:
+    """Yield one line for each verdict."""
+    for latency in result.latencies:
+        low, middle, high = _latencies(latency)
+        who = "" if latency.peer is None else f" between ranks {latency.rank} and {latency.peer}"
+        yield f"latency of {latency.of}{who}: median {middle:.1f} us, p99 {high:.1f} us, least {low:.1f} us"
+    yield from _bounds(result)
+    yield from _beside(result)
+    yield from _pairs(result)
+    for kind, slow in result.stragglers.items():
+        for each in slow:
+            yield f"slow: {kind} of {each.name} at {each.share:.0%} of the median of its peers"
+    for regression in result.regressions:
+        yield (
+            f"regression: {regression.operation} of {regression.size} bytes: {regression.now:.3f} GB/s, baseline "
+            f"of {result.baseline_made_at[:10]} {regression.before:.3f} GB/s ({-regression.loss:.0%}, noise "
+            f"{regression.noise:.1%})"
+        )
+    if result.dropped:
+        yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
+
+
+def _bounds(result: BenchResult) -> Iterator[str]:
+    """Yield the share of the tightest bound, for the largest size of each collective."""
+    largest = {each.operation: each for each in sorted(result.collectives, key=lambda each: each.size)}
+    reasons = set()
+    for operation, each in largest.items():
+        rate = bus_bandwidth(operation, each.size, median(each.seconds), result.conditions.ranks)
+        found = judged(operation, each.size, rate, result.conditions)
+        if isinstance(found, Judgement):
+            bound = found.bound
+            yield f"{operation.value}: {found.share:.0%} of {bound.rate:.2f} GB/s, the tightest bound: {bound.text}"
+        else:
+            reasons.add(found)
+    yield from sorted(reasons)
+
+
+def _beside(result: BenchResult) -> Iterator[str]:
+    """Yield both rates, for the largest size of each collective on both networks."""
+    ranks = result.conditions.ranks
+    other = {(each.operation, each.size): each for each in result.beside}
+    both = [
+        each for each in sorted(result.collectives, key=lambda each: each.size) if (each.operation, each.size) in other
+    ]
+    for operation, each in {each.operation: each for each in both}.items():
+        here, there = (
+            bus_bandwidth(operation, each.size, median(found.seconds), ranks)
+            for found in (each, other[(operation, each.size)])
+        )
+        yield f"{operation.value}: {here:.3f} GB/s, over the other network {there:.3f} GB/s ({here / there:.2f} times)"
+
+
+def _pairs(result: BenchResult) -> Iterator[str]:
+    verdict, names = result.verdict, result.hosts
+    if verdict is None:
+        return
+    if verdict.abstained:
+        yield f"pairs: no verdict: {verdict.abstained}"
+        return
+    for node in verdict.nodes:
+        partners = fold([names[each] for each in node.partners])
+        rate = f"{node.rate:.3f} GB/s, {node.share:.0%} of the median"
+        yield f"slow node: {names[node.node]} at {rate}, with {partners}"
+    for link in verdict.links:
+        ends = f"{names[link.pair[0]]} to {names[link.pair[1]]}"
+        rate = f"{link.rate:.3f} GB/s, {link.share:.0%} of the median"
+        yield f"slow link: {ends} at {rate}; both hosts are normal with others"
+    if verdict.apart:
+        apart = fold([names[each] for each in verdict.apart])
+        yield f"slow path: {apart} are slow with the others and normal among themselves: look at the switch between"
+    if verdict.unclear:
+        yield f"unclear: {fold([names[each] for each in verdict.unclear])}: slow in some rounds, which may be chance"
+    if not (verdict.nodes or verdict.links or verdict.apart or verdict.unclear):
+        yield f"pairs: no slow node and no slow link among {len(result.pair_rates)} measured pairs"
+
+
+def _latencies(each: LatencyTimed) -> tuple[float, float, float]:
+    """Return least, median and 99th percentile in microseconds."""
+    high = quantiles(each.seconds, n=100)[98] if len(each.seconds) > 1 else each.seconds[0]
+    return min(each.seconds) * 1e6, median(each.seconds) * 1e6, high * 1e6
+
+
+def as_csv(result: BenchResult) -> str:
+    """Return the results of all collectives, one a line."""
+    lines = ["operation,bytes,seconds,algbw_GBps,busbw_GBps,wrong,iterations,ranks,backend"]
+    for each in result.collectives:
+        seconds = median(each.seconds)
+        bus = bus_bandwidth(each.operation, each.size, seconds, result.conditions.ranks)
+        lines.append(
+            f"{each.operation.value},{each.size},{seconds:.9f},{algorithm_bandwidth(each.size, seconds):.6f},{bus:.6f},"
+            f"{each.wrong},{each.iterations},{result.conditions.ranks},{result.conditions.backend}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def plots(result: BenchResult) -> dict[str, str]:
+    """Return the plots of what was measured: name of a file → SVG."""
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for each in result.collectives:
+        rate = bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks)
+        curves.setdefault(each.operation.value, []).append((each.size, rate))
+    samples: dict[str, list[float]] = {}
+    for latency in result.latencies:
+        samples[latency.of] = sorted([*samples.get(latency.of, ()), *latency.seconds])
+    return {
+        "bandwidth.svg": bandwidth_plot(curves),
+        "latency.svg": latency_plot(samples),
+        "pairs.svg": pair_heatmap(result.hosts, result.pair_rates),
+    }
+
+
+def as_html(result: BenchResult) -> str:
+    """Return everything as one page."""
+    ranks = result.conditions.ranks
+    rows = [row(each, ranks).split() for each in result.collectives]
+    drawn = plots(result)
+    shown = {
+        "Bus bandwidth over size": drawn["bandwidth.svg"] if result.collectives else "",
+        "Rates of pairs relative to the median": drawn["pairs.svg"] if result.pair_rates else "",
+        "Latency: share of messages that took at most so long": drawn["latency.svg"] if result.latencies else "",
+    }
+    return bench_page(
+        BenchPage(
+            f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}",
+            [(stage_line(each), each.state is StageState.BROKEN) for each in result.stages],
+            list(conclusions(result)),
+            ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong"),
+            rows,
+            {heading: plot for heading, plot in shown.items() if plot},
+        )
+    )
+
+
+def show_json(result: BenchResult) -> None:
+    """Set the JSON document."""
+    document.show(as_json(result))
+
+
+def as_json(result: BenchResult) -> dict[str, object]:
+    """Return all results as data."""
+    names, verdict = result.hosts, result.verdict
+    noise = levels(result.collectives, result.conditions.ranks)
+    return {
+        "hosts": list(names),
+        "backend": result.conditions.backend,
+        "ranks": result.conditions.ranks,
+        "runs": list(result.runs),
+        "stages": [
+            {
+                "stage": each.stage.value,
+                "state": each.state.value,
+                "text": each.text,
+                "hosts": list(each.hosts),
+                "evidence": list(each.evidence),
+                "hints": list(each.hints),
+                "seconds": each.seconds,
+            }
+            for each in result.stages
+        ],
+        "collectives": [
+            {
+                "operation": each.operation.value,
+                "bytes": each.size,
+                "seconds": median(each.seconds),
+                "algbw_gbps": algorithm_bandwidth(each.size, median(each.seconds)),
+                "busbw_gbps": noise[(each.operation.value, each.size)].bandwidth,
+                "noise": noise[(each.operation.value, each.size)].noise,
+                "wrong": each.wrong,
+                "iterations": each.iterations,
+            }
+            for each in result.collectives
+        ],
+        "beside": [
+            {
+                "operation": each.operation.value,
+                "bytes": each.size,
+                "busbw_gbps": bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks),
+            }
+            for each in result.beside
+        ],
+        "latencies": [_latency(each) for each in result.latencies],
+        "pairs": [
+            {"first": names[first], "second": names[second], "gbps": list(rates)}
+            for (first, second), rates in sorted(result.pair_rates.items())
+        ],
+        "slow_nodes": [] if verdict is None else [
+            {"host": names[each.node], "share": each.share, "gbps": each.rate} for each in verdict.nodes
+        ],
+        "slow_links": [] if verdict is None else [
+            {
+                "first": names[each.pair[0]],
+                "second": names[each.pair[1]],
+                "share": each.share,
+                "gbps": each.rate,
+            }
+            for each in verdict.links
+        ],
+        "slow_path": [] if verdict is None else [names[each] for each in verdict.apart],
+        "unclear": [] if verdict is None else [names[each] for each in verdict.unclear],
+        "abstained": None if verdict is None else verdict.abstained or None,
+        "compute": [
+            {"rank": rank, "device": each.device, "flops": each.flops, "memory_gbps": each.memory / 1e9}
+            for rank, each in sorted(result.compute.items())
+        ],
+        "reads": [
+            {"host": host, "bytes": each.size, "seconds": each.seconds} for host, each in sorted(result.reads.items())
+        ],
+        "stragglers": _stragglers(result),
+        "regressions": [
+            {
+                "operation": each.operation,
+                "bytes": each.size,
+                "baseline_gbps": each.before,
+                "busbw_gbps": each.now,
+                "loss": each.loss,
+                "noise": each.noise,
+            }
+            for each in result.regressions
+        ],
+        "conclusions": list(conclusions(result)),
+    }  # fmt: skip
+
+
+def _latency(each: LatencyTimed) -> Mapping[str, object]:
+    low, middle, high = _latencies(each)
+    return {
+        "of": each.of,
+        "rank": each.rank,
+        "peer": each.peer,
+        "bytes": each.size,
+        "least_us": low,
+        "median_us": middle,
+        "p99_us": high,
+    }
+
+
+def _stragglers(result: BenchResult) -> list[Mapping[str, object]]:
+    return [
+        {"work": kind, "name": each.name, "share": each.share}
+        for kind, slow in result.stragglers.items()
+        for each in slow
+    ]

@@ -1,0 +1,250 @@
+"""Measure the communication of a cluster in stages, and name the node or link that is slow.
+
+    connect      every node connects to every other one (the connection matrix of `pylaunch check`)
+    one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
+    second run   only if pairs were slow: each suspect with nodes that are known good
+
+Ranks measure, `pylaunch.bench` judges, this module acts on the verdict. A broken stage ends the measurement.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pylaunch.bench.bounds import Conditions, HostSpeeds
+from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
+from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted
+from pylaunch.bench.pairs import Pair, round_numbers, screened
+from pylaunch.bench.peers import Straggler, stragglers
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.launch.connect.interruptible import InterruptSource
+from pylaunch.launch.start.session import NodesRefusedError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import JobSpec
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.preflight import suite
+from pylaunch.preflight.host_speeds import DEVICE_CHECKS, host_speeds
+from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.wanted import wanted_by
+from pylaunch.workflows.bench_events import (
+    NO_IB,
+    OF_ALL_RUNS,
+    BenchEmit,
+    BenchRequest,
+    BenchResult,
+    BenchStage,
+    StageEndedOnAll,
+    StageState,
+)
+from pylaunch.workflows.bench_run import MARGIN_S, BenchRun, RoundPlan, job
+from pylaunch.workflows.run_events import Notice
+
+CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
+CONNECT_S = 20.0
+"""For the answer of each host."""
+
+BACKENDS = ("auto", "nccl", "gloo", "mpi", "jax")
+
+
+def chosen_backend(cluster: Cluster, request: BenchRequest) -> str:
+    """Return the backend of `request` on `cluster`. Raises UsageError for one that cannot work there."""
+    without = [host.name for host in cluster.hosts if not host.devices]
+    if request.backend == "auto":
+        return "gloo" if without else "nccl"
+    if request.beside == NO_IB and (request.backend not in ("auto", "nccl") or without):
+        raise UsageError(
+            f"--beside {NO_IB}: only NCCL uses InfiniBand, and the ranks would use another backend",
+            hint="--beside INTERFACE",
+        )
+    if request.backend == "nccl" and without:
+        raise UsageError(
+            f"--backend nccl: the inventory has no devices for {fold(without)}",
+            hint="--backend gloo, or gpus=N in the inventory",
+        )
+    return request.backend
+
+
+def planned_cluster(cluster: Cluster, backend: str) -> Cluster:
+    """Return the cluster as ranks of `backend` use it: only NCCL takes devices."""
+    return cluster if backend == "nccl" else cluster.without_devices()
+
+
+def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: InterruptSource) -> BenchResult:
+    """Measure `cluster` and return the result, up to the first broken stage.
+
+    Raises UsageError for a request that does not fit the cluster, before any host is contacted.
+    """
+    backend = chosen_backend(cluster, request)
+    used = planned_cluster(cluster, backend)
+    measuring = _Measuring(used, request, backend, emit, interrupts)
+    return measuring.result()
+
+
+@dataclass
+class _Measuring:
+    cluster: Cluster
+    request: BenchRequest
+    backend: str
+    emit: BenchEmit
+    interrupts: InterruptSource
+    stages: list[StageEndedOnAll] = field(default_factory=list)
+    runs: list[BenchRun] = field(default_factory=list)
+    speeds: Mapping[str, HostSpeeds] = field(default_factory=dict)
+    other: BenchRun | None = None
+    """Sweep over the other network."""
+
+    def result(self) -> BenchResult:
+        request = self.request
+        count = len(self.cluster.hosts)
+        rounds = RoundPlan(round_numbers(count, request.seed) if count > 1 else ())
+        wanted = tuple(each for each in BenchStage if each in request.stages and self._fits(each))
+        of_ranks = tuple(each for each in wanted if each is not BenchStage.CONNECT)
+        spec = job(request, self.backend, of_ranks, rounds)
+        plan = plan_run(self.cluster, spec, "bench")
+        if plan.world_size < 2:
+            raise UsageError(
+                f"bench needs at least two ranks, and {plan.nodes[0].host.name} alone has one",
+                hint="name more hosts, or --nproc-per-node 2",
+            )
+        if len({len(node.ranks) for node in plan.nodes}) > 1:
+            raise UsageError(
+                "the hosts have different numbers of devices", hint="--nproc-per-node N, with the smallest of them"
+            )
+        self._survey(plan)
+        verdict = None
+        if not self._is_broken and set(of_ranks):
+            first = self._run(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
+            if BenchStage.PAIRS in of_ranks and not self._is_broken:
+                verdict = self._verdict(first)
+        if request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
+            self.other = self._beside()
+        return self._collected(plan, verdict)
+
+    def _fits(self, stage: BenchStage) -> bool:
+        if stage is BenchStage.READ:
+            return bool(self.request.data)
+        if stage is BenchStage.PAIRS and self.backend == "jax":
+            return False  # A collective of JAX has all ranks.
+        return stage not in (BenchStage.CONNECT, BenchStage.PAIRS) or len(self.cluster.hosts) > 1
+
+    @property
+    def _is_broken(self) -> bool:
+        return any(each.state is StageState.BROKEN for each in self.stages)
+
+    def _survey(self, plan: RunPlan) -> None:
+        """Connect every node to every other one, and read the speeds that hosts report."""
+        if BenchStage.CONNECT not in self.request.stages or len(self.cluster.hosts) < 2:
+            return
+        checks = tuple(check for check in suite.CHECKS if check.id in CONNECT_CHECKS)
+        begun = time.monotonic()
+        devices = DEVICE_CHECKS if self.backend == "nccl" else ()
+        asked = tuple(check for check in suite.CHECKS if check.id in (*CONNECT_CHECKS, *devices))
+        survey = suite.take(self.cluster, wanted_by(plan), asked, timeout_s=CONNECT_S)
+        self.speeds = host_speeds(survey, uses_infiniband=self.request.uses_infiniband)
+        stage = replace(_connected(survey, suite.judge(survey, checks)), seconds=time.monotonic() - begun)
+        self.stages.append(stage)
+        self.emit(stage)
+
+    def _run(self, spec: JobSpec, stages: tuple[BenchStage, ...], rounds: RoundPlan) -> BenchRun:
+        limit_s = self.request.sweep.time_limit_s + MARGIN_S
+        run = BenchRun(self.cluster, spec, stages, rounds, self.emit, self.backend, limit_s)
+        self.runs.append(run)
+        try:
+            run.measure(self.interrupts)
+        except ClusterNotReadyError as error:
+            hosts = tuple(error.reasons) if isinstance(error, NodesRefusedError) else ()
+            broken = StageEndedOnAll(
+                stages[0], StageState.BROKEN, error.message, hosts, tuple(error.evidence),
+                (error.hint,) if error.hint else (),
+            )  # fmt: skip
+            run.ended.append(broken)
+            self.emit(broken)
+        self.stages += run.ended
+        return run
+
+    def _beside(self) -> BenchRun:
+        """Measure the sweep again over the other network."""
+        name = self.request.beside
+        request = replace(self.request, uses_infiniband=False)
+        request = request if name == NO_IB else replace(request, interface=name)
+        self.emit(Notice(f"the same sweep over {name}" if name != NO_IB else "the same sweep without InfiniBand"))
+        spec = job(request, self.backend, (BenchStage.SWEEP,), RoundPlan())
+        return self._run(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
+
+    def _verdict(self, first: BenchRun) -> PairVerdict:
+        count = len(self.cluster.hosts)
+        rates = first.pair_rates()
+        screening = screened(rates, count)
+        again = confirmations(screening)
+        if screening.abstained or not again:
+            return pair_verdict(screening, ())
+        names = fold(sorted({self.cluster.names[node] for node in screening.suspects}))
+        what = names if screening.suspects else f"{len(screening.links)} pairs"
+        self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
+        request = replace(self.request, data="")
+        explicit = RoundPlan(explicit=again)
+        spec = job(request, self.backend, (BenchStage.PAIRS,), explicit)
+        second = self._run(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), explicit)
+        if self._is_broken:
+            return PairVerdict(abstained="the second measurement of the suspects failed")
+        return pair_verdict(screening, second.pair_rates())
+
+    def _collected(self, plan: RunPlan, verdict: PairVerdict | None) -> BenchResult:
+        names = plan.cluster.names
+        lines = [line for run in self.runs if run is not self.other for line in run.readings.lines]
+        beside = [] if self.other is None else self.other.readings.of(CollectiveTimed)
+        by_pair: dict[Pair, tuple[float, ...]] = {}
+        for run in self.runs:
+            for each in run.pair_rates():
+                by_pair[each.pair] = (*by_pair.get(each.pair, ()), each.rate)
+        compute = {line.rank: line for line in lines if isinstance(line, ComputeTimed) and line.rank < plan.world_size}
+        reads = {
+            plan.node_of_rank(line.rank).host.name: line
+            for line in lines
+            if isinstance(line, FileRead) and line.rank < plan.world_size
+        }
+        warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
+        conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
+        return BenchResult(
+            names, conditions, tuple(self.stages),
+            tuple(run.plan.run for run in self.runs if run.plan is not None),
+            tuple(line for line in lines if isinstance(line, CollectiveTimed)),
+            tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
+            tuple(line for line in lines if isinstance(line, LatencyTimed)),
+            by_pair, tuple(beside), verdict, compute, reads, _stragglers(plan, compute, reads),
+            dropped=sum(run.readings.dropped for run in self.runs),
+        )  # fmt: skip
+
+
+def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
+    """Return the stage `connect`: broken by an unreachable host and by a failed check."""
+    bad = [each for each in findings if each.severity is Severity.FAIL]
+    if survey.unreachable:
+        lines = tuple(f"{host}: {why.reason}" for host, why in survey.unreachable.items())
+        return StageEndedOnAll(
+            BenchStage.CONNECT, StageState.BROKEN, f"{fold(survey.unreachable)} cannot be reached from here",
+            tuple(survey.unreachable), lines, ("pylaunch doctor",),
+        )  # fmt: skip
+    if bad:
+        hosts = tuple(sorted({host for each in bad for host in each.hosts}))
+        return StageEndedOnAll(
+            BenchStage.CONNECT, StageState.BROKEN, bad[0].text, hosts, tuple(each.text for each in bad[1:]),
+            tuple(each.fix for each in bad if each.fix),
+        )  # fmt: skip
+    return StageEndedOnAll(BenchStage.CONNECT, StageState.OK, "every host reaches every other one")
+
+
+def _stragglers(
+    plan: RunPlan, compute: Mapping[int, ComputeTimed], reads: Mapping[str, FileRead]
+) -> dict[str, tuple[Straggler, ...]]:
+    names = {rank: f"rank {rank} on {plan.node_of_rank(rank).host.name}" for rank in compute}
+    found = {
+        "matrix product": stragglers({names[rank]: each.flops for rank, each in compute.items()}),
+        "memory": stragglers({names[rank]: each.memory for rank, each in compute.items()}),
+        "file read": stragglers({host: each.size / each.seconds for host, each in reads.items() if each.seconds > 0}),
+    }
+    return {kind: each for kind, each in found.items() if each}

@@ -1,0 +1,70 @@
+"""`pylaunch bench` with real torch: every collective is right, and a baseline that was better is a regression."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pylaunch.bench.operations import Operation
+from pylaunch.errors import ExitCode
+from tests.json_pages import has_the_forms, undescribed
+from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
+
+ENDS_S = 400.0
+SMALL = ("--max-size", "64K", "--iterations", "3", "--warm-up", "1")
+
+
+def measured(cluster: DirectoryCluster, python: Path, *words: str, code: int) -> dict[str, Any]:
+    """The document of `pylaunch bench` with ranks of this interpreter."""
+    called = ("bench", "-i", str(cluster.inventory), "--python", str(python), "--json", *SMALL, *words)
+    found = ended(cluster.begin(*called), ENDS_S)
+    assert found.returncode == code, found.stderr
+    document: dict[str, Any] = json.loads(found.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch bench") == set()
+    return document
+
+
+def test_every_stage_on_two_nodes(torch_python: Path, tmp_path: Path) -> None:
+    cluster = made_of_directories(tmp_path, ("n1", "n2"))
+    data = tmp_path / "shard"
+    data.write_bytes(b"x" * 100_000)
+    files = (
+        "--csv",
+        str(tmp_path / "sweep.csv"),
+        "--plots",
+        str(tmp_path / "plots"),
+        "--html",
+        str(tmp_path / "bench.html"),
+    )
+    found = measured(cluster, torch_python, "--data", str(data), *files, code=ExitCode.DONE)
+    assert {each["state"] for each in found["stages"]} == {"ok"}
+    assert {each["operation"] for each in found["collectives"]} == {each.value for each in Operation}
+    assert {each["wrong"] for each in found["collectives"]} == {0}
+    assert [each["of"] for each in found["latencies"]] == ["all-reduce", "round trip"]
+    assert [(each["first"], each["second"]) for each in found["pairs"]] == [("n1", "n2")]
+    assert "fewer than 3 nodes" in found["abstained"]
+    assert [each["bytes"] for each in found["reads"]] == [100_000, 100_000]
+    assert len(found["compute"]) == 2
+    assert len((tmp_path / "sweep.csv").read_text().splitlines()) == 1 + len(found["collectives"])
+    assert (tmp_path / "bench.html").read_text().count("<svg") == 3
+    for name, shows in (("bandwidth", "all-to-all"), ("latency", "round trip"), ("pairs", "n1 and n2")):
+        assert shows in (tmp_path / "plots" / f"{name}.svg").read_text()
+
+
+def test_a_baseline_that_was_far_better_is_a_regression(torch_python: Path, tmp_path: Path) -> None:
+    cluster = made_of_directories(tmp_path, ("n1", "n2"))
+    words = ("--stage", "sweep", "--operation", "all-reduce")
+    first = measured(cluster, torch_python, *words, "--save-baseline", code=ExitCode.DONE)
+    path = tmp_path / ".pylaunch" / "bench-baseline.json"
+    kept = json.loads(path.read_text())
+    assert [each["bytes"] for each in kept["levels"]] == [each["bytes"] for each in first["collectives"]]
+    for each in kept["levels"]:
+        each["busbw_gbps"], each["noise"] = 1000.0, 0.0
+    path.write_text(json.dumps(kept))
+    again = measured(cluster, torch_python, *words, code=ExitCode.JOB_FAILED)
+    lost = {each["bytes"] for each in again["regressions"]}
+    quiet = {each["bytes"] for each in again["collectives"] if each["noise"] < 0.3}
+    assert quiet <= lost
+    assert all(each["loss"] > 0.9 for each in again["regressions"])

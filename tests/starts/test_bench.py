@@ -1,0 +1,58 @@
+"""`pylaunch bench` refuses what cannot work in one line, and names a broken stage."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from tests.json_pages import has_the_forms, undescribed
+from tests.starts.cluster import DirectoryCluster
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("--max-size", "0"), "error: --max-size 0: expected 4 bytes (one element) … 64GiB"),
+        (("--iterations", "0"), "error: --iterations 0: expected 1 … 100000"),
+        (("--backend", "nccl"), "error: --backend nccl: the inventory has no devices for n1"),
+        (("--backend", "gossip"), "'gossip' is not one of 'auto', 'nccl', 'gloo', 'mpi'"),
+        ((), "error: bench needs at least two ranks, and n1 alone has one"),
+        (("--stage", "read"), "error: --stage read: no file to read"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    directories: Callable[..., DirectoryCluster], words: tuple[str, ...], error: str
+) -> None:
+    cluster = directories("n1")
+    ended = cluster.run("bench", "-i", str(cluster.inventory), *words)
+    assert ended.returncode == ExitCode.USAGE
+    assert error in ended.stderr
+    assert cluster.outcomes() == {}
+
+
+def test_more_ranks_than_devices(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    lines = cluster.inventory.read_text().splitlines()
+    cluster.inventory.write_text("".join(f"{line} gpus=2\n" if line[:1] == "n" else f"{line}\n" for line in lines))
+    ended = cluster.run("bench", "-i", str(cluster.inventory), "--backend", "nccl", "--nproc-per-node", "3")
+    assert ended.returncode == ExitCode.USAGE
+    assert "error: --nproc-per-node 3 is more than the devices of n[1-2]" in ended.stderr
+
+
+def test_ranks_without_torch_break_the_stage_after_the_barrier(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    ended = cluster.run("bench", "-i", str(cluster.inventory), "--python", sys.executable, "--json")
+    assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+    document = json.loads(ended.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch bench") == set()
+    assert [(each["stage"], each["state"]) for each in document["stages"]] == [
+        ("connect", "ok"), ("barrier", "ok"), ("correctness", "broken"),
+    ]  # fmt: skip
+    broken = document["stages"][-1]
+    assert "No module named 'torch'" in "\n".join((broken["text"], *broken["evidence"]))
+    assert document["runs"] == list(cluster.outcomes())
