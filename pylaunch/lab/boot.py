@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from pylaunch.errors import LabError
-from pylaunch.lab import network, recipe
+from pylaunch.lab import network, recipe, slurm
 from pylaunch.lab.machine import Machine
 from pylaunch.lab.spec import identity
 from pylaunch.lab.waiting import reached
@@ -71,6 +71,9 @@ def personalise(node: Machine, resolver: str) -> None:
     layer.write("etc/ssh/ssh_host_ed25519_key.pub", public)
     layer.write("root/.ssh/authorized_keys", opener, mode=0o600)
     layer.write(f"home/{recipe.USER}/.ssh/authorized_keys", opener, mode=0o600)
+    if node.lab.addition == slurm.ADDITION:
+        for path, text in slurm.files(node).items():
+            layer.write(path, text, mode=0o400 if path == slurm.KEY else 0o644)
 
 
 class _Layer:

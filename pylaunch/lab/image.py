@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from pylaunch.errors import LabError
-from pylaunch.lab import locks, recipe, releases, spec
+from pylaunch.lab import locks, recipe, releases, slurm, spec
 from pylaunch.lab.recipe import Recipe
 from pylaunch.lab.spec import IMAGES
 from pylaunch.lab.tools import Report
@@ -45,18 +47,40 @@ def controller_codename() -> str:
     return recipe.codename(Path("/etc/os-release").read_text())
 
 
-def ready_image(report: Report, release: str | None = None) -> Path:
-    """Return the image of `release` (None: this machine's); build it if it does not exist."""
-    wanted = controller_recipe(release)
-    image = IMAGES / f"image-{wanted.digest}"
+def ready_image(report: Report, release: str | None = None, addition: str | None = None) -> Path:
+    """Return the image of `release` (None: this machine's) with `addition`; build it if it does not exist."""
+    wanted = replace(controller_recipe(release), addition=addition)
+    image = _path(wanted)
     if image.exists():
         return image
     IMAGES.mkdir(parents=True, exist_ok=True)
     with locks.building_image():
+        if not _path(wanted.base).exists():
+            build(wanted.base, _path(wanted.base), report)
         if not image.exists():
-            build(wanted, image, report)
-            _prune(image, wanted.codename)
+            _build_addition(wanted, image, report)
+        _prune({image, _path(wanted.base)}, wanted.codename)
     return image
+
+
+def _path(wanted: Recipe) -> Path:
+    return IMAGES / f"image-{wanted.digest}"
+
+
+def _build_addition(wanted: Recipe, image: Path, report: Report) -> None:
+    """Copy the image without the addition and install the packages there. Call it inside `building_image`."""
+    assert wanted.addition is not None
+    packages = recipe.ADDITIONS[wanted.addition]
+    aside = image.with_name("unfinished")
+    _remove(aside)
+    report(f"building the node image with {wanted.addition} once: {' '.join(packages)}")
+    process.run(("cp", "--archive", "--reflink=auto", str(_path(wanted.base)), str(aside))).checked(error=LabError)
+    (aside / "etc/resolv.conf").write_text(resolver_settings(report))
+    _inside(aside, "apt-get", "install", "-y", "-q", "--no-install-recommends", *packages)
+    _inside(aside, "apt-get", "clean")
+    if wanted.addition == slurm.ADDITION:
+        _inside(aside, "systemctl", "disable", *slurm.SERVICES)
+    aside.rename(image)
 
 
 def build(wanted: Recipe, image: Path, report: Report) -> None:
@@ -97,10 +121,11 @@ def _foreign(codename: str) -> tuple[Argv, Argv]:
     return (f"--keyring={maker.keyring}",), (str(SCRIPTS / maker.script),)
 
 
-def _prune(newest: Path, codename: str) -> None:
-    """Remove images of the same release that no lab uses."""
+def _prune(newest: Collection[Path], codename: str) -> None:
+    """Remove images of the same release that no lab uses, except `newest` and additions to them."""
     kept = [spec.load(name).machines for name in spec.names()]
-    used = {machines.image for machines in kept if machines is not None} | {str(newest)}
+    used = {machines.image for machines in kept if machines is not None} | set(map(str, newest))
+    used |= {str(_path(replace(controller_recipe(codename), addition=each))) for each in recipe.ADDITIONS}
     for image in IMAGES.glob("image-*"):
         if str(image) not in used and recipe.codename((image / "etc/os-release").read_text()) == codename:
             _remove(image)

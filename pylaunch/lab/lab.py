@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pylaunch.errors import LabError, PylaunchError, UsageError
-from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, spec, tools
+from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, slurm, spec, tools
 from pylaunch.lab.cgroup import Cgroup
 from pylaunch.lab.node import LabNode
 from pylaunch.lab.spec import LabSpec, Machines
@@ -34,11 +35,14 @@ class Request:
     release: str | None = None
     """Codename of the nodes' release; None: this machine's."""
 
+    addition: str | None = None
+    """Software of the nodes beyond the image of all labs: "slurm"."""
+
     def spec(self, machines: Machines | None) -> LabSpec:
         """Return the spec of this lab, with `machines` for its nodes."""
         where = self.inventory or spec.lab_paths(self.name).inventory
         share = tuple(str(path) for path in self.share)
-        return LabSpec(self.name, spec.node_names(self.nodes), str(where.absolute()), share, machines)
+        return LabSpec(self.name, spec.node_names(self.nodes), str(where.absolute()), share, machines, self.addition)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,10 @@ class Lab:
     @property
     def environment(self) -> Mapping[str, str]:
         """Environment variables of `command`."""
-        return {"XDG_STATE_HOME": str(self.spec.paths.xdg_state)}
+        found = {"XDG_STATE_HOME": str(self.spec.paths.xdg_state)}
+        if self.spec.addition == slurm.ADDITION:
+            found["PATH"] = f"{self.spec.paths.slurm_commands}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        return found
 
     def pylaunch(
         self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
@@ -125,7 +132,7 @@ def start(request: Request, report: Report) -> Lab:
     with locks.changing_lab(request.name):
         clear_remains(request.name, report)
         tools.ensure(report)
-        base = image.ready_image(report, request.release)
+        base = image.ready_image(report, request.release, request.addition)
         resolver = image.resolver_settings(report)
         with removed_on_failure(request.name, report):
             lab = _decide(request, base)
@@ -187,6 +194,8 @@ def _build(lab: Lab, resolver: str, report: Report) -> None:
         each.wait()
     cluster_file.record_host_keys(lab.spec, {node.address: cluster_file.public_key(node) for node in lab.nodes})
     cluster_file.write_inventory(lab.spec, cluster_file.real_inventory(lab.spec, lab.nodes))
+    if lab.spec.addition == slurm.ADDITION:
+        slurm.start(lab.spec, lab.nodes, report)
     paths.complete.touch()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pylaunch.errors import LabError
 
@@ -22,6 +22,9 @@ PACKAGES = (
     "systemd",
     "systemd-sysv",
 )
+ADDITIONS = {"slurm": ("munge", "slurm-client", "slurmctld", "slurmd")}
+"""Packages of each addition to an image."""
+
 USER = "ml"
 """A user other than root, for tests of sudo."""
 
@@ -58,10 +61,21 @@ class Recipe:
     certificates: tuple[tuple[str, str], ...]
     """CA certificates that the controller trusts beyond the distribution's: file name and PEM text."""
 
+    addition: str | None = field(default=None, repr=False)
+    """An addition to the image of the same recipe without one."""
+
+    @property
+    def base(self) -> Recipe:
+        """The recipe without its addition."""
+        return replace(self, addition=None)
+
     @property
     def digest(self) -> str:
         """Hash of the whole recipe."""
-        return hashlib.sha256(repr((REVISION, PACKAGES, USER, self)).encode()).hexdigest()[:16]
+        inputs = repr((REVISION, PACKAGES, USER, self)).encode()
+        if self.addition is not None:
+            inputs += repr((self.addition, ADDITIONS[self.addition])).encode()
+        return hashlib.sha256(inputs).hexdigest()[:16]
 
 
 def repositories(codename: str, targets: str) -> tuple[Repository, ...]:

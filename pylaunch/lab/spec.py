@@ -114,6 +114,11 @@ class LabPaths:
         """Directory of the Python environment of local nodes."""
         return self.directory / "env"
 
+    @property
+    def slurm_commands(self) -> Path:
+        """Directory of the Slurm commands that this machine runs on the first node."""
+        return self.directory / "bin"
+
     def node(self, name: str) -> NodePaths:
         """Return the files of node `name`."""
         return NodePaths(self.directory / "nodes" / name)
@@ -136,6 +141,9 @@ class LabSpec:
 
     machines: Machines | None = None
     """None: local nodes, which are directories of this machine."""
+
+    addition: str | None = None
+    """Software of the nodes beyond the image of all labs: "slurm"."""
 
     @property
     def paths(self) -> LabPaths:
@@ -205,6 +213,7 @@ def load(name: str) -> LabSpec:
         inventory=kept["inventory"],
         share=tuple(kept["share"]),
         machines=Machines(**machines) if machines is not None else None,
+        addition=kept.get("addition"),
     )
 
 

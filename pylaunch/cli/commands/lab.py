@@ -15,13 +15,15 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.views import document
 from pylaunch.errors import UsageError
-from pylaunch.lab import faults, local, spec, tools
+from pylaunch.lab import faults, local, slurm, spec, tools
 from pylaunch.lab import lab as labs
 from pylaunch.lab import status as lab_status
 from pylaunch.lab.faults import Direction, Fault
 from pylaunch.lab.lab import Lab, Request
+from pylaunch.lab.recipe import ADDITIONS
 from pylaunch.lab.releases import RELEASES
 from pylaunch.lab.resource_faults import LittleMemory, Stall
+from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
@@ -56,6 +58,12 @@ def command() -> None:
     metavar="CODENAME",
     help=f"The nodes' release, instead of this machine's own: {', '.join(RELEASES)}.",
 )
+@click.option(
+    "--with",
+    "addition",
+    type=click.Choice(list(ADDITIONS)),
+    help="Software that all nodes get, too; Slurm is for tests only.",
+)
 @click.option("--local", "is_local", is_flag=True, help="Local nodes, even where real ones can be had.")
 def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **asked: Any) -> None:
     """Make a lab and wait until its nodes are ready. The path of its inventory is printed on stdout.
@@ -64,10 +72,13 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
     with ranks that meet on the loopback interface. That is enough to start jobs, not to provision hosts or break them.
     """
     share, release = tuple(path.resolve() for path in asked["share"]), asked["release"]
-    request = Request(name, nodes, share, inventory_out, release)
+    addition = asked["addition"]
+    request = Request(name, nodes, share, inventory_out, release, addition)
     why_local = "requested" if is_local else tools.obstacle()
     if why_local is not None and release is not None:
         raise UsageError(f"--release {release}: local nodes ({why_local}) have the release of this machine")
+    if why_local is not None and addition is not None:
+        raise UsageError(f"--with {addition}: local nodes ({why_local}) run no services")
     if why_local is None:
         made = labs.start(request, console.say).spec
     else:
@@ -76,6 +87,11 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
     for node in lab_status.look(name):
         failed = f": {', '.join(node.failed_units)} failed" if node.failed_units else ""
         console.say(f"{node.name}  {node.address}  {node.state}{failed}")
+    if addition == slurm.ADDITION:
+        console.say(
+            "\nhint: its Slurm commands, which run on the first node: "
+            f"export PATH={quoted((str(made.paths.slurm_commands),))}:$PATH"
+        )
     console.data(made.inventory)
 
 
