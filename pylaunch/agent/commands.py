@@ -10,14 +10,16 @@ import json
 import os
 import platform
 import shutil
+from functools import partial
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
-from pylaunch.agent.serve import relay, standby
+from pylaunch.agent.serve import job_daemon, relay, standby
 from pylaunch.agent.shared import clean, rank_files, record
 from pylaunch.agent.shared.layout import (
+    JOB_VARIABLE,
     AgentError,
     NodeRoot,
     RunNotOnNodeError,
@@ -68,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         ("hello", "print the version of this agent and the live runs of this node"),
         ("open", "connect to the supervisor of a run, and start it if there is none"),
         ("attach", "connect to the supervisor of a run, or replay a run that is over"),
+        ("job", "start the supervisors of runs in a Slurm job step, until the job ends"),
         ("runs", "list the runs of this node, live and past"),
         ("ship", "receive the code of a run"),
         ("hold", "hold devices for a spare of a run while stdin is open"),
@@ -81,6 +84,9 @@ def _parser() -> argparse.ArgumentParser:
             verb.add_argument("--run", required=True, help="id of the run")
         if name == standby.VERB:
             verb.add_argument("--state", required=True, help="descriptors of the agent that becomes this one")
+        if name == "job":
+            verb.add_argument("--job", required=True, help="id of the Slurm job")
+            verb.add_argument("--idle", type=float, required=True, help="seconds without a run after which it ends")
         if name in ("clean", "node"):
             verb.add_argument("--dry-run", action="store_true", help="change nothing")
     return parser
@@ -88,15 +94,18 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
     if arguments.verb == "open":
-        return relay.open_run(root, arguments.run, version())
+        return relay.open_run(root, arguments.run, version(), job=os.environ.get(JOB_VARIABLE))
     if arguments.verb == "attach":
         return relay.attach(root, arguments.run, version())
     if arguments.verb == "ship":
         return shipped_code.serve(root, arguments.run)
     if arguments.verb == "hold":
-        return hold.serve(root, arguments.run)
+        return _hold(root, arguments.run)
     if arguments.verb == standby.VERB:
         return relay.stand_by(root, arguments.run, version(), arguments.state)
+    if arguments.verb == "job":
+        start = partial(relay.start_supervisor, version=version())
+        return job_daemon.JobDaemon(root, arguments.job, start, idle_s=arguments.idle).serve()
     if arguments.verb == "hello":
         print(json.dumps(_hello(root)))
     elif arguments.verb == "runs":
@@ -107,6 +116,13 @@ def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
     else:
         print(json.dumps(_node(root, dry_run=arguments.dry_run)))
     return 0
+
+
+def _hold(root: NodeRoot, run: str) -> int:
+    """Hold devices; on a node of a Slurm job keep the daemon of that job alive meanwhile."""
+    job = os.environ.get(JOB_VARIABLE)
+    with contextlib.closing(job_daemon.kept(root, job)) if job is not None else contextlib.nullcontext():
+        return hold.serve(root, run)
 
 
 def _hello(root: NodeRoot) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """`open` and `attach`: relay between a controller on stdin and stdout and the supervisor of a run on its socket.
 
 `open` starts the supervisor if there is none. The supervisor is a daemon: its session is its own and it keeps no
-descriptor of the SSH connection, so that it survives the end of that connection.
+descriptor of the SSH connection, so that it survives the end of that connection. On a node of a Slurm job, the daemon
+of the job starts it instead (`job_daemon`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
-from pylaunch.agent.serve import replay, standby
+from pylaunch.agent.serve import job_daemon, replay, standby
 from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared import clean, local_socket, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
@@ -28,8 +29,13 @@ LOOK_S = 0.5
 """Seconds without an answer from the supervisor after which the relay checks whether it is stopped (SIGSTOP)."""
 
 
-def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Relay to the supervisor of `run`, and start it if there is none. Raises AgentError for a run that is over."""
+def open_run(
+    root: NodeRoot, run: str, version: str, *, job: str | None = None, sleep: Callable[[float], None] = time.sleep
+) -> int:
+    """Relay to the supervisor of `run`, and start it if there is none; `job` is the Slurm job whose daemon starts it.
+
+    Raises AgentError for a run that is over.
+    """
     directory = root.run(run)
     for made in (directory.path, directory.logs):
         os.makedirs(made, mode=0o700, exist_ok=True)
@@ -37,8 +43,11 @@ def open_run(root: NodeRoot, run: str, version: str, sleep: Callable[[float], No
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")
         held = clean.lock(directory)
-        if held is not None:
-            _start(root, directory, version, held)
+        if held is not None and job is None:
+            start_supervisor(root, directory, held, version)
+        elif held is not None and job is not None:
+            os.close(held)
+            job_daemon.request_supervisor(root, job, run)
         relayed = _relay(directory)
         if relayed is not None:
             return relayed
@@ -61,7 +70,8 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
     raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
 
 
-def _start(root: NodeRoot, directory: RunDirectory, version: str, held: int) -> None:
+def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version: str) -> None:
+    """Fork the supervisor of a run; `held` is the descriptor of the run's lock, which this closes here."""
     listener = local_socket.listen(directory.file("agent.sock"))
     if not standby.is_taken_over(root, directory, version, held, listener):
         child = os.fork()

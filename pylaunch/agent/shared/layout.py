@@ -25,6 +25,7 @@
     next.sock                the next attempt takes the template of a preload over here, after a failure
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
+  jobs/<job>.sock            relays ask the daemon of a Slurm job here for a supervisor
   blobs/<ab>/<sha256>        content of shipped code
   trees/<run>/               shipped code of one run: the working directory of all its attempts
   trees/<run>.json           the manifest of that tree
@@ -40,6 +41,14 @@ from dataclasses import dataclass
 SOCKETS = ("agent.sock", "ranks.sock")
 NEXT_SOCKET = "next.sock"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+JOB_ID = re.compile(r"[0-9]{1,12}\Z")
+JOB_VARIABLE = "PYLAUNCH_SLURM_JOB"
+"""Variable of an agent that srun starts: the id of its Slurm job, whose daemon starts supervisors."""
+
+GOOD_END = "USR1"
+BAD_END = "USR2"
+"""Signals that end the daemon of a Slurm job, with exit status 0 and 1: the job becomes COMPLETED or FAILED."""
+
 SPARES = "-spares"
 """Suffix of the id under which the spares of a run are tested before it starts."""
 
@@ -135,6 +144,12 @@ class NodeRoot:
 
     def manifest(self, run: str) -> str:
         return os.path.join(self.trees, base_of(run) + ".json")
+
+    def job_socket(self, job: str) -> str:
+        """Return the socket of the daemon of Slurm job `job`. Raises AgentError for an invalid id."""
+        if not JOB_ID.match(job):
+            raise AgentError(f"id of a Slurm job: expected digits, got {job[:80]!r}")
+        return os.path.join(self.path, "jobs", job + ".sock")
 
     def archive(self, version: str) -> str:
         return os.path.join(self.agents, version + ".pyz")

@@ -1,0 +1,139 @@
+"""The daemon of a Slurm job: its supervisors outlive relays and end with it; it ends without a run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from tests.agent.controller import DEADLINE_S, Node, gone, is_alive, task
+from tests.waiting import wait_until
+
+LONG_S = "600"
+StartDaemon = Callable[[str], "subprocess.Popen[bytes]"]
+
+
+def parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+@pytest.fixture
+def start_daemon(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[StartDaemon]:
+    """Start the daemon of job 7 with these idle seconds; relays of this story are steps of that job."""
+    monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
+    assert node.ask("node").returncode == 0
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(idle_s: str) -> subprocess.Popen[bytes]:
+        daemon = subprocess.Popen(node.words("job", "--job", "7", "--idle", idle_s))
+        started.append(daemon)
+        return daemon
+
+    yield start
+    for daemon in started:
+        daemon.kill()
+        daemon.wait()
+
+
+def test_the_supervisor_of_a_run_is_a_child_of_the_daemon_and_outlives_its_relay(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    daemon = start_daemon(LONG_S)
+    first = node.started(task(tmp_path, "sleep 600"))
+    rank, supervisor = first.pid(0), node.supervisor(first)
+    assert parent(supervisor) == daemon.pid
+    first.disconnect()
+    again = node.attach()
+    again.until(wire.Hello)
+    assert node.supervisor(again) == supervisor
+    assert is_alive(rank)
+    again.send(wire.Stop(0.0, "enough", by_hand=True))
+    gone(supervisor, rank)
+    assert daemon.poll() is None
+
+
+def test_several_runs_have_a_supervisor_each(node: Node, tmp_path: Path, start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(LONG_S)
+    supervisors = [
+        node.supervisor(node.started(task(tmp_path, "sleep 600", run=run))) for run in ("r1", "r2")
+    ]  # fmt: skip
+    assert len({*supervisors}) == 2
+    assert [parent(each) for each in supervisors] == [daemon.pid] * 2
+    daemon.send_signal(signal.SIGTERM)
+    gone(*supervisors)
+
+
+def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    daemon = start_daemon(LONG_S)
+    saved = tmp_path / "checkpoint"
+    rank = f"trap 'touch {saved}; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    controller = node.started(task(tmp_path, rank))
+    controller.until(wire.Output)
+    daemon.send_signal(signal.SIGTERM)
+    ended = controller.until(wire.RankEnded)
+    assert ended.exit_code == 0
+    assert saved.exists()
+    controller.until(wire.Finished)
+    controller.disconnect()
+    assert daemon.wait(DEADLINE_S) == 1
+
+
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGUSR1, 0), (signal.SIGUSR2, 1)])
+def test_the_controller_chooses_the_exit_status_of_the_job(
+    node: Node, start_daemon: StartDaemon, signum: signal.Signals, status: int
+) -> None:
+    daemon = start_daemon(LONG_S)
+    wait_until((node.root / "jobs" / "7.sock").exists, "the daemon listens")
+    opened = node.open()
+    opened.until(wire.Hello)
+    opened.disconnect()
+    daemon.send_signal(signum)
+    assert daemon.wait(DEADLINE_S) == status
+
+
+def test_a_daemon_without_a_run_ends(node: Node, start_daemon: StartDaemon) -> None:
+    daemon = start_daemon("0.2")
+    assert daemon.wait(DEADLINE_S) == 0
+
+
+def test_a_spare_keeps_its_daemon_alive_while_it_is_held(node: Node, start_daemon: StartDaemon) -> None:
+    words = node.words("hold", "--run", "r1")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as spare:
+        assert spare.stdin is not None
+        assert spare.stdout is not None
+        spare.stdin.write(b'{"devices": []}\n')
+        spare.stdin.flush()
+        daemon = start_daemon("4")  # The spare is waiting for it.
+        assert spare.stdout.readline() == b'{"held": true}\n'
+        with pytest.raises(subprocess.TimeoutExpired):
+            daemon.wait(5.0)
+        spare.stdin.close()
+    assert daemon.wait(DEADLINE_S) == 0
+
+
+def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
+    controller = node.open()
+    failed = controller.until(wire.Failed)
+    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 10 s"
+
+
+def test_another_id_than_a_number_is_refused(node: Node) -> None:
+    answer = node.ask("job", "--job", "../7", "--idle", "1")
+    assert answer.returncode == 1
+    assert "id of a Slurm job: expected digits" in answer.stdout
+
+
+def test_sockets_of_earlier_jobs_are_removed(node: Node, start_daemon: StartDaemon) -> None:
+    first = start_daemon("0.2")
+    assert first.wait(DEADLINE_S) == 0
+    assert [each.name for each in (node.root / "jobs").iterdir()] == ["7.sock"]
+    other = subprocess.Popen(node.words("job", "--job", "8", "--idle", "0.2"))
+    assert other.wait(DEADLINE_S) == 0
+    assert [each.name for each in (node.root / "jobs").iterdir()] == ["8.sock"]
