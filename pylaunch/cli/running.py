@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,16 +42,46 @@ class Presentation:
     report_to: Path | None = None
     """Write the report of a failed run to this file; RUN in the usual name stands for the id."""
 
+    at_end: Callable[[bool], None] = lambda is_good: None
+    """Called when the run has ended, with the success of the run: it ends the Slurm job that was submitted for it."""
+
 
 def run_planned(planned: PlannedRun, options: StartOptions, shown: Presentation) -> int:
     """Start `planned` and return the exit code. With --json, stdout has only the document; ranks write to stderr."""
     with contextlib.ExitStack() as stack:
         view = StartView()
+        ending = stack.enter_context(_job_ended(shown.at_end))
         if shown.as_json:
             stack.callback(_show_document, planned, view)
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         stack.enter_context(view)
-        return _detached(planned, options, shown, view) if shown.detach else _followed(planned, options, shown, view)
+        if shown.detach:
+            return _detached(planned, options, shown, (view, ending))
+        return ending.of(_followed(planned, options, shown, view))
+
+
+class _Ending:
+    """The end of the Slurm job of a run."""
+
+    is_good = False
+    is_ours = True
+    """This process follows the run to its end."""
+
+    def of(self, code: int) -> int:
+        """Keep the success of the run whose exit code is `code`, and return `code`."""
+        self.is_good = code == ExitCode.DONE
+        return code
+
+
+@contextlib.contextmanager
+def _job_ended(at_end: Callable[[bool], None]) -> Iterator[_Ending]:
+    """Call `at_end` after the block, unless another process follows the run."""
+    ending = _Ending()
+    try:
+        yield ending
+    finally:
+        if ending.is_ours:
+            at_end(ending.is_good)
 
 
 def _show_document(planned: PlannedRun, view: StartView) -> None:
@@ -64,7 +94,10 @@ def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, v
     return _ended(lambda: start(planned, options, view.show, signals), shown, view)
 
 
-def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, view: StartView) -> int:
+def _detached(
+    planned: PlannedRun, options: StartOptions, shown: Presentation, shared: tuple[StartView, _Ending]
+) -> int:
+    view, ending = shared
     if options.ends_leftovers:
         end_leftovers(planned.plan, view.show)
     recorded = begin(planned, view.show)
@@ -72,6 +105,7 @@ def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, v
     log.touch(mode=0o600)
     half = fork_to_background(log)
     if isinstance(half, Background):
+        ending.is_ours = False
         return wait_until_well(planned.plan.run, half, log)
     terminal = half
     current().as_json = False  # The half at the terminal prints the document.
@@ -81,7 +115,7 @@ def _detached(planned: PlannedRun, options: StartOptions, shown: Presentation, v
         if isinstance(event, RanksReleased):
             terminal.let_go()
 
-    return _ended(lambda: run(recorded, replace(options, relays_output=False), show, signals), shown, view)
+    return ending.of(_ended(lambda: run(recorded, replace(options, relays_output=False), show, signals), shown, view))
 
 
 def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) -> int:

@@ -6,24 +6,23 @@ import difflib
 import os
 import platform
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.errors import InventoryError, UsageError
+from pylaunch.errors import InventoryError
 from pylaunch.inventory import cache, refusal
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.locate import place_of
+from pylaunch.inventory.settings import read_settings
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 
-SETTINGS = "pylaunch.toml"
 INVENTORY = "cluster.ini"
 EXAMPLE = "start from the example: pylaunch help cluster.ini > cluster.ini"
 LARGEST_FILE = 1 << 20
@@ -76,32 +75,11 @@ def this_machine(devices: Path = Path("/dev")) -> Host:
 
 
 def _found_here(directory: Path) -> Path | None:
-    named = _named_in_settings(directory / SETTINGS)
+    named = read_settings(directory).inventory
     if named is not None:
         return named
     usual = directory / INVENTORY
     return usual if usual.exists() else None
-
-
-def _named_in_settings(settings: Path) -> Path | None:
-    try:
-        content = tomllib.loads(settings.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
-    if unknown := sorted(set(content) - {"inventory"}):
-        raise UsageError(
-            f"{settings.name}: unknown key: {', '.join(unknown)}", hint="the only key is inventory, a path"
-        )
-    if "inventory" not in content:
-        return None
-    value = content["inventory"]
-    if not isinstance(value, str) or not value:
-        raise UsageError(
-            f"{settings.name}: inventory: expected a path, got {value!r}", hint='inventory = "cluster.ini"'
-        )
-    return settings.parent / Path(value).expanduser()
 
 
 def _ask_ansible(source: Path) -> Listing:

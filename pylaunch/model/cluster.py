@@ -20,6 +20,9 @@ class Connection(Enum):
 
     SSH = "ssh"
     LOCAL = "local"
+    SLURM = "slurm"
+    """Steps of a Slurm job, started with srun."""
+
     NONE = "none"
     """No connection: the host is known by name alone, from a run that another controller started."""
 
@@ -53,6 +56,9 @@ class Host:
 
     connection: Connection = Connection.SSH
     ssh: SshOptions = field(default_factory=SshOptions)
+    slurm_job: str | None = None
+    """Id of the Slurm job whose steps reach the host; set exactly for `Connection.SLURM`."""
+
     devices: tuple[int, ...] = ()
     """Accelerator indexes that runs may use (`gpus=8` is 0..7). Empty: the host computes on its CPU."""
 

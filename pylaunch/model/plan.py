@@ -58,6 +58,9 @@ class RunPlan:
     restart: int = 0
     """Number of attempts before this one."""
 
+    submitted_job: str | None = None
+    """Id of the Slurm job that pylaunch submitted for this run, and that ends with it."""
+
     @property
     def attempt(self) -> str:
         """Id of this attempt alone, also after further attempts."""

@@ -46,6 +46,23 @@ def project_bench_baseline(inventory: Path) -> Path:
 
 
 @dataclass(frozen=True)
+class JobFiles:
+    """Files of the agents that pylaunch starts in a Slurm job which it did not submit."""
+
+    archive: Path
+    """The agent, as the input of the step."""
+
+    log: Path
+    """Output of the step."""
+
+
+def job_files(job: str) -> JobFiles:
+    """Return the files of the Slurm job `job`."""
+    directory = state_directory() / "slurm"
+    return JobFiles(directory / f"{job}.pyz", directory / f"{job}.log")
+
+
+@dataclass(frozen=True)
 class RunPaths:
     """The files of one run."""
 

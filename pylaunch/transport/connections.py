@@ -12,6 +12,7 @@ from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.options import login as openssh_login
+from pylaunch.transport.slurm.connector import SlurmConnector
 
 DIAGNOSED_AT_ONCE = 32
 
@@ -26,6 +27,8 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
             return OpenSshConnector(host, known_hosts)
         case Connection.LOCAL:
             return LocalConnector(host)
+        case Connection.SLURM:
+            return SlurmConnector(host)
         case Connection.NONE:
             raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
 

@@ -23,6 +23,8 @@ class ConnectionFailure:
 
     reason: str
     hint: str | None = None
+    is_final: bool = False
+    """No further attempt can succeed: the Slurm job of the host has ended."""
 
 
 @dataclass(frozen=True)

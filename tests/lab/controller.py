@@ -25,10 +25,11 @@ class Started:
     """The controller as a process; its stdout and stderr go to files that can be read at any time."""
 
     def __init__(self, lab: Lab, directory: Path, arguments: tuple[str, ...]) -> None:
+        nodes = ("--scheduler", "slurm") if lab.spec.addition == "slurm" else ("-i", str(lab.inventory))
         self._out, self._err = directory / "stdout", directory / "stderr"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                lab.command("start", "-i", str(lab.inventory), *arguments),
+                lab.command("start", *nodes, *arguments),
                 env={**os.environ, **lab.environment},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
@@ -51,7 +52,7 @@ class Started:
     @property
     def run(self) -> str:
         """The id of its run, which it has printed already."""
-        return self.stderr.split()[1].rstrip(":")
+        return next(line.split()[1].rstrip(":") for line in self.stderr.splitlines() if line.startswith("run "))
 
     def says(self, text: str, times: int = 1, deadline_s: float = DEADLINE_S) -> None:
         """Wait until `text` has been printed that many times."""

@@ -33,6 +33,11 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             hint=f"rerun it there, or look at its command (pylaunch status {record.plan.run}) and start that",
         )
     before = record.plan
+    if before.submitted_job is not None:
+        raise UsageError(
+            f"run {before.run} had the nodes of Slurm job {before.submitted_job}, which ended with it",
+            hint=f"start it on nodes of another job: pylaunch start --scheduler slurm --nodes {len(before.nodes)} -- …",
+        )
     job = before.job
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from pylaunch.cli import console
-from pylaunch.cli.flags import environment, options, program, sync
+from pylaunch.cli.flags import environment, options, program, scheduler, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
+from pylaunch.cli.nodes import nodes_of_start
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode
-from pylaunch.inventory import load_cluster
 from pylaunch.launch.start.session import TakenError
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.workflows.start import StartOptions, plan_start
@@ -28,13 +28,15 @@ Examples:
   pylaunch start -i cluster.ini --nodes 2 --nproc-per-node 4 --env NCCL_DEBUG=WARN -- train.py
   pylaunch start -i cluster.ini --sync . -m package.train --lr 3
   pylaunch start -i cluster.ini -- hostname
+  pylaunch start --scheduler slurm --nodes 4 --gpus-per-node 8 --time 8:00:00 -- train.py
 """
 
 
 @click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
-@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
+@scheduler.options
+@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts; with Slurm, request N nodes.")
 @click.option(
     "--nproc-per-node",
     default=StartFlags.nproc_per_node,
@@ -173,12 +175,15 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         turn=flags.turn(),
         ends_leftovers=flags.stale == "kill",
     )
-    shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file())
-    planned = plan_start(load_cluster(inventory, limit=limit), job, StartView().show)
-    program.report_ranks_alone(chosen, planned.plan.world_size)
-    if flags.dry_run:
-        show_plan(planned.plan, planned.commands, as_json=as_json)
-        return ExitCode.DONE
+    with nodes_of_start(flags, inventory, limit) as nodes:
+        planned = plan_start(nodes.cluster, job, StartView().show)
+        planned = nodes.recorded_in(planned)
+        program.report_ranks_alone(chosen, planned.plan.world_size)
+        if flags.dry_run:
+            show_plan(planned.plan, planned.commands, as_json=as_json)
+            return ExitCode.DONE
+        nodes.start_agents()
+        shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file(), nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:

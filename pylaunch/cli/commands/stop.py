@@ -10,7 +10,7 @@ import click
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import discovered, find
-from pylaunch.cli.views import document, proving, run_data
+from pylaunch.cli.views import document, proving, queueing, run_data
 from pylaunch.cli.views.following import shown_by
 from pylaunch.cli.views.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
@@ -18,6 +18,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
+from pylaunch.workflows.allocation import end_submitted
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.stop import (
     StartInterrupted,
@@ -68,6 +69,9 @@ def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
             if entry["outcome"] is None:
                 entry["unreachable"] = error.message
             failed.append(error)
+    for job in dict.fromkeys(record.plan.submitted_job for record in records):
+        if job is not None:
+            end_submitted(job, queueing.show)
     document.show({"runs": ended})
     if failed and len(records) == 1:
         raise failed[0]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pylaunch.cli.flags import options, preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
+from pylaunch.cli.flags.scheduler import SchedulerFlags
 from pylaunch.errors import UsageError
 from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.sync.tree import Tree
@@ -33,7 +34,7 @@ LEAST_LOG = 4 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartFlags(EnvironmentFlags, sync.SyncFlags):
+class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
     """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
 
     words: Argv = ()

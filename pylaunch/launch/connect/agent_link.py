@@ -34,10 +34,12 @@ class AgentAbsentError(Exception):
 class LinkError(Exception):
     """No connection to the agent: the reason, and a hint."""
 
-    def __init__(self, reason: str, hint: str | None = None) -> None:
+    def __init__(self, reason: str, hint: str | None = None, *, is_final: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.is_final = is_final
+        """No further attempt can succeed."""
 
 
 class NoAgentError(LinkError):
@@ -225,7 +227,7 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
     """Return the reason why a connection ended."""
     host = connector.host
     if (failure := connector.failure(ended)) is not None:
-        return LinkError(failure.reason, failure.hint)
+        return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
         return NoAgentError(
             f"no Python at {host.agent_python}",

@@ -299,8 +299,10 @@ class Fleet:
             await self._give_up(name, error.reason)
             return True
         except LinkError as error:
-            self._calling[name] = error.reason
-            return False
+            self._calling[name] = "" if error.is_final else error.reason
+            if error.is_final:
+                await self._give_up(name, error.reason)
+            return error.is_final
         except AgentAbsentError:
             self._calling[name] = "the agent's archive is gone"
             return False

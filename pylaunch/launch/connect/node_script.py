@@ -7,6 +7,7 @@ name. `sha256sum` and `ls` are of coreutils and of busybox.
 
 from __future__ import annotations
 
+from pylaunch.agent.shared.layout import JOB_VARIABLE
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
 
@@ -14,6 +15,9 @@ ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
 AGENTS_DAMAGED = 98
+
+STARTS_S = 10
+"""For the daemon of a Slurm job, which installs the agent, before the host counts as one without it."""
 
 _ROOT = f"""\
 root=$1$2
@@ -29,7 +33,16 @@ whole() {{
 }}
 """
 
+_AWAIT_JOB_DAEMON = f"""\
+if [ -n "${JOB_VARIABLE}" ]; then
+  root=$1$2; [ "$3" = user ] && root=$1$(id -u)$2
+  left={STARTS_S * 20}
+  while [ ! -S "$root/jobs/${JOB_VARIABLE}.sock" ] && [ $left -gt 0 ]; do sleep 0.05; left=$((left - 1)); done
+fi
+"""
+
 ENTER = f"""\
+{_AWAIT_JOB_DAEMON}
 {_ROOT}
 agent=$root/agents/$5.pyz
 whole "$agent" "$5" || exit {AGENT_ABSENT}
@@ -55,6 +68,30 @@ ls -t -- "$root/agents" 2>/dev/null | {{
 }}
 """
 """The same words without the last three: the newest agent that is whole reports its runs."""
+
+
+START_JOB_DAEMON = f"""\
+root=$1$2
+[ "$3" = user ] && root=$1$(id -u)$2
+agent=$root/agents/$5.pyz
+[ -x "$4" ] || exit {PYTHON_ABSENT}
+whole() {{
+  [ ! -L "$root" ] && [ -d "$root" ] && [ -O "$root" ] && [ -f "$agent" ] && [ ! -L "$agent" ] || return 1
+  case $(ls -ldn -- "$root") in drwx--[-S]--[-T]*) ;; *) return 1 ;; esac
+  case $(sha256sum < "$agent") in "$1"*) return 0 ;; esac
+  return 1
+}}
+if whole "$5"; then
+  cat > /dev/null
+else
+  copy=$(mktemp) && cat > "$copy" && "$4" -I -S "$copy" node --root "$root"
+  rm -f -- "$copy"
+  whole "$5" || exit {AGENT_ABSENT}
+fi
+exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
+"""
+"""Words: as for ENTER, with idle seconds and Slurm job instead of verb and run. stdin is the archive, for a node that
+lacks it."""
 
 
 def root_words(host: Host) -> Argv:

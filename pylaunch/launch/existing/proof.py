@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from pylaunch.agent.piped import run_leftovers
-from pylaunch.model.cluster import Connection
+from pylaunch.errors import PylaunchError
+from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
+from pylaunch.transport.slurm import commands
 
 LOOK_S = 15.0
 """Timeout of `look`, in seconds."""
@@ -34,6 +37,9 @@ class NodeProof:
     was_restarted: bool = False
     """The node was restarted since the run began there."""
 
+    ended_job: str = ""
+    """Id of the Slurm job that has ended, all processes of which Slurm has ended on this node."""
+
     reason: str | None = None
     """Reason why there is no answer; None for a node that answered."""
 
@@ -51,6 +57,8 @@ class NodeProof:
             return f"left: {'; '.join(self.left)}"
         if self.found:
             return f"ended: {'; '.join(self.found)}"
+        if self.ended_job:
+            return f"Slurm job {self.ended_job} has ended, and Slurm has ended all of its processes there"
         since = "the node was restarted since the run began" if self.was_restarted else "no agent of the run is there"
         return f"{since}, and no process of it is left"
 
@@ -85,7 +93,26 @@ def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, time
     answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
+    proofs |= _of_ended_jobs(cluster.only(unreachable))
     return proofs | {name: _read(answer) for name, answer in answers.items()}
+
+
+def _of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
+    """Return the proofs of nodes whose Slurm job has ended, and whose slurmd has therefore ended its processes.
+
+    A node that does not answer slurmctld proves nothing: its job ends without it.
+    """
+    found: dict[str, NodeProof] = {}
+    by_job: dict[str, list[str]] = {}
+    for host in cluster.hosts:
+        if host.slurm_job is not None:
+            by_job.setdefault(host.slurm_job, []).append(host.name)
+    for job, names in by_job.items():
+        with contextlib.suppress(PylaunchError):  # The reasons why the nodes were not reached say more.
+            if commands.job_state(job).is_over:
+                answering = [node.name for node in commands.nodes_of(",".join(names)) if node.answers]
+                found |= dict.fromkeys(answering, NodeProof(ended_job=job))
+    return found
 
 
 def _read(answer: Mapping[str, object]) -> NodeProof:

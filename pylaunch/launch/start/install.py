@@ -1,4 +1,7 @@
-"""Install the agent on hosts that do not have it, through Ansible: one task per host."""
+"""Install the agent on hosts that do not have it, through Ansible: one task per host.
+
+Nodes of a Slurm job get it from the step that starts its daemon, so that one without it has no daemon.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ProvisionError
+from pylaunch.launch.connect.node_script import STARTS_S
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.session import Install
 from pylaunch.model.plan import RunPlan
@@ -18,6 +22,11 @@ def installer(plan: RunPlan, archive: AgentArchive) -> Install:
     """Return the function that installs `archive` on hosts of `plan`."""
 
     def install(hosts: Sequence[str], unwanted: threading.Event) -> Mapping[str, str]:
+        jobs = {name: job for name in hosts if (job := plan.cluster[name].slurm_job) is not None}
+        if jobs:
+            return {
+                name: f"the agent of Slurm job {job} did not start within {STARTS_S} s" for name, job in jobs.items()
+            }
         run = PlaybookRun(
             playbook("prepare"),
             plan.cluster.only(hosts),

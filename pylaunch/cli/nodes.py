@@ -1,0 +1,116 @@
+"""The nodes of a start: hosts of the inventory, or of a Slurm job."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pylaunch.cli import console
+from pylaunch.cli.flags import scheduler
+from pylaunch.cli.flags.scheduler import JOB_ID, NodeSource
+from pylaunch.cli.flags.start import StartFlags
+from pylaunch.cli.views import queueing
+from pylaunch.errors import UsageError
+from pylaunch.inventory import load_cluster
+from pylaunch.inventory.limit import limited
+from pylaunch.inventory.load import source_of
+from pylaunch.inventory.settings import read_settings
+from pylaunch.model.argv import quoted
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.hostset import fold
+from pylaunch.model.slurm_job import JobRequest
+from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
+from pylaunch.workflows.start import PlannedRun
+
+
+@dataclass(frozen=True)
+class StartNodes:
+    """Nodes of a start."""
+
+    cluster: Cluster
+    allocation: Allocation | None = None
+    """The Slurm job whose nodes they are."""
+
+    def recorded_in(self, planned: PlannedRun) -> PlannedRun:
+        """Return `planned` with the id of a job that pylaunch submitted."""
+        if self.allocation is None or not self.allocation.job.is_ours:
+            return planned
+        return replace(planned, plan=replace(planned.plan, submitted_job=self.allocation.job.id))
+
+    def start_agents(self) -> None:
+        """Start the agents of a job that pylaunch did not submit."""
+        if self.allocation is not None:
+            self.allocation.start_agents()
+
+    def end(self, is_good: bool) -> None:
+        """End the job, if pylaunch submitted it."""
+        if self.allocation is not None:
+            self.allocation.end(is_good=is_good)
+
+
+@contextlib.contextmanager
+def nodes_of_start(flags: StartFlags, inventory: Path | None, limit: str | None) -> Iterator[StartNodes]:
+    """Provide the nodes for this block, which plans; an exception in it ends a job that was submitted.
+
+    Raises UsageError for flags that contradict each other, and for an inventory with hosts outside of the job.
+    """
+    settings = read_settings(Path.cwd())
+    source = scheduler.node_source(flags, settings, os.environ, has_inventory=inventory is not None)
+    if source is NodeSource.INVENTORY:
+        yield StartNodes(load_cluster(inventory, limit=limit))
+        return
+    if source is NodeSource.HERE:
+        yield _here(flags, inventory, limit)
+        return
+    if limit is not None:
+        raise UsageError(f"--limit {limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
+    wanted = scheduler.request(flags, settings, flags.nodes, flags.spares)
+    if flags.dry_run:
+        console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *wanted.options))}")
+        yield StartNodes(_unknown_nodes(wanted))
+        return
+    allocation = allocate(wanted, queueing.show)
+    try:
+        yield StartNodes(allocation.cluster, allocation)
+    except BaseException:
+        allocation.end(is_good=False)
+        raise
+
+
+def _unknown_nodes(wanted: JobRequest) -> Cluster:
+    return Cluster(tuple(Host(f"node{each + 1}", f"node{each + 1}", Connection.NONE) for each in range(wanted.nodes)))
+
+
+def _check_size(flags: StartFlags, allocation: Allocation) -> None:
+    """Raise UsageError for a job with fewer nodes than the flags request."""
+    there, wanted = allocation.cluster.names, (flags.nodes or 1) + flags.spares
+    if wanted > len(there):
+        raise UsageError(
+            f"--nodes {flags.nodes or 1} and --spares {flags.spares} need {wanted} nodes, and Slurm job "
+            f"{allocation.job.id} has {len(there)} ({fold(there)})",
+            hint=f"--nodes {max(1, len(there) - flags.spares)}, or a larger allocation",
+        )
+
+
+def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
+    """Return the nodes of the job in which pylaunch runs, as far as an inventory or `limit` selects them."""
+    allocation = allocation_here(os.environ[JOB_ID], queueing.show)
+    _check_size(flags, allocation)
+    named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
+    if named is None:
+        cluster = allocation.cluster
+        return StartNodes(cluster if limit is None else limited(cluster, limit, {}), allocation)
+    chosen = load_cluster(named, limit=limit)
+    job = allocation.job
+    if outside := sorted(set(chosen.names) - set(allocation.cluster.names)):
+        raise UsageError(
+            f"the inventory {named} has {fold(chosen.names)}, and Slurm job {job.id} has "
+            f"{fold(allocation.cluster.names)}: {fold(outside)} is not in the job",
+            hint=f"the nodes of the job alone: --scheduler {scheduler.SLURM} without -i; the inventory over SSH: "
+            f"--scheduler {scheduler.NONE}",
+        )
+    hosts = tuple(replace(host, connection=Connection.SLURM, slurm_job=job.id) for host in chosen.hosts)
+    return StartNodes(replace(chosen, hosts=hosts), allocation)

@@ -1,0 +1,19 @@
+"""Start the daemons of a Slurm job that pylaunch did not submit: one step on all of its nodes."""
+
+from __future__ import annotations
+
+from pylaunch.launch.allocation.job_script import daemon_argv
+from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.store.paths import job_files
+from pylaunch.transport import process
+
+_WITH_INPUT = 'input=$1; shift; exec "$@" < "$input"'
+
+
+def start_daemons(job: str, hosts: tuple[str, ...], archive: AgentArchive) -> None:
+    """Start `archive` on `hosts`; the step outlives this process, and ends with the job or when no run has used it."""
+    files = job_files(job)
+    files.archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.archive.write_bytes(archive.data)
+    words = daemon_argv(job, hosts, archive)
+    process.start_daemon(("/bin/sh", "-c", _WITH_INPUT, "sh", str(files.archive), *words), log=files.log)

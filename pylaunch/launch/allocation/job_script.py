@@ -1,0 +1,64 @@
+"""The script of the Slurm job that pylaunch submits. Pure.
+
+The script only starts the daemon of the job on each node and waits. Runs, their ranks and their ends are the business
+of the agents and of the controller, as over SSH. The archive of the agent travels in the script, so that nodes need
+neither a shared file system nor an installation.
+"""
+
+from __future__ import annotations
+
+import base64
+import textwrap
+
+from pylaunch import __version__
+from pylaunch.launch.connect.node_script import START_JOB_DAEMON, root_words
+from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.cluster import Host
+from pylaunch.transport.slurm import srun
+
+IDLE_S = 60
+"""Seconds without a run after which a job that pylaunch submitted ends, for a controller that died: a live one connects
+within seconds after the grant, and starts another attempt within seconds after the last."""
+
+IDLE_HERE_S = 15
+"""The same for the step in a job of somebody else, which costs the job nothing."""
+
+_SCRIPT = """\
+#!/bin/sh
+# Written by pylaunch {version}. This job keeps its nodes, with an agent of pylaunch on each, for the run that its
+# controller starts there. It ends with the run, or when no run has used it for a minute.
+#   squeue -j $SLURM_JOB_ID     shows the job
+#   pylaunch ps                 shows the run
+#   scancel $SLURM_JOB_ID       ends both
+
+job=$SLURM_JOB_ID nodes=$SLURM_JOB_NUM_NODES
+# srun would obey these variables of sbatch.
+unset $(env | sed -n 's/^\\(SLURM_[A-Za-z0-9_]*\\)=.*/\\1/p' | grep -v '^SLURM_CONF$')
+
+# The input of this step is the agent's archive.
+base64 -d << 'ARCHIVE' | {step} {words} "$job"
+{archive}
+ARCHIVE
+"""
+
+
+def job_script(archive: AgentArchive) -> str:
+    """Return the script that starts `archive` on every node of its job."""
+    return _SCRIPT.format(
+        version=__version__,
+        step=srun.step_of_script('"$job"', '"$nodes"'),
+        words=quoted(_daemon(archive, IDLE_S)),
+        archive=textwrap.fill(base64.b64encode(archive.data).decode(), 120),
+    )
+
+
+def daemon_argv(job: str, hosts: tuple[str, ...], archive: AgentArchive) -> Argv:
+    """Return the command line that starts `archive`, its stdin, on `hosts` of `job`."""
+    return srun.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), job))
+
+
+def _daemon(archive: AgentArchive, idle_s: int) -> Argv:
+    """Return the words that start the daemon, without the last one: the id of the job."""
+    host = Host("", "")
+    return ("/bin/sh", "-c", START_JOB_DAEMON, "sh", *root_words(host), host.agent_python, archive.version, str(idle_s))

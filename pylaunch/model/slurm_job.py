@@ -1,0 +1,73 @@
+"""A Slurm job: what is requested, and its state in the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pylaunch.model.argv import Argv
+
+# fmt: off
+OVER = frozenset((
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",
+    "TIMEOUT",
+))
+# fmt: on
+GRANTED = "RUNNING"
+UNKNOWN = "UNKNOWN"
+"""State of a job that squeue does not list any more."""
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """A Slurm job to submit, with the values of the options of sbatch that pylaunch has, too."""
+
+    nodes: int
+    name: str = "pylaunch"
+    options: Argv = ()
+    """Options of sbatch: `--partition=gpu`."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """A job as squeue lists it."""
+
+    state: str
+    reason: str = ""
+    starts: str = ""
+    """Estimated start, as squeue prints it; "" without an estimate."""
+
+    nodes: str = ""
+    """Nodes, as a list of Slurm; "" before the grant."""
+
+    @property
+    def is_granted(self) -> bool:
+        """The nodes are there."""
+        return self.state == GRANTED
+
+    @property
+    def is_over(self) -> bool:
+        """The job has ended, or Slurm has forgotten it."""
+        return self.state in OVER or self.state == UNKNOWN
+
+
+@dataclass(frozen=True)
+class SlurmNode:
+    """A node as scontrol describes it."""
+
+    name: str
+    address: str
+    answers: bool = True
+    """slurmctld reaches the node."""
+
+
+@dataclass(frozen=True)
+class SlurmJob:
+    """A job whose nodes are there."""
+
+    id: str
+    nodes: tuple[SlurmNode, ...]
+    devices: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Indexes of the accelerators of the job, by node; a node without any is missing."""
+
+    is_ours: bool = False
+    """pylaunch submitted the job for one run, and cancels it at the end."""

@@ -1,0 +1,1 @@
+"""Hosts of a Slurm job, reached with srun inside the job."""

@@ -1,0 +1,128 @@
+"""sbatch, squeue, scontrol and scancel. Each call is one request to slurmctld, and none is repeated here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.model.argv import Argv
+from pylaunch.model.slurm_job import UNKNOWN, JobRequest, JobState, SlurmNode
+from pylaunch.transport import process
+from pylaunch.transport.process import Completed, ProgramNotFoundError
+from pylaunch.transport.slurm import readings, srun
+from pylaunch.transport.slurm.failures import explained, own_words
+
+ANSWERS_S = 60.0
+_GONE = re.compile(r"Invalid job id")
+_EXPORTED = "PATH,HOME,USER,LOGNAME,LANG"
+"""The environment of the job. Ranks get theirs from pylaunch, and secrets of this shell stay out of Slurm."""
+
+_HINTS = (
+    (re.compile(r"partition", re.IGNORECASE), "sinfo -s lists the partitions"),
+    (re.compile(r"\bqos\b", re.IGNORECASE), "sacctmgr show qos format=name lists the QOS"),
+    (re.compile(r"account", re.IGNORECASE), "sacctmgr show associations user=$USER lists your accounts"),
+    (re.compile(r"time limit", re.IGNORECASE), "sinfo -o '%P %l' lists the time limits of the partitions"),
+    (re.compile(r"feature|constraint", re.IGNORECASE), "sinfo -o '%N %f' lists the features of the nodes"),
+    (re.compile(r"gres|generic resource", re.IGNORECASE), "sinfo -o '%N %G' lists the generic resources of the nodes"),
+    (
+        re.compile(r"node configuration|node count|more processors", re.IGNORECASE),
+        "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
+    ),
+    (re.compile(r"nrecognized option|option requires|ambiguous", re.IGNORECASE), "sbatch --help lists the options"),
+)
+
+
+class SlurmAbsentError(UsageError):
+    """The commands of Slurm are not installed here."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(
+            f"no Slurm here: {program} not found in PATH",
+            hint="run pylaunch on a login node of the Slurm cluster; a site may need: module load slurm",
+        )
+
+
+def submit(request: JobRequest, script: str) -> str:
+    """Submit `script` and return the id of its job. Raises ClusterNotReadyError with the words of sbatch."""
+    options = (
+        "--parsable", f"--nodes={request.nodes}", "--ntasks-per-node=1", f"--job-name={request.name}", "--no-kill",
+        "--no-requeue", "--chdir=/", "--output=/dev/null", f"--export={_EXPORTED}",
+    )  # fmt: skip
+    ended = _run(("sbatch", *options, *request.options), stdin=script.encode())
+    job = readings.submitted_job(ended.stdout) if ended.ok else None
+    if job is None:
+        words = own_words(ended.stderr or ended.stdout)
+        hint = next((hint for pattern, hint in _HINTS if pattern.search(words)), None)
+        raise ClusterNotReadyError(
+            f"sbatch refused the job: {words}", evidence=_lines(ended), hint=explained(ended.stderr, hint).hint
+        )
+    return job
+
+
+def job_state(job: str) -> JobState:
+    """Return the state of `job`; UNKNOWN for one that Slurm has forgotten. Raises ClusterNotReadyError."""
+    ended = _run(("squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={readings.STATE_FORMAT}"))
+    if ended.ok:
+        return readings.job_state(ended.stdout)
+    if _GONE.search(ended.stderr):
+        return JobState(UNKNOWN)
+    raise _failed("squeue", ended)
+
+
+def nodes_of(listed: str) -> tuple[SlurmNode, ...]:
+    """Return the nodes of a list of Slurm, such as "n[1-3]", in its order. Raises ClusterNotReadyError."""
+    ended = _run(("scontrol", "--oneliner", "show", "node", listed))
+    found = readings.nodes(ended.stdout)
+    if not ended.ok or not found:
+        raise _failed("scontrol show node", ended)
+    return found
+
+
+def devices_of(job: str, nodes: tuple[SlurmNode, ...]) -> dict[str, tuple[int, ...]]:
+    """Return the accelerators that steps of `job` see, by node; the nodes are asked only where the job has any."""
+    details = _run(("scontrol", "--oneliner", "--details", "show", "job", job))
+    if not readings.has_accelerators(details.stdout):
+        return {}
+    names = [node.name for node in nodes]
+    shown = 'echo "$SLURMD_NODENAME|${CUDA_VISIBLE_DEVICES:-$ROCR_VISIBLE_DEVICES}"'
+    ended = _run(srun.step(job, names, ("/bin/sh", "-c", shown)))
+    if not ended.ok:
+        raise _failed("srun", ended)
+    return readings.visible_devices(ended.stdout)
+
+
+def signal_steps(job: str, name: str) -> None:
+    """Send the signal `name` to the steps of `job`; a job that has ended is no error. Raises ClusterNotReadyError."""
+    ended = _run(("scancel", f"--signal={name}", job))
+    if not ended.ok and not _GONE.search(ended.stderr):
+        raise _failed("scancel", ended)
+
+
+def cancel(job: str) -> None:
+    """Cancel `job`; a job that has ended is no error. Raises ClusterNotReadyError."""
+    ended = _run(("scancel", job))
+    if not ended.ok and not _GONE.search(ended.stderr):
+        raise _failed("scancel", ended)
+
+
+def _run(argv: Argv, stdin: bytes | None = None) -> Completed:
+    environment = srun.without_inputs(os.environ) if argv[0] == "sbatch" else ()
+    program = "srun" if argv[0] == "env" else argv[0]
+    if process.program_path(program) is None:
+        raise SlurmAbsentError(program)
+    with contextlib.suppress(ProgramNotFoundError):
+        return process.run((*environment, *argv), stdin=stdin, timeout_s=ANSWERS_S)
+    raise SlurmAbsentError(program)
+
+
+def _failed(command: str, ended: Completed) -> PylaunchError:
+    failure = explained(ended.stderr or ended.stdout, None)
+    return ClusterNotReadyError(f"{command}: {failure.reason}", evidence=_lines(ended), hint=failure.hint)
+
+
+def _lines(ended: Completed) -> tuple[str, ...]:
+    """Return the last lines that the command printed, where they are more than the message has."""
+    lines = tuple(line.strip() for line in ended.stderr.splitlines() if line.strip())
+    return lines[-5:] if len(lines) > 1 else ()

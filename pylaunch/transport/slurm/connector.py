@@ -1,0 +1,66 @@
+"""The connector of hosts of a Slurm job: each command is a step of that job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.argv import Argv
+from pylaunch.model.cluster import Host
+from pylaunch.transport.connector import ConnectionFailure, LoginTest
+from pylaunch.transport.process import Completed
+from pylaunch.transport.slurm import srun
+from pylaunch.transport.slurm.failures import step_failure
+
+
+@dataclass(frozen=True)
+class SlurmConnector:
+    """The `Connector` of a node of a Slurm job."""
+
+    host: Host
+
+    @property
+    def job(self) -> str:
+        """Id of the job. Raises ClusterNotReadyError for a host without one."""
+        if self.host.slurm_job is None:
+            raise ClusterNotReadyError(f"{self.host.name} belongs to no Slurm job, so it is not connected to")
+        return self.host.slurm_job
+
+    @property
+    def identity(self) -> str | None:
+        """Return None: steps share no connection."""
+        return None
+
+    def argv(self, words: Argv, *, shared: bool = True) -> Argv:
+        """Return the srun command that runs `words` as a step of its own."""
+        return srun.step(self.job, (self.host.name,), words)
+
+    def failure(self, ended: Completed) -> ConnectionFailure | None:
+        """Explain srun's own failures."""
+        return step_failure(self.job, self.host.name, ended.stderr) if ended.returncode == srun.FAILED else None
+
+    def timed_out(self, within_s: float) -> ConnectionFailure:
+        """Return the failure to report for a host that sent nothing within `within_s` seconds."""
+        return ConnectionFailure(
+            f"srun on {self.host.name}: no answer within {within_s:.0f} s",
+            f"scontrol show node {self.host.name} shows its state",
+        )
+
+    def login_test(self) -> LoginTest | None:
+        """Return None: Slurm starts commands without a login."""
+        return None
+
+    def diagnose(self) -> tuple[str, ...]:
+        """Return no steps."""
+        return ()
+
+    def disconnect(self) -> None:
+        """Do nothing: steps share no connection."""
+
+    def ansible_variables(self) -> Mapping[str, str]:
+        """Raise ClusterNotReadyError: Ansible has no connection through srun."""
+        raise ClusterNotReadyError(
+            f"{self.host.name} is reached through Slurm job {self.job}, and Ansible cannot use that",
+            hint="an inventory with SSH hosts: -i cluster.ini --scheduler none",
+        )

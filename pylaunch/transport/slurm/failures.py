@@ -1,0 +1,49 @@
+"""Reasons why srun did not run a command, from its own words. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.transport.connector import ConnectionFailure
+
+_OVER = re.compile(r"Invalid job id|already completing or completed|Job has been revoked|Job is no longer|has expired")
+_PENDING = re.compile(r"Job is pending execution|Job/step is pending")
+_CONTROLLER = re.compile(
+    r"Unable to contact slurm controller|Unable to confirm allocation|Slurm controller not|connect failure"
+)
+_MUNGE = re.compile(r"[Mm]unge|Protocol authentication error|Authentication")
+_LINE = re.compile(r"^(?:srun|sbatch|squeue|scontrol|scancel|slurmstepd): (error: |fatal: )?(.*)")
+_NOISE = re.compile(
+    r"task \d+: (?:Exited with exit code|Killed|Terminated)|lacks support for cpu binding|launch/slurm: _task_finish"
+)
+
+
+def own_words(stderr: str) -> str:
+    """Return the last error that a Slurm command printed, without its prefix; its first line where it has none."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not _NOISE.search(line)]
+    found = [match for line in lines if (match := _LINE.match(line))]
+    if errors := [match[2] for match in found if match[1]]:
+        return errors[-1]
+    return found[0][2] if found else next(iter(lines), "no output")
+
+
+def explained(text: str, hint: str | None) -> ConnectionFailure:
+    """Return a failure with the words of Slurm, and the hint for the causes that have one; else `hint`."""
+    words = own_words(text)
+    if _MUNGE.search(text):
+        return ConnectionFailure(
+            words, "the authentication of Slurm fails: systemctl status munge; date, here and there"
+        )
+    if _CONTROLLER.search(text):
+        return ConnectionFailure(words, "scontrol ping shows whether slurmctld answers")
+    return ConnectionFailure(words, hint)
+
+
+def step_failure(job: str, host: str, stderr: str) -> ConnectionFailure:
+    """Return why srun did not run a step of `job` on `host`."""
+    if _OVER.search(stderr):
+        return ConnectionFailure(f"Slurm job {job} has ended", f"scontrol show job {job} shows its end", is_final=True)
+    if _PENDING.search(stderr):
+        return ConnectionFailure(f"Slurm job {job} waits in the queue", f"squeue --start -j {job}")
+    failure = explained(stderr, f"scontrol show node {host} shows its state")
+    return ConnectionFailure(f"srun: {failure.reason}", failure.hint)

@@ -1,0 +1,54 @@
+"""Command lines of srun: steps that share the resources of a job with all other steps, and wait for nothing.
+
+Most SLURM_ variables are options of srun, too. Those that this process inherited, from a shell in an allocation or a
+job script, are removed, so that a step depends only on its command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from pylaunch.agent.shared.layout import JOB_VARIABLE
+from pylaunch.model.argv import Argv
+
+FAILED = 254
+"""Exit status of srun when srun itself fails; the agent never exits with it."""
+
+WAITS_S = 10
+"""Seconds that srun may wait until a step can begin."""
+
+_INPUTS = ("SLURM_", "SRUN_", "PMI_", "PMIX_", "OMPI_", "PRTE_")
+_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT")
+
+_STEP: Argv = (
+    "--overlap", "--ntasks-per-node=1", "--mem=0", "--cpu-bind=none", "--gpu-bind=none", "--mpi=none", "--no-kill",
+    "--kill-on-bad-exit=0", "--wait=0", f"--immediate={WAITS_S}", "--chdir=/", "--quiet",
+)  # fmt: skip
+
+
+def without_inputs(environment: Mapping[str, str] | None = None) -> Argv:
+    """Return the `env` command that removes variables of `environment` (None: this process's) which srun would obey."""
+    inherited = os.environ if environment is None else environment
+    removed = sorted(name for name in inherited if name.startswith(_INPUTS) and name not in _KEPT)
+    return ("env", *(word for name in removed for word in ("-u", name)), f"SLURM_EXIT_ERROR={FAILED}")
+
+
+def step(job: str, hosts: Iterable[str], words: Argv, *, environment: Mapping[str, str] | None = None) -> Argv:
+    """Return the command line that runs `words` once on each of `hosts`, nodes of `job`, and carries stdin and output.
+
+    The exit status is the highest of all hosts.
+    """
+    names = tuple(hosts)
+    where = f"--nodelist={','.join(names)}"
+    return (*without_inputs(environment), "srun", where, *_words(job, str(len(names))), "--", *words)
+
+
+def step_of_script(job: str, nodes: str) -> str:
+    """Return the shell words that begin a step on all nodes of a job, from shell words for its id and node count."""
+    return " ".join(("srun", *_words(job, nodes), "--"))
+
+
+def _words(job: str, nodes: str) -> Argv:
+    export = f"--export=ALL,{JOB_VARIABLE}={job}"
+    return (f"--jobid={job}", f"--nodes={nodes}", f"--ntasks={nodes}", *_STEP, export)

@@ -1,0 +1,223 @@
+"""Nodes that Slurm allocates to one start: submit a job, wait in the queue, cancel the job at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Event
+
+from pylaunch.agent.shared.layout import BAD_END, GOOD_END
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.allocation.daemons import start_daemons
+from pylaunch.launch.allocation.job_script import job_script
+from pylaunch.launch.start.archive import build
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob
+from pylaunch.transport.slurm import commands
+
+FIRST_POLL_S = 0.25
+LAST_POLL_S = 30.0
+GROWTH = 1.3
+"""Between two requests for the state of a job in the queue: slurmctld serves all users of the cluster."""
+
+DAEMONS_END_S = 5.0
+"""For the daemons of a job without processes of a run."""
+
+ENDS_S = 15.0
+"""For a job to end: no process of a run is left, so that only a node that does not answer takes longer."""
+
+
+@dataclass(frozen=True)
+class JobSubmitted:
+    """Slurm has accepted the job."""
+
+    job: str
+    nodes: int
+
+
+@dataclass(frozen=True)
+class JobWaits:
+    """The job waits in the queue, for another reason or with another estimate than before."""
+
+    job: str
+    state: JobState
+
+
+@dataclass(frozen=True)
+class JobGranted:
+    """The job has its nodes."""
+
+    job: SlurmJob
+    waited_s: float
+
+
+@dataclass(frozen=True)
+class JobCancelled:
+    """A job was cancelled before it had its nodes, or before its run began."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class JobRemains:
+    """A job was cancelled, and Slurm does not report its end: a node of it does not answer."""
+
+    job: str
+    state: JobState
+
+
+@dataclass(frozen=True)
+class JobEnded:
+    """Slurm reports that a cancelled job has ended."""
+
+    job: str
+
+
+NEVER = {
+    "PartitionTimeLimit": "sinfo -o '%P %l' lists the time limits of the partitions",
+    "BadConstraints": "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
+    "InvalidAccount": "sacctmgr show associations user=$USER lists your accounts",
+    "InvalidQOS": "sacctmgr show qos format=name lists the QOS",
+    "AccountNotAllowed": "scontrol show partition shows which accounts may use it",
+    "QOSNotAllowed": "scontrol show partition shows which QOS may use it",
+    "DependencyNeverSatisfied": "omit the dependency",
+}
+"""Reasons of a job in the queue that waiting does not change, with a hint."""
+
+JobEvent = JobSubmitted | JobWaits | JobGranted | JobCancelled | JobEnded | JobRemains
+EmitJob = Callable[[JobEvent], None]
+Pause = Callable[[float], object]
+_wait = Event().wait
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The nodes of a Slurm job, as the cluster of one start."""
+
+    job: SlurmJob
+    cluster: Cluster
+    emit: EmitJob
+
+    def start_agents(self) -> None:
+        """Start an agent on each node of a job that pylaunch did not submit; a submitted job does that itself."""
+        if not self.job.is_ours:
+            start_daemons(self.job.id, tuple(node.name for node in self.job.nodes), build())
+
+    def end(self, *, is_good: bool) -> None:
+        """End a job that pylaunch submitted, COMPLETED after a good run and FAILED after another, and wait for its end.
+
+        Leaves other jobs as they are.
+        """
+        if self.job.is_ours:
+            end_job(self.job.id, self.emit, is_good=is_good)
+
+
+def allocate(request: JobRequest, emit: EmitJob, pause: Pause = _wait) -> Allocation:
+    """Submit a job and wait until it has its nodes. An exception, such as Ctrl-C, cancels the job.
+
+    Raises ClusterNotReadyError with the words of sbatch, and for a job that ends in the queue.
+    """
+    job = commands.submit(request, job_script(build()))
+    emit(JobSubmitted(job, request.nodes))
+    try:
+        began = time.monotonic()
+        state = _granted(job, emit, pause)
+        nodes = commands.nodes_of(state.nodes)
+        found = SlurmJob(job, nodes, commands.devices_of(job, nodes), is_ours=True)
+        emit(JobGranted(found, time.monotonic() - began))
+        return Allocation(found, cluster_of(found), emit)
+    except BaseException:
+        commands.cancel(job)
+        emit(JobCancelled(job))
+        raise
+
+
+def allocation_here(job: str, emit: EmitJob) -> Allocation:
+    """Return the nodes of `job`, in which this process runs.
+
+    Raises ClusterNotReadyError for a job that does not run.
+    """
+    state = commands.job_state(job)
+    if not state.is_granted:
+        raise ClusterNotReadyError(
+            f"SLURM_JOB_ID is {job}, and Slurm job {job} does not run ({state.state})",
+            hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
+        )
+    nodes = commands.nodes_of(state.nodes)
+    found = SlurmJob(job, nodes, commands.devices_of(job, nodes))
+    emit(JobGranted(found, 0.0))
+    return Allocation(found, cluster_of(found), emit)
+
+
+def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
+    """Return the state of a job that has its nodes. Raises ClusterNotReadyError for one that ends before."""
+    poll_s, reported = FIRST_POLL_S, JobState("")
+    while not (state := commands.job_state(job)).is_granted:
+        if state.is_over:
+            why = f": {state.reason}" if state.reason else ""
+            raise ClusterNotReadyError(
+                f"Slurm job {job} ended before it had its nodes ({state.state}{why})",
+                hint=f"scontrol show job {job} shows its end",
+            )
+        if state.reason in NEVER:
+            raise ClusterNotReadyError(
+                f"Slurm job {job} can never run as it is requested: {state.reason}", hint=NEVER[state.reason]
+            )
+        if state != reported:
+            emit(JobWaits(job, state))
+            reported = state
+        pause(poll_s)
+        poll_s = min(poll_s * GROWTH, LAST_POLL_S)
+    return state
+
+
+def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = _wait) -> None:
+    """Let the daemons of `job` end, which ends the job; cancel it if they do not. Return when Slurm reports its end.
+
+    Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains.
+    """
+    commands.signal_steps(job, GOOD_END if is_good else BAD_END)
+    if not _state_at_end(job, DAEMONS_END_S, pause).is_over:
+        commands.cancel(job)
+    state = _state_at_end(job, ENDS_S, pause)
+    emit(JobEnded(job) if state.is_over else JobRemains(job, state))
+
+
+def end_submitted(job: str, emit: EmitJob) -> None:
+    """End a job that pylaunch submitted for a run that was stopped, unless it has ended."""
+    if not commands.job_state(job).is_over:
+        end_job(job, emit, is_good=False)
+
+
+def _state_at_end(job: str, within_s: float, pause: Pause) -> JobState:
+    """Return the state of `job` when it has ended, or after `within_s`."""
+    deadline, poll_s = time.monotonic() + within_s, FIRST_POLL_S
+    while not (state := commands.job_state(job)).is_over and time.monotonic() < deadline:
+        pause(poll_s)
+        poll_s *= GROWTH
+    return state
+
+
+def cluster_of(job: SlurmJob) -> Cluster:
+    """Return the nodes of `job` as a cluster, in the order of Slurm, reached through steps of the job."""
+    python = _rank_python(os.environ)
+    return Cluster(
+        tuple(
+            Host(
+                node.name, node.address, Connection.SLURM, slurm_job=job.id, devices=job.devices.get(node.name, ()),
+                python=python,
+            )
+            for node in job.nodes
+        )
+    )  # fmt: skip
+
+
+def _rank_python(environment: Mapping[str, str]) -> str:
+    """Return the interpreter of the ranks: that of the active environment, else pylaunch's own."""
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if directory := environment.get(name):
+            return f"{directory}/bin/python"
+    return sys.executable

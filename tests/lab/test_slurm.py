@@ -1,0 +1,201 @@
+"""Runs on the nodes of a Slurm job, on three real nodes with Slurm: the promises of a start over SSH."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.lab import lab as labs
+from pylaunch.lab.faults import Freeze, inject
+from pylaunch.lab.lab import Lab, Request
+from pylaunch.lab.slurm import are_idle
+from tests.lab import leftovers
+from tests.lab.controller import listed, must_be_clean, starting
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.lab
+
+LAB_NUMBER = 90
+COMMAND = ("--workdir", "/tmp", "--framework", "command")
+PATIENT = "echo up $RANK; exec sleep 300"
+DEADLINE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def slurm(_real_nodes: None) -> Iterator[Lab]:
+    """Three nodes with Slurm."""
+    with labs.start(Request(leftovers.own_name(LAB_NUMBER), 3, addition="slurm"), lambda line: None) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _no_job_stays(slurm: Lab) -> Iterator[None]:
+    """Every story has three idle nodes and leaves no job; jobs of a failed one are cancelled."""
+    wait_until(lambda: are_idle(slurm["n1"], 3), "all nodes are idle", DEADLINE_S)
+    yield
+    left = jobs(slurm)
+    if left:
+        slurm["n1"].run("scancel", *left)
+        wait_until(lambda: not jobs(slurm), "the jobs have ended", DEADLINE_S)
+    assert not left, f"jobs remain: {left}"
+
+
+def jobs(lab: Lab) -> list[str]:
+    """Ids of the jobs that have not ended."""
+    return lab["n1"].run("squeue", "--noheader", "--format=%i").stdout.split()
+
+
+def state(lab: Lab, job: str) -> str:
+    return lab["n1"].run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").stdout.strip()
+
+
+def job_of(stderr: str) -> str:
+    """The id of the job that a start has submitted."""
+    return next(line.split()[2] for line in stderr.splitlines() if line.startswith("Slurm job "))
+
+
+def test_ranks_start_on_the_nodes_of_a_job_that_completes_with_the_run(slurm: Lab) -> None:
+    script = "hostname; env | grep -e ^SLURM -e ^PMI; exit 0"
+    started = slurm.pylaunch("start", "--scheduler", "slurm", "--nodes", "3", *COMMAND, "--", "sh", "-c", script)
+    assert started.returncode == ExitCode.DONE, started.stderr
+    assert sorted(line.partition(" | ")[2] for line in started.stdout.splitlines()) == ["n1", "n2", "n3"]
+    assert "n[1-3]: clean" in started.stderr
+    assert state(slurm, job_of(started.stderr)) == "COMPLETED"
+    must_be_clean(slurm)
+
+
+def test_a_killed_rank_is_named_and_the_job_fails(slurm: Lab, tmp_path: Path) -> None:
+    script = "[ $RANK = 1 ] && { sleep 1; kill -9 $$; }; exec sleep 300"
+    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, "--", "sh", "-c", script) as started:
+        assert started.ends() == ExitCode.JOB_FAILED, started.stderr
+        assert "rank 1 on n2 was killed by SIGKILL" in started.stderr
+        assert "n[1-2]: clean" in started.stderr
+    assert state(slurm, job_of(started.stderr)) == "FAILED"
+    must_be_clean(slurm)
+
+
+def test_a_node_that_refuses_ends_the_job_before_any_rank(slurm: Lab) -> None:
+    slurm["n2"].run("mkdir", "/tmp/of-others")
+    slurm["n1"].run("mkdir", "/tmp/of-others")
+    options = ("--scheduler", "slurm", "--nodes", "3", "--framework", "command", "--workdir", "/tmp/of-others")
+    refused = slurm.pylaunch("start", *options, "--", "touch", "/tmp/started", timeout_s=DEADLINE_S)
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n3: " in refused.stderr
+    assert "/tmp/of-others" in refused.stderr
+    assert state(slurm, job_of(refused.stderr)) == "FAILED"
+    assert all(not node.run("test", "-e", "/tmp/started", check=False).ok for node in slurm)
+    must_be_clean(slurm)
+
+
+def test_a_lost_node_is_replaced_by_a_spare_of_the_same_job(slurm: Lab, tmp_path: Path) -> None:
+    script = (
+        "echo at attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 300; exit 0"
+    )
+    options = ("--nodes", "2", "--spares", "1", "--max-restarts", "1", "--node-timeout", "6")
+    with starting(slurm, tmp_path, *options, *COMMAND, "--", "sh", "-c", script) as started:
+        started.says("at attempt 0", times=2)
+        with inject(slurm["n2"], Freeze()):
+            started.says("at attempt 1", times=2)
+        # Slurm reports the end of the job once the node is back.
+        assert started.ends() == ExitCode.DONE, started.stderr
+        assert "restart 1 of 1 (n3 in place of n2: lost: " in started.stderr
+    wait_until(lambda: not jobs(slurm), "the job has ended", DEADLINE_S)
+    must_be_clean(slurm)
+
+
+def test_ctrl_c_ends_ranks_and_job(slurm: Lab, tmp_path: Path) -> None:
+    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=2)
+        started.interrupt()
+        assert started.ends() == ExitCode.INTERRUPTED, started.stderr
+        assert "n[1-2]: clean" in started.stderr
+    must_be_clean(slurm)
+
+
+def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(slurm: Lab) -> None:
+    options = ("--scheduler", "slurm", "--nodes", "2", *COMMAND, "--detach")
+    started = slurm.pylaunch("start", *options, "--", "sh", "-c", PATIENT, timeout_s=DEADLINE_S)
+    assert started.ok, started.stderr
+    run = next(line.split()[1].rstrip(":") for line in started.stderr.splitlines() if line.startswith("run "))
+    assert run in [each["run"] for each in listed(slurm)]
+    controller = Path(slurm.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs" / run / "controller"
+    os.kill(int(controller.read_text()), signal.SIGKILL)
+    logs = slurm.pylaunch("logs", run, timeout_s=DEADLINE_S)
+    assert sorted(line.partition(" | ")[2] for line in logs.stdout.splitlines()) == ["up 0", "up 1"]
+    stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
+    assert stopped.ok, stopped.stderr
+    assert "n[1-2]: clean" in stopped.stderr
+    assert not jobs(slurm)
+    must_be_clean(slurm)
+
+
+def test_a_cancelled_job_is_the_reason_and_its_nodes_are_proven_clean(slurm: Lab, tmp_path: Path) -> None:
+    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=2)
+        job = job_of(started.stderr)
+        slurm["n1"].run("scancel", job)
+        assert started.ends() == ExitCode.JOB_FAILED
+        wait_until(lambda: state(slurm, job) == "CANCELLED", "the job has ended", DEADLINE_S)
+        stopped = slurm.pylaunch("stop", started.run, timeout_s=DEADLINE_S)
+        assert stopped.ok, stopped.stderr
+    must_be_clean(slurm)
+
+
+def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
+    granted = slurm["n1"].run("salloc", "--no-shell", "--nodes=2").stderr
+    job = granted.split()[-1]
+    inside = {"SLURM_JOB_ID": job, "SLURM_NTASKS": "7", "SLURM_CPUS_PER_TASK": "3"}
+    started = slurm.pylaunch("start", *COMMAND, "--", "hostname", env=inside, timeout_s=DEADLINE_S)
+    assert started.returncode == ExitCode.DONE, started.stderr
+    assert sorted(line.partition(" | ")[2] for line in started.stdout.splitlines()) == ["n1", "n2"]
+    assert state(slurm, job) == "RUNNING"
+
+    small = slurm.pylaunch("start", "--nodes", "3", *COMMAND, "--", "hostname", env=inside, timeout_s=DEADLINE_S)
+    assert small.returncode == ExitCode.USAGE
+    assert f"Slurm job {job} has 2 (n[1-2])" in small.stderr
+
+    other = slurm.pylaunch(
+        "start", "-i", str(slurm.inventory), *COMMAND, "--", "hostname", env=inside, timeout_s=DEADLINE_S
+    )
+    assert other.returncode == ExitCode.USAGE
+    assert f"has n[1-3], and Slurm job {job} has n[1-2]: n3 is not in the job" in other.stderr
+    slurm["n1"].run("scancel", job)
+    wait_until(lambda: not jobs(slurm), "the allocation has ended", DEADLINE_S)
+    must_be_clean(slurm)
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "hint"),
+    [
+        (("--partition", "nope"), "Invalid partition name specified", "sinfo -s"),
+        (("--gres", "gpu:8"), "Invalid generic resource (gres) specification", "%G"),
+        (("--sbatch-arg=--bogus",), "unrecognized option '--bogus'", "sbatch --help"),
+        (("--time", "999:00:00"), "PartitionTimeLimit", "time limits"),
+    ],
+)
+def test_a_request_that_slurm_refuses_has_its_words_and_a_hint(
+    slurm: Lab, options: tuple[str, ...], words: str, hint: str
+) -> None:
+    refused = slurm.pylaunch(
+        "start", "--scheduler", "slurm", "--nodes", "2", *options, *COMMAND, "--", "hostname", timeout_s=DEADLINE_S
+    )
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert words in refused.stderr
+    assert hint in refused.stderr
+    wait_until(lambda: not jobs(slurm), "no job waits", DEADLINE_S)
+
+
+def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None:
+    holding = slurm["n1"].run("salloc", "--no-shell", "--nodes=3", "--exclusive").stderr.split()[-1]
+    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, "--", "hostname") as started:
+        started.says("PENDING (Resources)")
+        started.interrupt()
+        assert started.ends() == ExitCode.INTERRUPTED
+        assert f"Slurm job {job_of(started.stderr)} cancelled" in started.stderr
+    slurm["n1"].run("scancel", holding)
+    wait_until(lambda: not jobs(slurm), "both jobs have ended", DEADLINE_S)

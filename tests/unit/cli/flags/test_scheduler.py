@@ -1,0 +1,89 @@
+"""Flags that take the nodes from Slurm: their source, and the options of sbatch."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, node_source, request
+from pylaunch.errors import UsageError
+from pylaunch.inventory.settings import Settings
+
+NONE = Settings()
+IN_JOB = {"SLURM_JOB_ID": "7"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "environment", "has_inventory", "source"),
+    [
+        (SchedulerFlags(), NONE, {}, False, NodeSource.INVENTORY),
+        (SchedulerFlags(), NONE, {}, True, NodeSource.INVENTORY),
+        (SchedulerFlags(), NONE, IN_JOB, False, NodeSource.HERE),
+        (SchedulerFlags(), NONE, IN_JOB, True, NodeSource.HERE),
+        (SchedulerFlags(scheduler="none"), NONE, IN_JOB, True, NodeSource.INVENTORY),
+        (SchedulerFlags(scheduler="slurm"), NONE, IN_JOB, False, NodeSource.HERE),
+        (SchedulerFlags(scheduler="slurm", partition="gpu"), NONE, {}, False, NodeSource.SUBMIT),
+        (SchedulerFlags(), Settings(scheduler="slurm"), {}, False, NodeSource.SUBMIT),
+        (SchedulerFlags(), Settings(scheduler="slurm"), {}, True, NodeSource.INVENTORY),
+        (SchedulerFlags(), Settings(scheduler="none"), {}, False, NodeSource.INVENTORY),
+        (SchedulerFlags(scheduler="none"), Settings(scheduler="slurm"), {}, False, NodeSource.INVENTORY),
+    ],
+)
+def test_the_source_of_the_nodes(
+    flags: SchedulerFlags, settings: Settings, environment: dict[str, str], has_inventory: bool, source: NodeSource
+) -> None:
+    assert node_source(flags, settings, environment, has_inventory=has_inventory) is source
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "has_inventory", "error"),
+    [
+        (SchedulerFlags(scheduler="slurm"), {}, True, "together with an inventory"),
+        (SchedulerFlags(gpus_per_node="8"), {}, False, "--gpus-per-node has no effect without Slurm"),
+        (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
+        (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_refused(
+    flags: SchedulerFlags, environment: dict[str, str], has_inventory: bool, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        node_source(flags, NONE, environment, has_inventory=has_inventory)
+
+
+def test_an_unknown_scheduler_of_the_settings_is_refused() -> None:
+    with pytest.raises(UsageError, match="scheduler: expected"):
+        node_source(SchedulerFlags(), Settings(scheduler="pbs"), {}, has_inventory=False)
+
+
+def test_the_job_has_nodes_for_the_spares_too_and_flags_win_over_settings() -> None:
+    flags = SchedulerFlags(time="1:00:00", gpus_per_node="8", sbatch_arg=("--mem=0",))
+    settings = Settings(slurm={"time": "2:00:00", "partition": "gpu", "exclusive": True})
+    made = request(flags, settings, nodes=4, spares=1)
+    assert made.nodes == 5
+    assert set(made.options) == {"--time=1:00:00", "--gpus-per-node=8", "--partition=gpu", "--exclusive", "--mem=0"}
+    assert made.options[-1] == "--mem=0"
+
+
+def test_options_of_the_settings_are_given_to_sbatch() -> None:
+    settings = Settings(slurm={"sbatch-arg": ["--mem=0", "--requeue"], "gpus-per-node": 4})
+    made = request(SchedulerFlags(), settings, nodes=1, spares=0)
+    assert made.options == ("--gpus-per-node=4", "--mem=0", "--requeue")
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "nodes", "error"),
+    [
+        (SchedulerFlags(), NONE, None, "needs the number of nodes"),
+        (SchedulerFlags(), NONE, 0, "needs the number of nodes"),
+        (SchedulerFlags(), Settings(slurm={"partitoin": "gpu"}), 1, "unknown key: partitoin"),
+        (SchedulerFlags(), Settings(slurm={"exclusive": "yes"}), 1, "exclusive: expected true or false"),
+        (SchedulerFlags(), Settings(slurm={"time": True}), 1, "time: expected a text or a number"),
+        (SchedulerFlags(), Settings(slurm={"sbatch-arg": "--mem=0"}), 1, "sbatch-arg: expected a list"),
+        (SchedulerFlags(sbatch_arg=("mem=0",)), NONE, 1, "--sbatch-arg mem=0: expected an option of sbatch"),
+    ],
+)
+def test_requests_that_make_no_job_are_refused(
+    flags: SchedulerFlags, settings: Settings, nodes: int | None, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        request(flags, settings, nodes, spares=0)

@@ -1,0 +1,82 @@
+"""Words of Slurm's commands, recorded from Slurm 22.05, and what pylaunch makes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.transport.slurm.failures import explained, own_words, step_failure
+
+PARTITION = """\
+sbatch: error: invalid partition specified: nope
+sbatch: error: Batch job submission failed: Invalid partition name specified
+"""
+OPTION = """\
+sbatch: unrecognized option '--bogus'
+Try "sbatch --help" for more information
+"""
+ENDED = """\
+srun: cluster configuration lacks support for cpu binding
+srun: error: n1: task 0: Terminated
+"""
+FORGOTTEN = """\
+srun: error: Unable to confirm allocation for job 7: Invalid job id specified
+srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 7
+"""
+EXPIRED = """\
+srun: error: Slurm job 7 has expired
+srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "words"),
+    [
+        (PARTITION, "Batch job submission failed: Invalid partition name specified"),
+        (OPTION, "unrecognized option '--bogus'"),
+        ("slurm_load_jobs error: Invalid job id specified\n", "slurm_load_jobs error: Invalid job id specified"),
+        (ENDED, "no output"),
+        ("", "no output"),
+    ],
+)
+def test_the_words_that_explain_a_failure(stderr: str, words: str) -> None:
+    assert own_words(stderr) == words
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        FORGOTTEN,
+        EXPIRED,
+        "srun: error: Unable to create step for job 7: Job/step already completing or completed\n",
+    ],
+)
+def test_after_the_end_of_its_job_no_attempt_reaches_a_node(stderr: str) -> None:
+    failure = step_failure("7", "n1", stderr)
+    assert (failure.reason, failure.is_final) == ("Slurm job 7 has ended", True)
+
+
+def test_a_job_in_the_queue_has_no_steps() -> None:
+    failure = step_failure("7", "n1", "srun: error: Unable to create step for job 7: Job is pending execution\n")
+    assert (failure.reason, failure.is_final) == ("Slurm job 7 waits in the queue", False)
+
+
+def test_other_failures_have_the_words_of_srun() -> None:
+    failure = step_failure("7", "n1", "srun: error: Unable to create step for job 7: Requested nodes are busy\n")
+    assert failure.reason == "srun: Unable to create step for job 7: Requested nodes are busy"
+    assert failure.hint is not None
+    assert "n1" in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("stderr", "hint"),
+    [
+        ("sbatch: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\"\n", "munge"),
+        ("sbatch: error: Batch job submission failed: Protocol authentication error\n", "munge"),
+        ("sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
+         "scontrol ping"),
+    ],
+)  # fmt: skip
+def test_munge_and_slurmctld_have_hints_of_their_own(stderr: str, hint: str) -> None:
+    failure = explained(stderr, "another hint")
+    assert failure.hint is not None
+    assert hint in failure.hint

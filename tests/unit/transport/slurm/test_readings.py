@@ -1,0 +1,88 @@
+"""Output of squeue, scontrol and sbatch, recorded from Slurm 22.05."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmNode
+from pylaunch.transport.slurm import readings
+
+NODE = (
+    "NodeName={0} Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=4 CPUTot=4 CPULoad=7.36 AvailableFeatures=(null) "
+    "ActiveFeatures=(null) Gres=(null) NodeAddr={1} NodeHostName={0} Version=22.05.8 OS=Linux 6.18 #1 SMP "
+    "PREEMPT_DYNAMIC @0  RealMemory=2000 AllocMem=0 FreeMem=18927 Sockets=4 Boards=1 State={2} ThreadsPerCore=1 "
+    "TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A Partitions=lab \n"
+)
+JOB = (
+    "JobId=20 JobName=no-shell UserId=root(0) JobState=RUNNING Reason=None NodeList=n[1-3] BatchHost=n1 NumNodes=3 "
+    "JOB_GRES={0}   Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES={1} Nodes=n3 CPU_IDs=0-1 Mem=0 GRES={2} MinCPUsNode=1 WorkDir=/\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "state"),
+    [
+        ("14|CANCELLED|None|2026-11-22T18:41:33|n[1-2]\n", JobState("CANCELLED", nodes="n[1-2]")),
+        ("16|RUNNING|None|2026-11-22T18:42:16|n[1-3]\n", JobState("RUNNING", nodes="n[1-3]")),
+        ("13|PENDING|Resources|N/A|\n", JobState("PENDING", "Resources")),
+        ("13|PENDING|None|Unknown|\n", JobState("PENDING")),
+        (
+            "13|PENDING|Priority|2026-11-22T19:40:30|\n",
+            JobState("PENDING", "Priority", starts="2026-11-22T19:40:30"),
+        ),
+        ("", JobState(UNKNOWN)),
+        ("some words of a site\n", JobState(UNKNOWN)),
+    ],
+)
+def test_the_state_of_a_job(output: str, state: JobState) -> None:
+    assert readings.job_state(output) == state
+
+
+def test_jobs_that_have_ended_or_are_forgotten_are_over() -> None:
+    assert [JobState(each).is_over for each in ("COMPLETED", "TIMEOUT", "NODE_FAIL", UNKNOWN)] == [True] * 4
+    assert not any(JobState(each).is_over for each in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"))
+
+
+@pytest.mark.parametrize(
+    ("output", "job"),
+    [
+        ("19\n", "19"),
+        ("19;cluster\n", "19"),
+        ("sbatch: a notice of the site\n20\n", "20"),
+        ("", None),
+        ("Submitted\n", None),
+        ("20 x", None),
+    ],
+)
+def test_the_id_of_a_submitted_job(output: str, job: str | None) -> None:
+    assert readings.submitted_job(output) == job
+
+
+def test_nodes_have_the_address_that_slurm_uses() -> None:
+    output = NODE.format("n2", "10.0.0.2", "IDLE") + NODE.format("n1", "n1", "MIXED")
+    assert readings.nodes(output) == (SlurmNode("n2", "10.0.0.2"), SlurmNode("n1", "n1"))
+    assert readings.nodes("Node n9 not found\n") == ()
+
+
+@pytest.mark.parametrize("state", ["DOWN", "IDLE*", "DOWN*+DRAIN", "IDLE+NOT_RESPONDING", "COMPLETING*"])
+def test_a_node_that_slurmctld_does_not_reach_does_not_answer(state: str) -> None:
+    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", state))
+    assert not node.answers
+
+
+@pytest.mark.parametrize("state", ["IDLE", "MIXED", "ALLOCATED", "IDLE+DRAIN", "COMPLETING"])
+def test_other_nodes_answer(state: str) -> None:
+    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", state))
+    assert node.answers
+
+
+def test_a_job_has_accelerators_if_one_of_its_nodes_has() -> None:
+    assert not readings.has_accelerators(JOB.format("(null)", "", ""))
+    assert not readings.has_accelerators(JOB.format("shard:1", "shard:1(IDX:0)", ""))
+    assert readings.has_accelerators(JOB.format("gpu:3", "gpu:1(IDX:0)", "gpu:a100:2(IDX:0-1)"))
+    assert readings.has_accelerators(JOB.format("gpu:2", "", "nic:1,gpu:2(IDX:0-1)"))
+
+
+def test_devices_differ_by_node_and_words_that_are_no_numbers_are_omitted() -> None:
+    output = "n1|0,1\nn2|3\nn3|\nMIG|MIG-4f5\nnoise\n"
+    assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,)}

@@ -1,0 +1,54 @@
+"""Command lines of srun depend on nothing that this process inherited from Slurm."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Connection, Host
+from pylaunch.transport import connections
+from pylaunch.transport.process import Completed
+from pylaunch.transport.slurm import srun
+from pylaunch.transport.slurm.connector import SlurmConnector
+
+HOST = Host("n1", "10.0.0.1", Connection.SLURM, slurm_job="7")
+
+
+def test_a_step_names_its_job_and_node_and_waits_for_no_other_step() -> None:
+    words = srun.step("7", ("n1", "n2"), ("echo", "a b"), environment={})
+    assert words[:3] == ("env", "SLURM_EXIT_ERROR=254", "srun")
+    assert words[-3:] == ("--", "echo", "a b")
+    assert {"--jobid=7", "--nodelist=n1,n2", "--nodes=2", "--ntasks=2", "--overlap", "--no-kill"} <= {*words}
+    assert "--export=ALL,PYLAUNCH_SLURM_JOB=7" in words
+
+
+def test_inputs_of_srun_are_removed_and_the_configuration_stays() -> None:
+    inherited = {"SLURM_NTASKS": "8", "SLURM_CPUS_PER_TASK": "4", "PMI_RANK": "0", "SLURM_CONF": "/c", "HOME": "/root"}
+    assert srun.without_inputs(inherited) == (
+        "env", "-u", "PMI_RANK", "-u", "SLURM_CPUS_PER_TASK", "-u", "SLURM_NTASKS", "SLURM_EXIT_ERROR=254",
+    )  # fmt: skip
+
+
+def test_a_host_of_a_job_has_the_connector_of_slurm() -> None:
+    connector = connections.connector_of(HOST, None)
+    assert isinstance(connector, SlurmConnector)
+    assert connector.argv(("true",))[-2:] == ("--", "true")
+    assert (connector.identity, connector.login_test(), connector.diagnose()) == (None, None, ())
+
+
+def test_only_an_end_of_srun_itself_is_a_failure_of_the_connection() -> None:
+    connector = SlurmConnector(HOST)
+    assert connector.failure(Completed((), 96, "", "srun: error: n1: task 0: Exited with exit code 96\n")) is None
+    failure = connector.failure(Completed((), srun.FAILED, "", "srun: error: Slurm job 7 has expired\n"))
+    assert failure is not None
+    assert failure.reason == "Slurm job 7 has ended"
+
+
+def test_ansible_does_not_reach_a_host_of_a_job() -> None:
+    with pytest.raises(ClusterNotReadyError, match="n1 is reached through Slurm job 7"):
+        SlurmConnector(HOST).ansible_variables()
+
+
+def test_a_host_without_a_job_is_not_connected_to() -> None:
+    with pytest.raises(ClusterNotReadyError, match="n1 belongs to no Slurm job"):
+        SlurmConnector(Host("n1", "n1", Connection.SLURM)).argv(("true",))
