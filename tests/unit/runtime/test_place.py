@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pylaunch.runtime.place import LaunchError, Place, first_host, place, tasks_per_node
 
+RECORDED = Path(__file__).parents[2] / "cases" / "launchers"
 CONTRACT = {
     "RANK": "5", "WORLD_SIZE": "6", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "n1",
     "MASTER_PORT": "29600",
@@ -51,6 +54,22 @@ def test_the_same_place_is_read_from_every_launcher(
     env: dict[str, str], address: str, port: int, launcher: str
 ) -> None:
     assert place(env) == Place(5, 6, 1, 2, address, port, launcher)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("slurm-22.05-task-per-rank", Place(3, 5, 0, 1, "n1", 61445, "slurm")),
+        ("slurm-22.05-task-per-node", Place(1, 2, 0, 1, "n1", 61444, "slurm")),
+        ("slurm-22.05-heterogeneous", Place(4, 5, 0, 1, "n1", 61442, "slurm")),
+        ("slurm-22.05-batch-script", Place(0, 1, 0, 1, "", 0, "none")),
+        ("openmpi-4.1.4", Place(1, 3, 1, 2, "10.0.0.9", 29500, "openmpi")),
+        ("openmpi-5.0.11", Place(1, 3, 1, 2, "head", 29500, "openmpi")),
+    ],
+)
+def test_places_in_recorded_environments(name: str, expected: Place) -> None:
+    lines = (RECORDED / f"{name}.env").read_text().splitlines()
+    assert place(dict(line.split("=", 1) for line in lines)) == expected
 
 
 def test_without_a_launcher_the_world_is_one() -> None:
