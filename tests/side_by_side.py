@@ -13,7 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 ONCE = {
     "framework_lab": ("tests/lab/test_frameworks.py", "tests/lab/test_torchrun.py"),
     "provisioned": ("tests/roles/",),
-    "torch_python": ("tests/contract/test_torch",),
+    "torch_python": ("tests/contract/test_torch", "tests/lab/test_bench.py"),
 }
 """Session fixtures that take a minute or more to make → the beginnings of the paths of all tests that use them."""
 
