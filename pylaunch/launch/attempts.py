@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pylaunch.explain.fallback import fallback_of
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.launch.start.node_tasks import keeps_templates
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Status
 from pylaunch.model.plan import RunPlan, replan
+from pylaunch.store.signatures import signatures
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,9 @@ class Restarting:
     plan: RunPlan
     why: str
     """Changes of the hosts, in one line; "" when there are none."""
+
+    fallback: str = ""
+    """Change of the network with its price, in one line; "" when there is none."""
 
 
 @dataclass(frozen=True)
@@ -70,4 +75,7 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
                 io.end_templates(plan, [host for host in last.hosts if host not in last.outcome.unproven])
             return last
         plan = replan(plan, decision.hosts)
-        io.report(Restarting(plan, decision.why))
+        step = fallback_of(plan.job, last.outcome, signatures)
+        if step is not None:
+            plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
+        io.report(Restarting(plan, decision.why, "" if step is None else step.text))

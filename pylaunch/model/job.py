@@ -106,6 +106,8 @@ class JobSpec:
     """Fewest hosts to continue with if hosts fail and no spare is left; None needs all."""
 
     max_restarts: int = 0
+    fallback: bool = False
+    """After a failure of InfiniBand or RoCE, restart without them."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()

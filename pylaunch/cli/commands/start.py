@@ -71,6 +71,11 @@ Examples:
     help="Start again, up to N times, after a failure.",
 )
 @click.option(
+    "--fallback",
+    is_flag=True,
+    help="Restart without InfiniBand after it failed, with a warning that states the price (with --max-restarts).",
+)
+@click.option(
     "--spares", type=int, default=StartFlags.spares, metavar="N", help="Keep N hosts ready to replace nodes that fail."
 )
 @click.option("--min-nodes", type=int, metavar="N", help="Restart on as few as N nodes.  [default: all]")

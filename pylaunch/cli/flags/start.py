@@ -48,6 +48,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
     port: int | None = None
     interface: str | None = None
     max_restarts: int = 0
+    fallback: bool = False
     spares: int = 0
     min_nodes: int | None = None
     grace: float | None = None
@@ -119,6 +120,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
             hang_after=_hang_after(self.hang_after),
             on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
             max_restarts=self.max_restarts,
+            fallback=_fallback(self.fallback, self.max_restarts),
             spares=self.spares,
             min_nodes=self.min_nodes,
             ends_with_controller=self.kill_on_disconnect,
@@ -182,6 +184,12 @@ def _on_hang(text: str, after: str, max_restarts: int) -> OnHang:
     if action is OnHang.RESTART and max_restarts < 1:
         raise UsageError("--on-hang restart has no effect without --max-restarts", hint="--max-restarts 3")
     return action
+
+
+def _fallback(wanted: bool, max_restarts: int) -> bool:
+    if wanted and max_restarts < 1:
+        raise UsageError("--fallback has no effect without --max-restarts", hint="--max-restarts 1")
+    return wanted
 
 
 def _node_timeout(seconds: float) -> timedelta:

@@ -126,9 +126,10 @@ def lines(event: StartEvent) -> list[str]:
             return [f"warning: changed since the tree was read: {shown}; all nodes have what was there before"]
         case RanksReleased(start=start):
             return [_timing(start)]
-        case Restarting(plan, why):
+        case Restarting(plan, why, fallback):
             change = f" ({why})" if why else ""
-            return [f"restart {plan.restart} of {plan.job.max_restarts}{change}: run {plan.run}"]
+            warnings = [f"warning: fallback: {fallback}"] if fallback else []
+            return [f"restart {plan.restart} of {plan.job.max_restarts}{change}: run {plan.run}", *warnings]
         case NoRestart(why):
             return [f"no restart: {why}"]
     return []

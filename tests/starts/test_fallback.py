@@ -1,0 +1,35 @@
+"""`start --fallback`: after InfiniBand failed, the next attempt runs without it and the price is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster, ended
+
+LINE = "NCCL WARN NET/IB : Got completion from peer 10.1.7.21<40211> with error 12, opcode 1, len 0, vendor err 129"
+JOB = f"echo restart $TORCHELASTIC_RESTART_COUNT; [ \"$NCCL_IB_DISABLE\" = 1 ] || {{ echo '{LINE}' >&2; exit 1; }}"
+
+
+def test_after_infiniband_failed_the_next_attempt_runs_without_it(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    start = ended(cluster.start("--max-restarts", "2", "--fallback", "--", "sh", "-c", JOB))
+    assert start.returncode == ExitCode.DONE, start.stderr
+    assert "warning: fallback: NCCL_IB_DISABLE=1, because texts of ranks point to InfiniBand (ib-" in start.stderr
+    assert "pylaunch bench --stage sweep --beside no-ib" in start.stderr
+    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "done"]
+
+
+def test_without_the_flag_the_network_stays(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    start = ended(cluster.start("--max-restarts", "1", "--", "sh", "-c", JOB))
+    assert start.returncode == ExitCode.JOB_FAILED
+    assert "fallback" not in start.stderr
+    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "failed"]
+
+
+def test_a_fallback_needs_an_attempt(directories: Callable[..., DirectoryCluster]) -> None:
+    start = directories("n1").run("start", "--fallback", "--", "true")
+    assert start.returncode == ExitCode.USAGE
+    assert "error: --fallback has no effect without --max-restarts" in start.stderr
+    assert "hint: --max-restarts 1" in start.stderr
