@@ -42,6 +42,6 @@ def fallback_of(job: JobSpec, outcome: Outcome, signatures: Callable[[], Signatu
         return None
     return FallbackStep(
         {DISABLE: "1"},
-        f"{DISABLE}=1, because texts of ranks point to InfiniBand ({first.cause.id}): TCP now, as slow as the "
+        f"{DISABLE}=1, because texts of failed ranks point to InfiniBand or RoCE: TCP now, as slow as the "
         "network interface; measure both: pylaunch bench --stage sweep --beside no-ib",
     )

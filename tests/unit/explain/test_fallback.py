@@ -29,7 +29,7 @@ def test_after_a_failure_of_the_fabric_tcp_is_used() -> None:
     step = fallback_of(JOB, failed("step 7", TIMED_OUT), signatures)
     assert step is not None
     assert step.env == {"NCCL_IB_DISABLE": "1"}
-    assert "point to InfiniBand (ib-" in step.text
+    assert "point to InfiniBand" in step.text
 
 
 @pytest.mark.parametrize(
