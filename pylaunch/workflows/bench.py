@@ -101,7 +101,7 @@ class _Measuring:
         request = self.request
         count = len(self.cluster.hosts)
         rounds = RoundPlan(round_numbers(count, request.seed) if count > 1 else ())
-        wanted = tuple(each for each in BenchStage if each in request.stages and self._fits(each))
+        wanted = tuple(each for each in BenchStage if each in request.stages and not self._unfit(each))
         of_ranks = tuple(each for each in wanted if each is not BenchStage.CONNECT)
         spec = job(request, self.backend, of_ranks, rounds)
         plan = plan_run(self.cluster, spec, "bench")
@@ -114,6 +114,7 @@ class _Measuring:
             raise UsageError(
                 "the hosts have different numbers of devices", hint="--nproc-per-node N, with the smallest of them"
             )
+        self._skip_unfit()
         self._survey(plan)
         verdict = None
         if not self._is_broken and set(of_ranks):
@@ -124,12 +125,20 @@ class _Measuring:
             self.other = self._beside()
         return self._collected(plan, verdict)
 
-    def _fits(self, stage: BenchStage) -> bool:
-        if stage is BenchStage.READ:
-            return bool(self.request.data)
+    def _unfit(self, stage: BenchStage) -> str:
+        """Return the reason why this cluster cannot have `stage`; "" if it can."""
+        if stage in (BenchStage.CONNECT, BenchStage.PAIRS) and len(self.cluster.hosts) < 2:
+            return "one host has no network to others"
         if stage is BenchStage.PAIRS and self.backend == "jax":
-            return False  # A collective of JAX has all ranks.
-        return stage not in (BenchStage.CONNECT, BenchStage.PAIRS) or len(self.cluster.hosts) > 1
+            return "a collective of JAX has all ranks"
+        return ""
+
+    def _skip_unfit(self) -> None:
+        for stage in BenchStage:
+            if stage in self.request.stages and (reason := self._unfit(stage)):
+                skipped = StageEndedOnAll(stage, StageState.SKIPPED, reason)
+                self.stages.append(skipped)
+                self.emit(skipped)
 
     @property
     def _is_broken(self) -> bool:
@@ -137,7 +146,7 @@ class _Measuring:
 
     def _survey(self, plan: RunPlan) -> None:
         """Connect every node to every other one, and read the speeds that hosts report."""
-        if BenchStage.CONNECT not in self.request.stages or len(self.cluster.hosts) < 2:
+        if BenchStage.CONNECT not in self.request.stages or self._unfit(BenchStage.CONNECT):
             return
         checks = tuple(check for check in suite.CHECKS if check.id in CONNECT_CHECKS)
         begun = time.monotonic()
