@@ -74,11 +74,13 @@ def reason(controller: Controller) -> str:
     return preloaded.reason
 
 
-def both_ways(node: Node, tmp_path: Path, words: list[str], *modules: str, ranks: int = 1) -> list[Controller]:
+def both_ways(
+    node: Node, tmp_path: Path, words: list[str], *modules: str, ranks: int = 1, **changes: object
+) -> list[Controller]:
     """Return the controllers of two runs of `words` that are over: an ordinary one, and one with a preload."""
     found = []
     for run, loaded in (("plain", ()), ("warmd", modules or ("json", "decimal:Decimal"))):
-        controller = run_of(node, tmp_path, words, *loaded, run=run, ranks=ranks)
+        controller = run_of(node, tmp_path, words, *loaded, run=run, ranks=ranks, **changes)
         assert not loaded or reason(controller) == ""
         to_the_end(controller)
         found.append(controller)
@@ -151,6 +153,50 @@ def test_a_forked_rank_ends_as_an_ordinary_one(node: Node, tmp_path: Path, how: 
         expected.exit_code, expected.signal, expected.error, expected.last_lines
     )  # fmt: skip
     assert warm.all(wire.Finished)[0].leftovers == []
+
+
+SETTINGS = """
+import multiprocessing, os, sys, warnings
+class Label:
+    pass
+def work(queue):
+    queue.put((hash("label"), __debug__, sys.flags.dev_mode, sys.warnoptions, sys.argv))
+if __name__ == "__main__":
+    print(hash("label"), __debug__, sys.flags, sys.warnoptions, sys._xoptions, sys.dont_write_bytecode)
+    for method in ("spawn", "forkserver"):
+        context = multiprocessing.get_context(method)
+        queue = context.SimpleQueue()
+        child = context.Process(target=work, args=(queue,))
+        child.start()
+        print(method, queue.get(), child.name)
+        child.join()
+    open("/proc/self/comm", "w").write("trainer")
+    print(open("/proc/self/comm").read(), len(os.sched_getaffinity(0)))
+    warnings.warn("careful", RuntimeWarning)
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PYTHONHASHSEED": "7"},
+        {"PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        {"PYTHONDEVMODE": "1", "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"},
+        {"PYTHONWARNINGS": "error::RuntimeWarning", "PYTHONHASHSEED": "2", "PYTHONFAULTHANDLER": "1"},
+    ],
+    ids=lambda variables: next(iter(variables)),
+)
+def test_settings_of_the_interpreter_hold_in_a_forked_rank_and_in_its_children(
+    node: Node, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    (tmp_path / "train.py").write_text(SETTINGS)
+    words = [PYTHON, "-u", "train.py", "--lr", "3"]
+    env = {"PATH": os.environ["PATH"], **variables}
+    plain, warm = both_ways(node, tmp_path, words, env=env)
+    assert "spawn" in plain.text("0.out")
+    assert warm.text("0.out") == plain.text("0.out")
+    assert warm.text("0.err") == plain.text("0.err")
+    assert warm.ended(0).exit_code == plain.ended(0).exit_code == int("PYTHONWARNINGS" in variables)
 
 
 def test_the_ranks_of_a_node_have_their_own_variables_and_random_numbers(node: Node, tmp_path: Path) -> None:
