@@ -8,7 +8,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -96,13 +95,13 @@ def fabric_manager_version(output: str) -> str | None:
 
 def management(words: list[str]) -> str:
     """Return the output of one of NVIDIA's tools; "" if it is not installed."""
-    if shutil.which(words[0]) is None:
-        return ""
     try:
         ended = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SMI_DEADLINE_S,
             check=False, env=dict(os.environ, LC_ALL="C"),
         )  # fmt: skip
+    except FileNotFoundError:
+        return ""
     except subprocess.TimeoutExpired:
         return f"no answer from {words[0]} within {SMI_DEADLINE_S:.0f} s"
     return ended.stdout.decode("utf-8", "replace")

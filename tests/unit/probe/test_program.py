@@ -1,5 +1,12 @@
 from __future__ import annotations
 
+import binascii
+import marshal
+import re
+import zlib
+from importlib.util import MAGIC_NUMBER
+from typing import Any
+
 import pytest
 
 from pylaunch.agent.piped import mesh, queue, run_leftovers, sweep
@@ -25,11 +32,27 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
     assert not {"probe.facts", "probe.readers.gpu"} & set(carried)
 
 
+def carried_by(script: bytes) -> list[list[tuple[str, Any]]]:
+    """Return the modules that a script carries: compiled, and as sources."""
+    texts = re.findall(rb"a2b_base64\('(\S+)' if is_same else '(\S+)'\)", script)[0]
+    return [marshal.loads(zlib.decompress(binascii.a2b_base64(text))) for text in texts]
+
+
 def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
-    few = probe(host.limits.ask(None))
-    more = probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)})
-    assert b"torchelastic" not in few
-    assert b"torchelastic" in more
+    few = carried_by(probe(host.limits.ask(None)))
+    more = carried_by(probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)}))
+    assert "torchelastic" not in str(few[1])
+    assert "torchelastic" in str(more[1])
+    assert "probe.readers.leftovers" in dict(more[0])
+    assert "probe.readers.leftovers" not in dict(few[0])
+
+
+def test_a_host_with_the_python_of_the_controller_gets_its_modules_compiled_and_others_their_sources() -> None:
+    compiled, sources = carried_by(program(queue.main))
+    assert [name for name, _ in compiled] == [name for name, _ in sources] == list(needed(["piped.queue"]))
+    for (name, code), (_, source) in zip(compiled, sources, strict=True):
+        assert code == compile(source, f"{name}.py", "exec", dont_inherit=True)
+    assert repr(MAGIC_NUMBER) in program(queue.main).decode()
 
 
 @pytest.mark.parametrize(
