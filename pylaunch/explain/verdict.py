@@ -33,6 +33,7 @@ from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
+from pylaunch.model.slurm_job import is_end_of_job
 
 STATES = {
     "R": "running",
@@ -206,6 +207,9 @@ def _symptom_of(victim: RankEnd) -> str:
 def _of_lost(evidence: Evidence) -> _Observation:
     host, why = next(iter(sorted(evidence.lost.items())))
     hosts = sorted(evidence.lost)
+    if all(is_end_of_job(each) for each in evidence.lost.values()):
+        # All nodes of the job are victims of whoever ended it.
+        return _Observation(why, None, advised(FailureCause("job-ended", why, Certainty.CERTAIN, None), hosts))
     reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
     witnesses = {
         pair[0]: lines

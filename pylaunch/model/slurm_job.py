@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from pylaunch.model.argv import Argv
@@ -15,6 +16,16 @@ OVER = frozenset((
 GRANTED = "RUNNING"
 UNKNOWN = "UNKNOWN"
 """State of a job that squeue does not list any more."""
+
+
+def end_of_job(job: str) -> str:
+    """Return the reason why no node of `job` can be reached any more."""
+    return f"Slurm job {job} has ended"
+
+
+def is_end_of_job(reason: str) -> bool:
+    """Return whether `reason` is that of `end_of_job`."""
+    return re.fullmatch(r"Slurm job \d+ has ended", reason) is not None
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,10 @@ class JobRemains:
 
 @dataclass(frozen=True)
 class JobEnded:
-    """Slurm reports that a cancelled job has ended."""
+    """Slurm reports the end of a job."""
 
     job: str
+    state: JobState
 
 
 NEVER = {
@@ -180,10 +181,11 @@ def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = _wait) -> 
     Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains.
     """
     commands.signal_steps(job, GOOD_END if is_good else BAD_END)
-    if not _state_at_end(job, DAEMONS_END_S, pause).is_over:
+    state = _state_at_end(job, DAEMONS_END_S, pause)
+    if not state.is_over:
         commands.cancel(job)
-    state = _state_at_end(job, ENDS_S, pause)
-    emit(JobEnded(job) if state.is_over else JobRemains(job, state))
+        state = _state_at_end(job, ENDS_S, pause)
+    emit(JobEnded(job, state) if state.is_over else JobRemains(job, state))
 
 
 def end_submitted(job: str, emit: EmitJob) -> None:

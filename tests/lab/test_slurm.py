@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -14,12 +18,14 @@ from pylaunch.lab import lab as labs
 from pylaunch.lab.faults import Freeze, inject
 from pylaunch.lab.lab import Lab, Request
 from pylaunch.lab.slurm import are_idle
+from pylaunch.model.argv import quoted
 from tests.lab import leftovers
 from tests.lab.controller import listed, must_be_clean, starting
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
+PROJECT = Path(__file__).parents[2]
 LAB_NUMBER = 90
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"
@@ -28,8 +34,9 @@ DEADLINE_S = 120.0
 
 @pytest.fixture(scope="module")
 def slurm(_real_nodes: None) -> Iterator[Lab]:
-    """Three nodes with Slurm."""
-    with labs.start(Request(leftovers.own_name(LAB_NUMBER), 3, addition="slurm"), lambda line: None) as made:
+    """Three nodes with Slurm, which see this project and its Python."""
+    request = Request(leftovers.own_name(LAB_NUMBER), 3, (PROJECT, Path(sys.base_prefix)), addition="slurm")
+    with labs.start(request, lambda line: None) as made:
         yield made
 
 
@@ -57,6 +64,17 @@ def state(lab: Lab, job: str) -> str:
 def job_of(stderr: str) -> str:
     """The id of the job that a start has submitted."""
     return next(line.split()[2] for line in stderr.splitlines() if line.startswith("Slurm job "))
+
+
+@contextlib.contextmanager
+def attached(lab: Lab, run: str, out: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Attach to `run` with this stdout."""
+    following = subprocess.Popen(lab.command("attach", run), env={**os.environ, **lab.environment}, stdout=out)
+    try:
+        yield following
+    finally:
+        following.kill()
+        following.wait()
 
 
 def test_ranks_start_on_the_nodes_of_a_job_that_completes_with_the_run(slurm: Lab) -> None:
@@ -117,7 +135,7 @@ def test_ctrl_c_ends_ranks_and_job(slurm: Lab, tmp_path: Path) -> None:
     must_be_clean(slurm)
 
 
-def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(slurm: Lab) -> None:
+def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(slurm: Lab, tmp_path: Path) -> None:
     options = ("--scheduler", "slurm", "--nodes", "2", *COMMAND, "--detach")
     started = slurm.pylaunch("start", *options, "--", "sh", "-c", PATIENT, timeout_s=DEADLINE_S)
     assert started.ok, started.stderr
@@ -125,11 +143,13 @@ def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(sl
     assert run in [each["run"] for each in listed(slurm)]
     controller = Path(slurm.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs" / run / "controller"
     os.kill(int(controller.read_text()), signal.SIGKILL)
-    logs = slurm.pylaunch("logs", run, timeout_s=DEADLINE_S)
-    assert sorted(line.partition(" | ")[2] for line in logs.stdout.splitlines()) == ["up 0", "up 1"]
-    stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
-    assert stopped.ok, stopped.stderr
-    assert "n[1-2]: clean" in stopped.stderr
+    shown = tmp_path / "shown"
+    with shown.open("wb") as out, attached(slurm, run, out) as following:
+        wait_until(lambda: "| up 0" in shown.read_text() and "| up 1" in shown.read_text(), "the output", DEADLINE_S)
+        stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
+        assert stopped.ok, stopped.stderr
+        assert "n[1-2]: clean" in stopped.stderr
+        assert following.wait(DEADLINE_S) == ExitCode.INTERRUPTED
     assert not jobs(slurm)
     must_be_clean(slurm)
 
@@ -140,6 +160,7 @@ def test_a_cancelled_job_is_the_reason_and_its_nodes_are_proven_clean(slurm: Lab
         job = job_of(started.stderr)
         slurm["n1"].run("scancel", job)
         assert started.ends() == ExitCode.JOB_FAILED
+        assert f"Slurm job {job} ended: CANCELLED" in started.stderr
         wait_until(lambda: state(slurm, job) == "CANCELLED", "the job has ended", DEADLINE_S)
         stopped = slurm.pylaunch("stop", started.run, timeout_s=DEADLINE_S)
         assert stopped.ok, stopped.stderr
@@ -166,6 +187,20 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     assert f"has n[1-3], and Slurm job {job} has n[1-2]: n3 is not in the job" in other.stderr
     slurm["n1"].run("scancel", job)
     wait_until(lambda: not jobs(slurm), "the allocation has ended", DEADLINE_S)
+    must_be_clean(slurm)
+
+
+@pytest.mark.skipif(sys.base_prefix == "/usr", reason="nodes have a /usr of their own")
+def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> None:
+    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *COMMAND, "--", "hostname"))
+    script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} > /tmp/one-line 2>&1\n"
+    words = ("sbatch", "--parsable", "--wait", "--nodes=3", "--ntasks-per-node=1", "--output=/dev/null")
+    ended = slurm["n1"].run(*words, stdin=script.encode(), check=False)
+    written = next(text for node in slurm if (text := node.run("cat", "/tmp/one-line", check=False).stdout))
+    assert ended.ok, written
+    assert all(f":{rank} | n{rank + 1}" in written for rank in range(3)), written
+    assert "n[1-3]: clean" in written
+    wait_until(lambda: not jobs(slurm), "the job has ended", DEADLINE_S)
     must_be_clean(slurm)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pylaunch.cli import console
 from pylaunch.cli.views.live import counted
 from pylaunch.model.hostset import fold
+from pylaunch.model.slurm_job import UNKNOWN
 from pylaunch.workflows.allocation import (
     JobCancelled,
     JobEnded,
@@ -38,5 +39,5 @@ def line(event: JobEvent) -> str:
         case JobRemains(job, state):
             where = f" on {state.nodes}" if state.nodes else ""
             return f"note: Slurm job {job} was cancelled and is still {state.state}{where}: a node does not answer"
-        case JobEnded(job):
-            return f"Slurm job {job} ended"
+        case JobEnded(job, state):
+            return f"Slurm job {job} ended" + ("" if state.state == UNKNOWN else f": {state.state}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pylaunch.model.slurm_job import end_of_job
 from pylaunch.transport.connector import ConnectionFailure
 
 _OVER = re.compile(r"Invalid job id|already completing or completed|Job has been revoked|Job is no longer|has expired")
@@ -42,7 +43,7 @@ def explained(text: str, hint: str | None) -> ConnectionFailure:
 def step_failure(job: str, host: str, stderr: str) -> ConnectionFailure:
     """Return why srun did not run a step of `job` on `host`."""
     if _OVER.search(stderr):
-        return ConnectionFailure(f"Slurm job {job} has ended", f"scontrol show job {job} shows its end", is_final=True)
+        return ConnectionFailure(end_of_job(job), f"scontrol show job {job} shows its end", is_final=True)
     if _PENDING.search(stderr):
         return ConnectionFailure(f"Slurm job {job} waits in the queue", f"squeue --start -j {job}")
     failure = explained(stderr, f"scontrol show node {host} shows its state")

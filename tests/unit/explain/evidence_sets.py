@@ -289,6 +289,8 @@ SETS = (
                 {"n2": "no heartbeat for 10 s"}),
     EvidenceSet("two nodes lost", (victim(0, symptom=LOST),), "node-lost", "likely", None, {"n1": ()},
                 lost={"n2": "no heartbeat for 10 s", "n3": "no heartbeat for 10 s"}),
+    EvidenceSet("the Slurm job of all nodes ended", (victim(0, symptom=LOST),), "job-ended", "certain", None,
+                lost={f"n{each}": "Slurm job 17 has ended" for each in (1, 2, 3)}),
     EvidenceSet("a failure before the node was lost", (own(0, 50.0, "ValueError: no data"), victim(2)), "rank-failed",
                 "certain", N1, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
     EvidenceSet("one rank of eight has not called the collective", (RankEnd(7, "n3", 1, None, 100.0, stopped=False,

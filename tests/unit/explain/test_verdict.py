@@ -116,6 +116,15 @@ def test_a_rank_that_its_launcher_ended_had_not_ended_of_its_own() -> None:
     assert found.named is None
 
 
+def test_the_end_of_a_slurm_job_accuses_none_of_its_nodes() -> None:
+    ended = "Slurm job 17 has ended"
+    found = verdict(victim(0, 5.0, LOST), lost={"n1": ended, "n2": ended})
+    assert (found.named, found.reason.partition(";")[0]) == (None, ended)
+    assert [each.kind for each in found.causes][:1] == ["job-ended"]
+    mixed = verdict(victim(0, 5.0, LOST), lost={"n1": ended, "n2": "no heartbeat for 10 s"})
+    assert mixed.causes[0].kind == "node-lost"
+
+
 def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
     found = verdict(victim(0, 5.0, LOST), lost={"n2": "no heartbeat for 10 s"})
     assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no heartbeat for 10 s", None)
