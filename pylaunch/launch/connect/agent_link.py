@@ -23,6 +23,9 @@ PINGS = 3
 HELLO_TIMEOUT_S = 15.0
 """From calling ssh to the agent's Hello: a shared connection may be dead."""
 
+SLURM_OPENS_S = 45.0
+"""The same for the first connection to a node of a Slurm job: the step that starts the agents may just have begun."""
+
 LEAVES_S = 3.0
 """From closing a connection to killing its ssh, which does not end across a dead network or for a stopped process."""
 
@@ -150,8 +153,9 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
 async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> AgentLink:
     host = connector.host
     child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
+    within_s = call.within_s if host.slurm_job is None or call.verb != "open" else SLURM_OPENS_S
     try:
-        async with asyncio.timeout(call.within_s):
+        async with asyncio.timeout(within_s):
             line = await child.readline()
             if not line:
                 raise await _explain(connector, child)
@@ -175,7 +179,7 @@ async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> Agen
         raise
     except TimeoutError:
         await child.end()
-        silence = connector.timed_out(call.within_s)
+        silence = connector.timed_out(within_s)
         raise LinkError(silence.reason, silence.hint) from None
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)

@@ -16,7 +16,7 @@ AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
 AGENTS_DAMAGED = 98
 
-STARTS_S = 10
+STARTS_S = 30
 """For the daemon of a Slurm job, which installs the agent, before the host counts as one without it."""
 
 _ROOT = f"""\

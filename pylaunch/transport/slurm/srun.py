@@ -15,7 +15,7 @@ from pylaunch.model.argv import Argv
 FAILED = 254
 """Exit status of srun when srun itself fails; the agent never exits with it."""
 
-WAITS_S = 10
+WAITS_S = 30
 """Seconds that srun may wait until a step can begin."""
 
 _INPUTS = ("SLURM_", "SRUN_", "PMI_", "PMIX_", "OMPI_", "PRTE_")
