@@ -1,0 +1,176 @@
+"""A job in the queue of Slurm and at its end; small programs take the place of Slurm's commands."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Connection
+from pylaunch.model.slurm_job import JobRequest, JobState
+from pylaunch.workflows import allocation
+from pylaunch.workflows.allocation import (
+    JobCancelled,
+    JobEnded,
+    JobEvent,
+    JobGranted,
+    JobRemains,
+    JobSubmitted,
+    JobWaits,
+    allocate,
+    end_job,
+)
+
+PROGRAMS = {
+    "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
+    "squeue": 'head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
+    "scontrol": 'case "$*" in *node*) cat nodes;; *) cat job;; esac',
+    "scancel": 'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
+    "srun": "cat devices",
+}
+NODES = """\
+NodeName=n1 NodeAddr=10.0.0.1 State=ALLOCATED
+NodeName=n2 NodeAddr=10.0.0.2 State=ALLOCATED
+"""
+PENDING = "7|PENDING|{}|{}|\n"
+RUNNING = "7|RUNNING|None|2026-11-22T18:42:16|n[1-2]\n"
+
+
+class FakeSlurm:
+    """Files that the programs read and write."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.pauses: list[float] = []
+        self.write(nodes=NODES, job="JobId=7 Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= MinCPUsNode=1\n", cancelled="")
+        for name, body in PROGRAMS.items():
+            program = directory / name
+            program.write_text(f'#!/bin/sh\necho "$@" >> {name}.words\ncd {directory}\n{body}\n')
+            program.chmod(0o755)
+
+    def write(self, **files: str) -> None:
+        for name, text in files.items():
+            (self.directory / name.replace("_", "-")).write_text(text)
+
+    def read(self, name: str) -> str:
+        return (self.directory / name).read_text()
+
+    def pause(self, seconds: float) -> None:
+        """Note the pause between two requests, and return at once."""
+        self.pauses.append(seconds)
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return FakeSlurm(tmp_path)
+
+
+def test_the_queue_is_shown_when_it_changes_and_polled_less_and_less(slurm: FakeSlurm) -> None:
+    waiting = PENDING.format("Resources", "N/A") * 3 + PENDING.format("Resources", "2026-11-22T19:40:30") * 30
+    slurm.write(states=waiting + RUNNING)
+    events: list[JobEvent] = []
+    granted = allocate(JobRequest(2, options=("--partition=lab",)), events.append, slurm.pause)
+    assert events[:3] == [
+        JobSubmitted("7", 2),
+        JobWaits("7", JobState("PENDING", "Resources")),
+        JobWaits("7", JobState("PENDING", "Resources", starts="2026-11-22T19:40:30")),
+    ]
+    assert isinstance(events[3], JobGranted)
+    assert len(events) == 4
+    assert slurm.pauses == sorted(slurm.pauses)
+    assert (slurm.pauses[0], slurm.pauses[-1]) == (0.25, 30.0)
+    assert [(host.name, host.address, host.connection, host.slurm_job) for host in granted.cluster.hosts] == [
+        ("n1", "10.0.0.1", Connection.SLURM, "7"),
+        ("n2", "10.0.0.2", Connection.SLURM, "7"),
+    ]
+    assert slurm.read("sbatch.words").split()[-1] == "--partition=lab"
+    assert slurm.read("script").startswith("#!/bin/sh\n# Written by pylaunch")
+    assert not slurm.read("cancelled")
+
+
+def test_nodes_of_one_job_may_differ_in_their_devices(slurm: FakeSlurm) -> None:
+    gres = "JobId=7 Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:2(IDX:0-1) Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:3) x=1\n"
+    slurm.write(states=RUNNING, job=gres, devices="n1|0,1\nn2|0\n")
+    granted = allocate(JobRequest(2), lambda event: None, slurm.pause)
+    assert [host.devices for host in granted.cluster.hosts] == [(0, 1), (0,)]
+
+
+@pytest.mark.parametrize("reason", sorted(allocation.NEVER))
+def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) -> None:
+    slurm.write(states=PENDING.format("None", "N/A") + PENDING.format(reason, "N/A"))
+    events: list[JobEvent] = []
+    with pytest.raises(ClusterNotReadyError, match=f"Slurm job 7 can never run as it is requested: {reason}") as caught:
+        allocate(JobRequest(2), events.append, slurm.pause)
+    assert caught.value.hint == allocation.NEVER[reason]
+    assert slurm.read("cancelled") == "7\n"
+    assert events[-1] == JobCancelled("7")
+
+
+def test_a_job_that_ends_in_the_queue_is_reported_with_its_state(slurm: FakeSlurm) -> None:
+    slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|None|N/A|\n")
+    with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
+        allocate(JobRequest(2), lambda event: None, slurm.pause)
+
+
+def test_ctrl_c_in_the_queue_cancels_the_job(slurm: FakeSlurm) -> None:
+    slurm.write(states=PENDING.format("Resources", "N/A"))
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        allocate(JobRequest(2), lambda event: None, interrupt)
+    assert slurm.read("cancelled") == "7\n"
+
+
+def test_a_refusal_has_the_words_of_sbatch_and_leaves_no_job(slurm: FakeSlurm) -> None:
+    slurm.write(
+        states=RUNNING,
+        refusal="sbatch: error: invalid account\nsbatch: error: Batch job submission failed: Invalid account or "
+        "account/partition combination specified\n",
+    )
+    with pytest.raises(
+        ClusterNotReadyError, match="sbatch refused the job: Batch job submission failed: Inv"
+    ) as caught:
+        allocate(JobRequest(2), lambda event: None, slurm.pause)
+    assert caught.value.hint is not None
+    assert not slurm.read("cancelled")
+
+
+@pytest.mark.parametrize(("is_good", "signal"), [(True, "USR1"), (False, "USR2")])
+def test_a_job_ends_with_the_status_of_its_run(slurm: FakeSlurm, is_good: bool, signal: str) -> None:
+    over = "7|COMPLETED|None|2026-11-22T18:42:16|n[1-2]\n"
+    slurm.write(states=RUNNING + RUNNING.replace("RUNNING", "COMPLETING") + over)
+    events: list[JobEvent] = []
+    end_job("7", events.append, is_good=is_good, pause=slurm.pause)
+    assert slurm.read("cancelled") == f"--signal={signal} 7\n"
+    assert events == [JobEnded("7", JobState("COMPLETED", nodes="n[1-2]"))]
+
+
+def test_a_job_whose_agents_do_not_end_is_cancelled(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
+    slurm.write(states=RUNNING)
+    ended = "7|CANCELLED|None|2026-11-22T18:42:16|n[1-2]\n"
+
+    def cancelled(_: float) -> None:
+        slurm.write(states=ended)
+
+    events: list[JobEvent] = []
+    end_job("7", events.append, is_good=True, pause=cancelled)
+    assert slurm.read("cancelled") == "--signal=USR1 7\n7\n"
+    assert events == [JobEnded("7", JobState("CANCELLED", nodes="n[1-2]"))]
+
+
+def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
+    monkeypatch.setattr(allocation, "ENDS_S", 0.0)
+    slurm.write(states="7|COMPLETING|None|2026-11-22T18:42:16|n2\n")
+    events: list[JobEvent] = []
+    end_job("7", events.append, is_good=True, pause=slurm.pause)
+    assert events == [JobRemains("7", JobState("COMPLETING", nodes="n2"))]
