@@ -28,7 +28,7 @@ from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.layout import NEXT_SOCKET, NodeRoot, RunDirectory, previous_of
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 
-STAND_BY_S = 30.0
+STAND_BY_S = 60.0
 """Seconds for the controller to begin the next attempt. It decides at once, after all nodes have ended this one."""
 
 READY_S = 10.0
