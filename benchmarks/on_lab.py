@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import statistics
@@ -12,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pylaunch.model.cluster import Cluster
 
@@ -45,6 +47,13 @@ def pylaunch(*arguments: str) -> str:
     return subprocess.run(
         [*PYLAUNCH, *arguments], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ).stdout
+
+
+def newest_events() -> list[dict[str, Any]]:
+    """Return the events of the newest run of this lab, as recorded on the controller."""
+    runs = Path(os.environ["XDG_STATE_HOME"]) / "pylaunch" / "runs"
+    newest = max(runs.iterdir(), key=lambda path: (path / "plan.json").stat().st_mtime)
+    return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]
 
 
 def need_pdsh() -> None:

@@ -10,14 +10,12 @@ ones; the release skew; a killed rank to every node finished. Installs pdsh with
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
-from on_lab import PYLAUNCH, asked, head, lab, need_pdsh, pylaunch, row, ssh_config
+from on_lab import PYLAUNCH, asked, head, lab, need_pdsh, newest_events, pylaunch, row, ssh_config
 
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -83,14 +81,9 @@ def failed(*arguments: str) -> float:
     """Return the seconds from the end of the first failing rank to the end of the run on every node."""
     subprocess.run([*PYLAUNCH, *arguments], capture_output=True, check=False)
     events = newest_events()
-    first = min(event["time"] for event in events if event["kind"] == "rank_ended")
-    return next(event["time"] for event in events if event["kind"] == "ended") - first
-
-
-def newest_events() -> list[dict[str, Any]]:
-    runs = Path(os.environ["XDG_STATE_HOME"]) / "pylaunch" / "runs"
-    newest = max(runs.iterdir(), key=lambda path: (path / "plan.json").stat().st_mtime)
-    return [json.loads(line) for line in (newest / "events.jsonl").read_text().splitlines()]
+    first: float = min(event["time"] for event in events if event["kind"] == "rank_ended")
+    ended: float = next(event["time"] for event in events if event["kind"] == "ended")
+    return ended - first
 
 
 if __name__ == "__main__":

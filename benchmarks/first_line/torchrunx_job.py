@@ -1,4 +1,4 @@
-"""torchrunx as its documentation shows it: python torchrunx_job.py SSH_CONFIG HOST…"""
+"""torchrunx as its documentation shows it: python torchrunx_job.py SSH_CONFIG RANKS_PER_HOST HOST…"""
 
 import sys
 import time
@@ -15,7 +15,7 @@ def first_line() -> str:
 
 if __name__ == "__main__":
     launcher = torchrunx.Launcher(
-        hostnames=sys.argv[2:], workers_per_host=1, ssh_config_file=sys.argv[1], backend="gloo"
+        hostnames=sys.argv[3:], workers_per_host=int(sys.argv[2]), ssh_config_file=sys.argv[1], backend="gloo"
     )
     for lines in launcher.run(first_line).results.values():
         print(*lines, sep="\n", flush=True)
