@@ -3,11 +3,10 @@
 import os
 import time
 
+import torch.distributed as dist
+
 for ours, theirs in (("RANK", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")):
     os.environ.setdefault(ours, os.environ.get(theirs, ""))
-
-import torch.distributed as dist  # noqa: E402
-
 dist.init_process_group("gloo")
 print(f"FIRST {dist.get_rank()} {time.time():.4f}", flush=True)
 dist.barrier()
