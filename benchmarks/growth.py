@@ -3,13 +3,13 @@
     .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000] [--agents-per-node 32]
 
 Needs root, for the lab: one of the largest size, of which each row uses the first nodes, over connections that are
-open. With --agents-per-node, each lab node is that many hosts: sshd listens on a port for each, and each has files of
-its own. So 256 hosts fit into eight lab nodes, each host with its SSH connection, its agent and its rank. A row has
-medians: seconds from Enter to the prompt; processor seconds of pylaunch and its ssh clients, and of the shared
-connections (one ssh process per host, which stays); the most open descriptors of pylaunch, ssh clients, and MiB of
-memory of pylaunch and of all its ssh processes. Below, a line through the rows and its values for larger clusters. The
-nodes share the processors of this machine, so the seconds from Enter to the prompt are theirs, too; the processor time
-and the memory are the controller's own. The last table has the seconds of each phase of `start`.
+open. With --agents-per-node, each lab node is that many hosts: a port of its sshd for each, and files of its own. So
+256 hosts fit into eight lab nodes, each host with its SSH connection, its agent and its rank. A row has medians:
+seconds from Enter to the prompt; processor seconds of pylaunch and its ssh clients, and of the shared connections (one
+ssh process per host, which stays); the most open descriptors of pylaunch, ssh clients, and MiB of memory of pylaunch
+and of all its ssh processes. Below, a line through the rows and its values for larger clusters. The nodes share the
+processors of this machine, so the seconds from Enter to the prompt are theirs, too; the processor time and the memory
+are the controller's own. The last table has the seconds of each phase of `start`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from on_lab import PYLAUNCH, lab, newest_events
 from pylaunch.inventory import load_cluster
 from pylaunch.lab.lab import Lab
 from pylaunch.store.paths import project_known_hosts
-from pylaunch.transport.known_hosts import SSH_PORT
 from pylaunch.transport.openssh.sharing import control_directory
 
 FIRST_PORT = 2201
+MOST_PORTS = 16
+"""On which one sshd listens."""
+
 LOOK_S = 0.05
 TICKS = os.sysconf("SC_CLK_TCK")
 VERBS: Mapping[str, tuple[str, ...]] = {
@@ -91,9 +93,13 @@ def shared(inventory: Path, each: int) -> Path:
     names = {f"n{number}": node.address for number, (node, _) in enumerate(hosts, start=1)}
     keys = dict(line.split(maxsplit=1) for line in project_known_hosts(inventory).read_text().splitlines())
     for node in Lab.load(f"bench{os.getpid()}"):
-        node.write("/etc/ssh/sshd_config.d/10-ports.conf", "".join(f"Port {port}\n" for port in (SSH_PORT, *ports)))
-        node.write("/etc/hosts", "".join(f"{address} {name}\n" for name, address in names.items()))
-        node.run("systemctl", "restart", "ssh")
+        for first in range(0, each, MOST_PORTS):  # An sshd of its own for so many ports.
+            words = [word for port in ports[first : first + MOST_PORTS] for word in ("-p", str(port))]
+            node.run("/usr/sbin/sshd", "-o", "AddressFamily=inet", "-o", "PidFile=none", *words)
+        node.write(
+            "/etc/hosts",
+            "".join(["127.0.0.1 localhost\n", *(f"{address} {name}\n" for name, address in names.items())]),
+        )
     found = inventory.with_name("shared") / "cluster.ini"
     found.parent.mkdir()
     lines = [

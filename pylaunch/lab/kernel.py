@@ -12,8 +12,8 @@ _NEEDED = {
     "net/ipv4/ip_forward": 1,
     # The systemd of every node takes about ten; 128 are enough for a dozen nodes.
     "fs/inotify/max_user_instances": 8192,
-    # All nodes share this machine's table of neighbours: each of n nodes has n - 1 entries, and 1024 are full at 33 nodes.
-    # A node whose entry has no place gets no answer from the others.
+    # All nodes share this machine's table of neighbours: each of n nodes has n - 1 entries, and 1024 are full at 33
+    # nodes. A node whose entry has no place gets no answer from the others.
     "net/ipv4/neigh/default/gc_thresh1": 4096,
     "net/ipv4/neigh/default/gc_thresh2": 8192,
     "net/ipv4/neigh/default/gc_thresh3": 16384,
