@@ -18,6 +18,7 @@ import argparse
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -147,7 +148,8 @@ def called(words: Sequence[str]) -> Cost:
     """Run pylaunch to its end and return what it cost."""
     before = shared_seconds()
     enter = time.monotonic()
-    process = subprocess.Popen((*PYLAUNCH, *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- read only after a failure
+    process = subprocess.Popen((*PYLAUNCH, *words), stdout=subprocess.DEVNULL, stderr=errors)
     most = [0.0] * 4
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -159,6 +161,8 @@ def called(words: Sequence[str]) -> Cost:
         time.sleep(LOOK_S)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
+        errors.seek(0)
+        print(errors.read().decode(errors="replace")[-4000:])
         raise SystemExit(f"pylaunch {' '.join(words)}: exit code {process.returncode}")
     seconds = time.monotonic() - enter
     return Cost(seconds, usage.ru_utime + usage.ru_stime, shared_seconds() - before, *most)

@@ -100,6 +100,8 @@ def host_remarks(plan: RunPlan) -> tuple[str, ...]:
     if bare and plan.job.ranks_per_node is None:
         have = "has" if len(bare) == 1 else "have"
         found.append(f"{fold(bare)} {have} no gpus= or devices= in the inventory: one rank on each, on its CPU")
-    if len(plan.nodes) > 1 and plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
-        found.append("No network interface is named: the framework chooses one; --interface NAME sets it")
+    unnamed = [node.host.name for node in plan.nodes if node.host.interface is None]
+    if len(plan.nodes) > 1 and plan.job.interface is None and unnamed:
+        of_some = f" for {fold(unnamed)}" if len(unnamed) < len(plan.nodes) else ""
+        found.append(f"No network interface is named{of_some}: the framework chooses one; --interface NAME sets it")
     return tuple(found)

@@ -68,6 +68,12 @@ def test_the_port_of_a_flag_needs_no_remark() -> None:
     assert "--master-port=4000" in found.files[0].text
 
 
+def test_hosts_without_an_interface_are_named_where_others_have_one() -> None:
+    hosts = (TWO[0], replace(TWO[1], interface="ib0"))
+    assert "No network interface is named for n1:" in text(plan(hosts=hosts), Target.TORCHRUN, "torchrun-n1.sh")
+    assert "No network interface is named:" in text(plan(), Target.TORCHRUN, "torchrun-n1.sh")
+
+
 def test_slurm_derives_the_port_from_the_job_unless_a_flag_names_it() -> None:
     assert "$((61440 + SLURM_JOB_ID % 4096))" in text(plan(), Target.SLURM, "train.sbatch")
     assert "export MASTER_PORT=4000" in text(plan(rendezvous_port=4000), Target.SLURM, "train.sbatch")
