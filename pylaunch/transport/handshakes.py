@@ -6,6 +6,9 @@ a handshake waits for its turn before its ssh is started: the time in the queue 
 over a connection that is open do not wait.
 
 Two commands that need the same connection at the same time log in once: the second waits for the first.
+
+Agents start in turns of their own (`AGENTS`), also over open connections: what a host takes to answer counts from its
+own start, not from that of the first of many.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from pylaunch.transport.process import Together
 MOST = max(8, 4 * (os.cpu_count() or 1))
 SLOW_S = 2.0
 """A handshake that takes longer waits for the network or the host, not for a processor here: others may begin."""
+
+MOST_AGENTS = 64
+"""A command over an open connection costs a few milliseconds here; the rest of its time is the host's own."""
 
 POLL_S = 0.01
 
@@ -101,9 +107,23 @@ class Turns:
         with self._lock:
             self._running.pop(id(turn), None)
 
+    @contextlib.asynccontextmanager
+    async def awaited(self, identity: str) -> AsyncIterator[None]:
+        """Begin this block when `identity` has its turn."""
+        with self.waiting():
+            while (turn := self.take(identity)) is None:
+                await asyncio.sleep(self.pause_s)
+        try:
+            yield
+        finally:
+            self.end(turn)
+
 
 TURNS = Turns()
 """The processors are those of this machine, so all connections of this process share the turns."""
+
+AGENTS = Turns(MOST_AGENTS, opened=frozenset)
+"""No connection exempts an agent from its turn."""
 
 
 @contextlib.contextmanager
@@ -125,13 +145,5 @@ def in_turn(connector: Connector, group: Together) -> Iterator[None]:
 @contextlib.asynccontextmanager
 async def awaited_turn(connector: Connector) -> AsyncIterator[None]:
     """Begin this block, which connects, when it is its turn."""
-    if connector.identity is None:
+    async with contextlib.nullcontext() if connector.identity is None else TURNS.awaited(connector.identity):
         yield
-        return
-    with TURNS.waiting():
-        while (turn := TURNS.take(connector.identity)) is None:
-            await asyncio.sleep(TURNS.pause_s)
-    try:
-        yield
-    finally:
-        TURNS.end(turn)

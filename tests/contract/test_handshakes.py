@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from pylaunch.launch.connect import agent_link
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.model.cluster import Cluster, Host, SshOptions
@@ -95,9 +96,21 @@ def test_many_new_connections_are_opened_a_few_at_a_time_and_none_times_out_in_t
     server: Silent, monkeypatch: pytest.MonkeyPatch, connect: Callable[[Cluster], list[str]]
 ) -> None:
     monkeypatch.setattr(handshakes, "TURNS", handshakes.Turns(MOST, slow_s=600))
-    options = SshOptions("nobody", server.port, common_args=("-F", "none"))
-    cluster = Cluster(tuple(Host(f"n{number}", f"127.0.1.{number}", ssh=options) for number in range(1, HOSTS + 1)))
-    ends = connect(cluster)
+    ends = connect(unanswered(server))
     assert len(ends) == HOSTS
     assert all("Connection closed" in end or "Connection reset" in end for end in ends), ends
     assert 1 <= server.most <= MOST
+
+
+def test_agents_start_a_few_at_a_time_although_their_connections_do_not_wait(
+    server: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshakes, "TURNS", handshakes.Turns(HOSTS, slow_s=600))
+    monkeypatch.setattr(agent_link, "AGENTS", handshakes.Turns(MOST, opened=frozenset, slow_s=600))
+    assert len(started(unanswered(server))) == HOSTS
+    assert 1 <= server.most <= MOST
+
+
+def unanswered(server: Silent) -> Cluster:
+    options = SshOptions("nobody", server.port, common_args=("-F", "none"))
+    return Cluster(tuple(Host(f"n{number}", f"127.0.1.{number}", ssh=options) for number in range(1, HOSTS + 1)))

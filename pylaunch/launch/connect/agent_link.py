@@ -16,7 +16,7 @@ from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
-from pylaunch.transport.handshakes import awaited_turn
+from pylaunch.transport.handshakes import AGENTS, awaited_turn
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
 
 PINGS = 3
@@ -143,7 +143,10 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
         raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
     connector = connector_of(host, known_hosts)
     # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
-    async with awaited_turn(connector) if call.shared else contextlib.nullcontext():
+    async with contextlib.AsyncExitStack() as turns:
+        if call.shared:
+            await turns.enter_async_context(AGENTS.awaited(host.name))
+            await turns.enter_async_context(awaited_turn(connector))
         began = time.monotonic()
         link = await _opened(connector, agent, call)
         link.seconds = time.monotonic() - began
