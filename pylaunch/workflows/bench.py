@@ -53,13 +53,13 @@ BACKENDS = ("auto", "nccl", "gloo", "mpi", "jax")
 def chosen_backend(cluster: Cluster, request: BenchRequest) -> str:
     """Return the backend of `request` on `cluster`. Raises UsageError for one that cannot work there."""
     without = [host.name for host in cluster.hosts if not host.devices]
-    if request.backend == "auto":
-        return "gloo" if without else "nccl"
     if request.beside == NO_IB and (request.backend not in ("auto", "nccl") or without):
         raise UsageError(
             f"--beside {NO_IB}: only NCCL uses InfiniBand, and the ranks would use another backend",
             hint="--beside INTERFACE",
         )
+    if request.backend == "auto":
+        return "gloo" if without else "nccl"
     if request.backend == "nccl" and without:
         raise UsageError(
             f"--backend nccl: the inventory has no devices for {fold(without)}",

@@ -63,7 +63,8 @@ def test_a_baseline_that_was_far_better_is_a_regression(torch_python: Path, tmp_
     for each in kept["levels"]:
         each["busbw_gbps"], each["noise"] = 1000.0, 0.0
     path.write_text(json.dumps(kept))
-    again = measured(cluster, torch_python, *words, code=ExitCode.JOB_FAILED)
+    again = measured(cluster, torch_python, *words, "--beside", "lo", code=ExitCode.JOB_FAILED)
+    assert [each["bytes"] for each in again["beside"]] == [each["bytes"] for each in again["collectives"]]
     lost = {each["bytes"] for each in again["regressions"]}
     quiet = {each["bytes"] for each in again["collectives"] if each["noise"] < 0.3}
     assert quiet <= lost

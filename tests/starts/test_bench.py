@@ -22,6 +22,11 @@ from tests.starts.cluster import DirectoryCluster
         (("--backend", "gossip"), "'gossip' is not one of 'auto', 'nccl', 'gloo', 'mpi'"),
         ((), "error: bench needs at least two ranks, and n1 alone has one"),
         (("--stage", "read"), "error: --stage read: no file to read"),
+        (("--beside", "no-ib"), "error: --beside no-ib: only NCCL uses InfiniBand"),
+        (
+            ("--stage", "pairs", "--backend", "jax"),
+            "error: --stage pairs --backend jax: a collective of JAX has all ranks",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(
