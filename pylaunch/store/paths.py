@@ -50,16 +50,16 @@ class JobFiles:
     """Files of the agents that pylaunch starts in a Slurm job which it did not submit."""
 
     archive: Path
-    """The agent, as the input of the step."""
+    """The agent, as the input of the step; jobs share it."""
 
     log: Path
     """Output of the step."""
 
 
-def job_files(job: str) -> JobFiles:
-    """Return the files of the Slurm job `job`."""
+def job_files(job: str, version: str) -> JobFiles:
+    """Return the files of the Slurm job `job`, for the agent `version`."""
     directory = state_directory() / "slurm"
-    return JobFiles(directory / f"{job}.pyz", directory / f"{job}.log")
+    return JobFiles(directory / f"{version}.pyz", directory / f"{job}.log")
 
 
 @dataclass(frozen=True)

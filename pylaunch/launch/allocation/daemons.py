@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from pylaunch.launch.allocation.job_script import daemon_argv
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.store.paths import job_files
@@ -12,8 +14,10 @@ _WITH_INPUT = 'input=$1; shift; exec "$@" < "$input"'
 
 def start_daemons(job: str, hosts: tuple[str, ...], archive: AgentArchive) -> None:
     """Start `archive` on `hosts`; the step outlives this process, and ends with the job or when no run has used it."""
-    files = job_files(job)
+    files = job_files(job, archive.version)
     files.archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files.archive.write_bytes(archive.data)
+    aside = files.archive.with_suffix(f".{os.getpid()}")
+    aside.write_bytes(archive.data)
+    aside.replace(files.archive)
     words = daemon_argv(job, hosts, archive)
     process.start_daemon(("/bin/sh", "-c", _WITH_INPUT, "sh", str(files.archive), *words), log=files.log)
