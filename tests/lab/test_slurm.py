@@ -26,6 +26,9 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.lab
 
 PROJECT = Path(__file__).parents[2]
+HAS_OWN_PYTHON = sys.base_prefix != "/usr"
+"""The Python of this project is in a directory that nodes can see without losing theirs."""
+
 LAB_NUMBER = 90
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"
@@ -35,7 +38,9 @@ DEADLINE_S = 120.0
 @pytest.fixture(scope="module")
 def slurm(_real_nodes: None) -> Iterator[Lab]:
     """Three nodes with Slurm, which see this project and its Python."""
-    request = Request(leftovers.own_name(LAB_NUMBER), 3, (PROJECT, Path(sys.base_prefix)), addition="slurm")
+    own = (Path(sys.prefix),) if not Path(sys.prefix).is_relative_to(PROJECT) else ()
+    share = (PROJECT, *own, Path(sys.base_prefix)) if HAS_OWN_PYTHON else ()
+    request = Request(leftovers.own_name(LAB_NUMBER), 3, share, addition="slurm")
     with labs.start(request, lambda line: None) as made:
         yield made
 
@@ -190,7 +195,7 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     must_be_clean(slurm)
 
 
-@pytest.mark.skipif(sys.base_prefix == "/usr", reason="nodes have a /usr of their own")
+@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> None:
     line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *COMMAND, "--", "hostname"))
     script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} > /tmp/one-line 2>&1\n"
