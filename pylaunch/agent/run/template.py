@@ -129,7 +129,7 @@ def _shadowed(task: wire.NodeTask, argv: list[str]) -> str:
     scripts = [os.path.realpath(os.path.join(task.workdir, word)) for word in argv[2:] if word.endswith(".py")]
     for directory in dict.fromkeys([*map(os.path.dirname, scripts), *([task.workdir] if argv[2] == "-m" else [])]):
         try:
-            present = {name.partition(".")[0] for name in os.listdir(directory)}
+            present = {name.partition(".")[0] for name in os.listdir(directory) if "." not in name or _is_module(name)}
         except OSError:
             continue  # The script itself reports a directory that is missing.
         for module in task.preload:
@@ -137,6 +137,10 @@ def _shadowed(task: wire.NodeTask, argv: list[str]) -> str:
             if package in present:
                 return f"{os.path.join(directory, package)} takes the place of the module {package}"
     return ""
+
+
+def _is_module(name: str) -> bool:
+    return name.endswith((".py", ".pyc", ".so"))
 
 
 class Template:

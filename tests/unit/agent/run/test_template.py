@@ -62,6 +62,11 @@ def test_a_module_that_is_beside_the_script_is_not_preloaded(tmp_path: Path, sha
         assert reason == f"{tmp_path}/code/json takes the place of the module json"
 
 
+def test_a_file_that_python_does_not_import_takes_no_place(tmp_path: Path) -> None:
+    (tmp_path / "json.json").touch()
+    assert unmet_condition(task(tmp_path, [PYTHON, "-u", "train.py"], preload=["json"]), forks({})) == ""
+
+
 def test_the_number_of_ranks_is_bounded(tmp_path: Path) -> None:
     words = [[PYTHON, "-u", "train.py"]] * (MOST_RANKS + 1)
     assert "more than 64" in unmet_condition(task(tmp_path, *words), forks(*[{}] * len(words)))
