@@ -17,6 +17,8 @@ from pylaunch.model.slurm_job import JobRequest
 F = TypeVar("F", bound=Callable[..., object])
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
+COMPONENTS = "SLURM_HET_SIZE"
+"""Number of components of a heterogeneous job; absent in others."""
 
 _OPTIONS = (
     click.option(
@@ -99,6 +101,12 @@ def node_source(
         )
     if typed and source is NodeSource.INVENTORY:
         raise UsageError(f"{_option(typed[0])} has no effect without Slurm", hint="--scheduler slurm")
+    if source is NodeSource.HERE and (components := environment.get(COMPONENTS)):
+        raise UsageError(
+            f"Slurm job {job} is heterogeneous: it has {components} components, and a start takes the nodes of one job",
+            hint="a job of one component, whose nodes may have different devices; or connect over SSH: "
+            f"--scheduler {NONE} -i cluster.ini",
+        )
     if typed and source is NodeSource.HERE:
         raise UsageError(
             f"{_option(typed[0])} has no effect in Slurm job {job}, whose nodes are there already",

@@ -41,6 +41,7 @@ def test_the_source_of_the_nodes(
         (SchedulerFlags(gpus_per_node="8"), {}, False, "--gpus-per-node has no effect without Slurm"),
         (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
         (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
+        (SchedulerFlags(), {**IN_JOB, "SLURM_HET_SIZE": "2"}, False, "heterogeneous: it has 2 components"),
     ],
 )
 def test_flags_that_contradict_each_other_are_refused(
