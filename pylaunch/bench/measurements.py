@@ -1,11 +1,13 @@
 """Lines of the ranks of `pylaunch bench`, decoded. Pure.
 
 A rank is not trusted: a line that is longer than MOST_LINE, no JSON, of another type, out of bounds or for another rank
-than the one that wrote it is dropped and counted. The number of lines that are kept is bounded, too.
+than the one that wrote it is dropped and counted. The number of lines of each rank is bounded, too: one that writes
+without end spoils its own numbers only.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -20,6 +22,9 @@ PREFIX = "pylaunch bench: "
 
 MOST_LINE = 32 << 10
 MOST_TIMES = 1000
+MOST_LINES = 1000
+"""Of each rank. Rank 0 writes most: one for each size of each collective."""
+
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
@@ -122,12 +127,21 @@ Measured = (
 
 @dataclass
 class Readings:
-    """Lines of all ranks, in order of arrival."""
+    """Lines of all ranks, in order of arrival, for each kind."""
 
     ranks: int
-    most: int = 1_000_000
-    lines: list[Measured] = field(default_factory=list)
+    most: int = MOST_LINES
+    """Lines of each rank."""
+
     dropped: int = 0
+    _kept: dict[type[Any], list[Any]] = field(default_factory=dict)
+    _taken: Counter[int] = field(default_factory=Counter)
+    """Rank → number of lines."""
+
+    @property
+    def lines(self) -> list[Measured]:
+        """Return all lines, kind by kind."""
+        return [line for lines in self._kept.values() for line in lines]
 
     def take(self, rank: int | None, line: str) -> Measured | None:
         """Keep what `rank` wrote, and return it; None for a line that is none of a measurement, or is dropped."""
@@ -135,10 +149,12 @@ class Readings:
         if head or not found:
             return None
         decoded = _decoded(body)
-        if decoded is None or decoded.rank != rank or not self._is_possible(decoded) or len(self.lines) >= self.most:
+        is_own = decoded is not None and decoded.rank == rank and self._is_possible(decoded)
+        if decoded is None or not is_own or self._taken[decoded.rank] >= self.most:
             self.dropped += 1
             return None
-        self.lines.append(decoded)
+        self._taken[decoded.rank] += 1
+        self._kept.setdefault(type(decoded), []).append(decoded)
         return decoded
 
     def _is_possible(self, line: Measured) -> bool:
@@ -150,7 +166,7 @@ class Readings:
 
     def of(self, kind: type[Any]) -> Sequence[Any]:
         """Return the lines of one kind."""
-        return [each for each in self.lines if isinstance(each, kind)]
+        return self._kept.get(kind, ())
 
 
 def _decoded(body: str) -> Measured | None:

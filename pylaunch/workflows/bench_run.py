@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -43,6 +41,7 @@ from pylaunch.workflows.bench_events import (
 from pylaunch.workflows.run_events import LinesWritten, Notice
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent
+from pylaunch.workflows.time_limit import TimeLimit
 
 DIRECTORY = Path(program.__file__).parent
 SHIPPED, NOT_SHIPPED = DIRECTORY.parent, ("/*.py",)
@@ -129,7 +128,7 @@ class BenchRun:
         planned = plan_start(self.cluster, self.job, lambda event: None)
         self.plan = planned.plan
         self.readings = Readings(planned.plan.world_size)
-        limit = _TimeLimit(self.limit_s, interrupts)
+        limit = TimeLimit(self.limit_s, "the measurement", interrupts)
         outcome = start(planned, StartOptions(tree=tree), self._take, limit.interrupts)
         if outcome.status is Status.STOPPED and not limit.is_over:
             raise InterruptedBeforeReleaseError(f"{outcome.reason}: the run of bench is stopped")
@@ -225,27 +224,3 @@ def _rank_of(stream: str) -> int | None:
     """Return the rank that wrote `stream` ("3.out"); None for others."""
     number, _, kind = stream.partition(".")
     return int(number) if kind == "out" and number.isascii() and number.isdecimal() else None
-
-
-@dataclass
-class _TimeLimit:
-    """Interrupts of the caller, and one after `seconds`."""
-
-    seconds: float
-    source: InterruptSource
-    is_over: bool = False
-
-    @contextlib.contextmanager
-    def interrupts(self, receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
-        def end() -> None:
-            self.is_over = True
-            receiver(f"the measurement did not end within {self.seconds:g} s")
-
-        timer = threading.Timer(self.seconds, end)
-        timer.daemon = True
-        with self.source(receiver, last_s):
-            timer.start()
-            try:
-                yield
-            finally:
-                timer.cancel()

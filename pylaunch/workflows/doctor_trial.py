@@ -6,9 +6,7 @@ rank printed the line of its stage.
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -25,6 +23,7 @@ from pylaunch.runtime import communication_test
 from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent
+from pylaunch.workflows.time_limit import TimeLimit
 
 START_TIMEOUT = timedelta(seconds=60)
 LIMIT_S = 300.0
@@ -63,7 +62,7 @@ class Trial:
         self, cluster: Cluster, python: str | None, interrupts: InterruptSource | None = None
     ) -> Iterator[LayerResult]:
         """Run the job and yield the layers that it proves. Raises InterruptedBeforeReleaseError on an interrupt."""
-        limit = _Limit(Interrupter() if interrupts is None else interrupts)
+        limit = TimeLimit(LIMIT_S, "the trial", Interrupter() if interrupts is None else interrupts)
         try:
             planned = plan_start(cluster.without_devices(), job(cluster, python), self.take)
             outcome = start(planned, StartOptions(), self.take, limit.interrupts)
@@ -147,29 +146,6 @@ class Trial:
                 head, _, stage = line.partition(f"{communication_test.STAGE} ")
                 if not head and stage:
                     self.stages.setdefault(stage, set()).add((event.host, event.stream))
-
-
-@dataclass
-class _Limit:
-    """Interrupts of the caller, and one after LIMIT_S."""
-
-    source: InterruptSource
-    is_over: bool = False
-
-    @contextlib.contextmanager
-    def interrupts(self, receiver: Callable[[str], object], last_s: float) -> Iterator[None]:
-        def end() -> None:
-            self.is_over = True
-            receiver(f"the trial did not end within {LIMIT_S:g} s")
-
-        timer = threading.Timer(LIMIT_S, end)
-        timer.daemon = True
-        with self.source(receiver, last_s):
-            timer.start()
-            try:
-                yield
-            finally:
-                timer.cancel()
 
 
 def of_error(layer: StartLayer, error: PylaunchError) -> LayerResult:

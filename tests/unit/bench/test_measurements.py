@@ -65,8 +65,9 @@ def test_everything_else_is_dropped_and_counted(rank: int | None, text: str) -> 
     assert (readings.lines, readings.dropped) == ([], 1)
 
 
-def test_the_number_of_lines_is_bounded() -> None:
+def test_a_rank_that_writes_without_end_spoils_its_own_numbers_only() -> None:
     readings = Readings(4, most=1)
     assert readings.take(1, line(kind="barrier", rank=1)) is not None
-    assert readings.take(2, line(kind="barrier", rank=2)) is None
-    assert readings.dropped == 1
+    assert readings.take(1, line(kind="barrier", rank=1)) is None
+    assert readings.take(2, line(kind="barrier", rank=2)) is not None
+    assert ([each.rank for each in readings.lines], readings.dropped) == ([1, 2], 1)
