@@ -23,6 +23,9 @@ LAST_POLL_S = 30.0
 GROWTH = 1.3
 """Between two requests for the state of a job in the queue: slurmctld serves all users of the cluster."""
 
+SILENT_S = 600.0
+"""Pauses together without an answer of Slurm after which a wait in the queue ends: slurmctld may be restarted."""
+
 DAEMONS_END_S = 5.0
 """For the daemons of a job without processes of a run."""
 
@@ -77,6 +80,15 @@ class JobEnded:
     state: JobState
 
 
+@dataclass(frozen=True)
+class JobUnanswered:
+    """Slurm does not answer; the wait continues, or the job that should end stays."""
+
+    job: str
+    reason: str
+    is_left: bool = False
+
+
 NEVER = {
     "PartitionTimeLimit": "sinfo -o '%P %l' lists the time limits of the partitions",
     "BadConstraints": "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
@@ -88,7 +100,7 @@ NEVER = {
 }
 """Reasons of a job in the queue that waiting does not change, with a hint."""
 
-JobEvent = JobSubmitted | JobWaits | JobGranted | JobCancelled | JobEnded | JobRemains
+JobEvent = JobSubmitted | JobWaits | JobGranted | JobCancelled | JobEnded | JobRemains | JobUnanswered
 EmitJob = Callable[[JobEvent], None]
 Pause = Callable[[float], object]
 _wait = Event().wait
@@ -131,8 +143,11 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = _wait) -> Alloca
         emit(JobGranted(found, time.monotonic() - began))
         return Allocation(found, cluster_of(found), emit)
     except BaseException:
-        commands.cancel(job)
-        emit(JobCancelled(job))
+        try:
+            commands.cancel(job)
+            emit(JobCancelled(job))
+        except ClusterNotReadyError as error:
+            emit(JobUnanswered(job, error.message, is_left=True))
         raise
 
 
@@ -155,37 +170,58 @@ def allocation_here(job: str, emit: EmitJob) -> Allocation:
 
 def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
     """Return the state of a job that has its nodes. Raises ClusterNotReadyError for one that ends before."""
-    poll_s, reported = FIRST_POLL_S, JobState("")
-    while not (state := commands.job_state(job)).is_granted:
-        if state.is_over:
-            why = f": {state.reason}" if state.reason else ""
-            raise ClusterNotReadyError(
-                f"Slurm job {job} ended before it had its nodes ({state.state}{why})",
-                hint=f"scontrol show job {job} shows its end",
-            )
-        if state.reason in NEVER:
-            raise ClusterNotReadyError(
-                f"Slurm job {job} can never run as it is requested: {state.reason}", hint=NEVER[state.reason]
-            )
-        if state != reported:
-            emit(JobWaits(job, state))
-            reported = state
+    poll_s, reported, silent_s = FIRST_POLL_S, JobState(""), 0.0
+    while True:
+        try:
+            state = commands.job_state(job)
+        except ClusterNotReadyError as error:
+            if silent_s >= SILENT_S:
+                raise
+            if not silent_s:
+                emit(JobUnanswered(job, error.message))
+            silent_s += poll_s
+        else:
+            silent_s = 0.0
+            if state.is_granted:
+                return state
+            _check_hope(job, state)
+            if state != reported:
+                emit(JobWaits(job, state))
+                reported = state
         pause(poll_s)
         poll_s = min(poll_s * GROWTH, LAST_POLL_S)
-    return state
+
+
+def _check_hope(job: str, state: JobState) -> None:
+    """Raise ClusterNotReadyError for a job that has ended in the queue, or never leaves it."""
+    if state.is_over:
+        why = f": {state.reason}" if state.reason else ""
+        raise ClusterNotReadyError(
+            f"Slurm job {job} ended before it had its nodes ({state.state}{why})",
+            hint=f"scontrol show job {job} shows its end",
+        )
+    if state.reason in NEVER:
+        raise ClusterNotReadyError(
+            f"Slurm job {job} can never run as it is requested: {state.reason}", hint=NEVER[state.reason]
+        )
 
 
 def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = _wait) -> None:
     """Let the daemons of `job` end, which ends the job; cancel it if they do not. Return when Slurm reports its end.
 
-    Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains.
+    Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains. A Slurm that
+    does not answer changes nothing about how the run ended: this emits JobUnanswered.
     """
-    commands.signal_steps(job, GOOD_END if is_good else BAD_END)
-    state = _state_at_end(job, DAEMONS_END_S, pause)
-    if not state.is_over:
-        commands.cancel(job)
-        state = _state_at_end(job, ENDS_S, pause)
-    emit(JobEnded(job, state) if state.is_over else JobRemains(job, state))
+    try:
+        commands.signal_steps(job, GOOD_END if is_good else BAD_END)
+        state = _state_at_end(job, DAEMONS_END_S, pause)
+        if not state.is_over:
+            commands.cancel(job)
+            state = _state_at_end(job, ENDS_S, pause)
+    except ClusterNotReadyError as error:
+        emit(JobUnanswered(job, error.message, is_left=True))
+    else:
+        emit(JobEnded(job, state) if state.is_over else JobRemains(job, state))
 
 
 def end_submitted(job: str, emit: EmitJob) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.cli.views import queueing
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection
 from pylaunch.model.slurm_job import JobRequest, JobState
@@ -18,6 +19,7 @@ from pylaunch.workflows.allocation import (
     JobGranted,
     JobRemains,
     JobSubmitted,
+    JobUnanswered,
     JobWaits,
     allocate,
     end_job,
@@ -25,9 +27,11 @@ from pylaunch.workflows.allocation import (
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
-    "squeue": 'head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
+    "squeue": '[ ! -s silent ] || { sed -i 1d silent; echo "slurm_load_jobs error: Unable to contact slurm controller '
+    '(connect failure)" >&2; exit 1; }; head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
     "scontrol": 'case "$*" in *node*) cat nodes;; *) cat job;; esac',
-    "scancel": 'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
+    "scancel": '[ ! -e deaf ] || { echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; }; '
+    'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
     "srun": "cat devices",
 }
 NODES = """\
@@ -90,6 +94,33 @@ def test_the_queue_is_shown_when_it_changes_and_polled_less_and_less(slurm: Fake
     assert slurm.read("sbatch.words").split()[-1] == "--partition=lab"
     assert slurm.read("script").startswith("#!/bin/sh\n# Written by pylaunch")
     assert not slurm.read("cancelled")
+
+
+def test_a_controller_of_slurm_that_is_restarted_costs_no_place_in_the_queue(slurm: FakeSlurm) -> None:
+    slurm.write(states=PENDING.format("Resources", "N/A") + RUNNING, silent="\n" * 3)
+    events: list[JobEvent] = []
+    allocate(JobRequest(2), events.append, slurm.pause)
+    assert [type(each) for each in events] == [JobSubmitted, JobUnanswered, JobWaits, JobGranted]
+    assert isinstance(events[1], JobUnanswered)
+    assert "Unable to contact slurm controller" in events[1].reason
+    assert not slurm.read("cancelled")
+
+
+def test_a_wait_ends_when_slurm_does_not_answer_any_more_and_a_job_that_is_left_is_named(slurm: FakeSlurm) -> None:
+    slurm.write(states=RUNNING, silent="\n" * 999, deaf="")
+    events: list[JobEvent] = []
+    with pytest.raises(ClusterNotReadyError, match="Unable to contact slurm controller"):
+        allocate(JobRequest(2), events.append, slurm.pause)
+    assert allocation.SILENT_S <= sum(slurm.pauses) < allocation.SILENT_S + 2 * allocation.LAST_POLL_S
+    assert [type(each) for each in events] == [JobSubmitted, JobUnanswered, JobUnanswered]
+    assert queueing.line(events[-1]).endswith("job 7 was not ended: scancel 7")
+
+
+def test_the_end_of_a_run_stands_when_slurm_does_not_answer(slurm: FakeSlurm) -> None:
+    slurm.write(states=RUNNING, deaf="")
+    events: list[JobEvent] = []
+    end_job("7", events.append, is_good=True, pause=slurm.pause)
+    assert [type(each) for each in events] == [JobUnanswered]
 
 
 def test_nodes_of_one_job_may_differ_in_their_devices(slurm: FakeSlurm) -> None:

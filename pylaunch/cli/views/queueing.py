@@ -13,6 +13,7 @@ from pylaunch.workflows.allocation import (
     JobGranted,
     JobRemains,
     JobSubmitted,
+    JobUnanswered,
     JobWaits,
 )
 
@@ -39,5 +40,8 @@ def line(event: JobEvent) -> str:
         case JobRemains(job, state):
             where = f" on {state.nodes}" if state.nodes else ""
             return f"note: Slurm job {job} was cancelled and is still {state.state}{where}: a node does not answer"
+        case JobUnanswered(job, reason, is_left):
+            then = f"job {job} was not ended: scancel {job}" if is_left else f"asking again about job {job}"
+            return f"note: Slurm does not answer ({reason}); {then}"
         case JobEnded(job, state):
             return f"Slurm job {job} ended" + ("" if state.state == UNKNOWN else f": {state.state}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 
@@ -112,9 +111,12 @@ def _run(argv: Argv, stdin: bytes | None = None) -> Completed:
     program = "srun" if argv[0] == "env" else argv[0]
     if process.program_path(program) is None:
         raise SlurmAbsentError(program)
-    with contextlib.suppress(ProgramNotFoundError):
+    try:
         return process.run((*environment, *argv), stdin=stdin, timeout_s=ANSWERS_S)
-    raise SlurmAbsentError(program)
+    except ProgramNotFoundError:
+        raise SlurmAbsentError(program) from None
+    except PylaunchError as error:  # No answer in time.
+        raise ClusterNotReadyError(error.message, hint="scontrol ping shows whether slurmctld answers") from None
 
 
 def _failed(command: str, ended: Completed) -> PylaunchError:
