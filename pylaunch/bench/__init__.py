@@ -10,5 +10,6 @@ bounds         the tightest bound that the hardware sets
 rates          rates between nodes, from the lines of their ranks
 baseline       comparison with earlier results of this cluster
 plots, page    results as SVG, and as one HTML page
+summary        results as the records of the runs keep them
 ranks/         the program that measures; shipped to the nodes
 """

@@ -27,7 +27,9 @@ MOST_LINES = 1000
 
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=86400)]
+"""A nanosecond at least, the resolution of the clock: a smaller number would make rates that are not finite."""
+
 Times = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1, max_length=MOST_TIMES)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pylaunch.bench.summary import BenchSummary
 from pylaunch.model.finding import Finding
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord
@@ -32,6 +33,9 @@ class ReportInput:
 
     variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Variables that all ranks of a node share, by host."""
+
+    bench: BenchSummary | None = None
+    """Results of the measurement that the run was a part of."""
 
     versions: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()

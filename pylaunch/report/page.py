@@ -16,6 +16,7 @@ from pylaunch.report import ranks, timeline
 from pylaunch.report.content import ReportInput
 from pylaunch.report.differences import differing, shared
 from pylaunch.report.host_rows import host_lines
+from pylaunch.report.measured import measured_section
 from pylaunch.report.waiting import waiting_rows
 
 MOST_FINDINGS = 200
@@ -71,6 +72,7 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
         "host_ranks": prominent,
         "other_ranks": [host for host in hosts if host not in prominent],
         "findings": content.findings[:MOST_FINDINGS],
+        "measured": measured_section(content.bench, hide),
         "fold": fold,
         "fact_differences": differing(content.facts),
         "variable_differences": differing(content.variables),

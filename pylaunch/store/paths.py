@@ -94,6 +94,11 @@ class RunPaths:
         return self.directory / "findings.jsonl"
 
     @property
+    def bench(self) -> Path:
+        """Results of the measurement that the run was a part of; absent unless `pylaunch bench` made the run."""
+        return self.directory / "bench.json"
+
+    @property
     def controller(self) -> Path:
         """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
         return self.directory / "controller"

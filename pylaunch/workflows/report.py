@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pylaunch.errors import PylaunchError
+from pylaunch.bench.summary import BenchSummary
+from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
@@ -16,6 +17,7 @@ from pylaunch.report.content import ReportInput
 from pylaunch.report.page import page
 from pylaunch.report.ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.store import runs
+from pylaunch.store.bench_results import read_bench_summary
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.log_excerpts import read_ends
@@ -58,6 +60,7 @@ def gathered(record: RunRecord) -> ReportInput:
     known = versions(record)
     attestation = runs.attestation(record.plan.run)
     attested = {} if attestation is None else attestation.hosts
+    bench, damaged = _bench(record)
     return ReportInput(
         record,
         time.time(),
@@ -67,7 +70,8 @@ def gathered(record: RunRecord) -> ReportInput:
         facts={name: host.facts.get("essentials", {}) for name, host in attested.items()},
         variables=_variables(record),
         versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
-        missing=missing,
+        bench=bench,
+        missing=(*missing, *damaged),
     )
 
 
@@ -82,6 +86,14 @@ def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
         if text.strip() and (channel == "err" or int(rank) not in logs):
             logs[int(rank)] = text
     return logs, found.missing
+
+
+def _bench(record: RunRecord) -> tuple[BenchSummary | None, tuple[str, ...]]:
+    """Return the results of the measurement that the run was a part of, and why they are missing."""
+    try:
+        return read_bench_summary(record.plan.run), ()
+    except UsageError as error:
+        return None, (error.message,)
 
 
 def _variables(record: RunRecord) -> dict[str, dict[str, str]]:

@@ -51,6 +51,14 @@ def test_every_stage_on_two_nodes(torch_python: Path, tmp_path: Path) -> None:
     assert (tmp_path / "bench.html").read_text().count("<svg") == 3
     for name, shows in (("bandwidth", "all-to-all"), ("latency", "round trip"), ("pairs", "n1 and n2")):
         assert shows in (tmp_path / "plots" / f"{name}.svg").read_text()
+    report = tmp_path / "report.html"
+    made = ended(cluster.begin("report", "-i", str(cluster.inventory), "-o", str(report)), ENDS_S)
+    assert made.returncode == ExitCode.DONE, made.stderr
+    section, is_whole, _ = report.read_text().partition('<section id="measured">')[2].partition("</section>")
+    assert is_whole
+    assert section.count("<svg") == 3
+    for shows in ("all-to-all", "round trip", "n1 and n2", "pairs: no verdict: fewer than 3 nodes"):
+        assert shows in section
 
 
 def test_a_baseline_that_was_far_better_is_a_regression(torch_python: Path, tmp_path: Path) -> None:

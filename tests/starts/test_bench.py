@@ -61,3 +61,8 @@ def test_ranks_without_torch_break_the_stage_after_the_barrier(directories: Call
     broken = document["stages"][-1]
     assert "No module named 'torch'" in "\n".join((broken["text"], *broken["evidence"]))
     assert document["runs"] == list(cluster.outcomes())
+    page = cluster.inventory.with_name("why.html")
+    assert cluster.run("report", "-i", str(cluster.inventory), "-o", str(page)).returncode == ExitCode.DONE
+    text = page.read_text()
+    assert "pylaunch bench, 2 ranks, backend gloo" in text
+    assert "broken   correctness: " in text

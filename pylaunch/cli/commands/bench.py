@@ -20,6 +20,7 @@ from pylaunch.launch.connect.interruptible import signals
 from pylaunch.workflows.bench import BACKENDS, bench, chosen_backend
 from pylaunch.workflows.bench_baselines import baseline_path, compared, save_baseline
 from pylaunch.workflows.bench_events import USUAL, BenchRequest, BenchStage
+from pylaunch.workflows.bench_results import keep_results
 
 EXAMPLES = """\b
 Examples:
@@ -131,6 +132,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     result = compared(bench(cluster, request, view.take, signals), request, cluster)
     if flags.save_baseline and not result.is_broken:
         console.say(f"baseline: {save_baseline(result, request, cluster)}")
+    keep_results(measuring.summary(result), console.say)
     if flags.csv is not None:
         with options.writing("--csv", flags.csv):
             flags.csv.write_text(measuring.as_csv(result), encoding="utf-8")

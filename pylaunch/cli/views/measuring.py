@@ -13,7 +13,7 @@ from pylaunch.bench.bounds import Judgement, judged
 from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed, Omitted
 from pylaunch.bench.operations import algorithm_bandwidth, bus_bandwidth
 from pylaunch.bench.page import BenchPage, bench_page
-from pylaunch.bench.plots import bandwidth_plot, latency_plot, pair_heatmap
+from pylaunch.bench.summary import BenchSummary, drawn, latency_samples, lowest_rates, sections, size_results
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.model.hostset import fold
@@ -175,32 +175,25 @@ def as_csv(result: BenchResult) -> str:
     return "\n".join(lines) + "\n"
 
 
+def summary(result: BenchResult) -> BenchSummary:
+    """Return what the records of the runs keep, with stages and verdicts as they are printed."""
+    ranks = result.conditions.ranks
+    return BenchSummary(
+        result.hosts, result.conditions.backend, ranks, result.runs,
+        (*map(stage_line, result.stages), *conclusions(result)),
+        size_results(result.collectives, ranks), latency_samples(result.latencies), lowest_rates(result.pair_rates),
+    )  # fmt: skip
+
+
 def plots(result: BenchResult) -> dict[str, str]:
-    """Return the plots of what was measured: name of a file → SVG."""
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for each in result.collectives:
-        rate = bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks)
-        curves.setdefault(each.operation.value, []).append((each.size, rate))
-    samples: dict[str, list[float]] = {}
-    for latency in result.latencies:
-        samples[latency.of] = sorted([*samples.get(latency.of, ()), *latency.seconds])
-    return {
-        "bandwidth.svg": bandwidth_plot(curves),
-        "latency.svg": latency_plot(samples),
-        "pairs.svg": pair_heatmap(result.hosts, result.pair_rates),
-    }
+    """Return the plots: name of a file → SVG."""
+    return {f"{name}.svg": plot for name, plot in drawn(summary(result), result.hosts).items()}
 
 
 def as_html(result: BenchResult) -> str:
     """Return everything as one page."""
     ranks = result.conditions.ranks
     rows = [row(each, ranks).split() for each in result.collectives]
-    drawn = plots(result)
-    shown = {
-        "Bus bandwidth over size": drawn["bandwidth.svg"] if result.collectives else "",
-        "Rates of pairs relative to the median": drawn["pairs.svg"] if result.pair_rates else "",
-        "Latency: share of messages that took at most so long": drawn["latency.svg"] if result.latencies else "",
-    }
     return bench_page(
         BenchPage(
             f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}",
@@ -208,7 +201,7 @@ def as_html(result: BenchResult) -> str:
             list(conclusions(result)),
             ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong"),
             rows,
-            {heading: plot for heading, plot in shown.items() if plot},
+            sections(summary(result), result.hosts),
         )
     )
 

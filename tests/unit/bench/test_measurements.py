@@ -47,6 +47,7 @@ def test_output_of_libraries_is_no_measurement() -> None:
         (0, line(**{**COLLECTIVE, "seconds": []})),
         (0, line(**{**COLLECTIVE, "seconds": [0.0]})),
         (0, line(**{**COLLECTIVE, "seconds": [-1.0]})),
+        (0, line(**{**COLLECTIVE, "seconds": [5e-324]})),
         (0, line(**{**COLLECTIVE, "size": -1})),
         (0, line(**{**COLLECTIVE, "operation": "rm -rf"})),
         (0, line(kind="nothing", rank=0)),

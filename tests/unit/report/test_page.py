@@ -83,6 +83,12 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert re.search(r"nccl\s*gpu\[001-006,008-064\]\s*2.27.3\s*gpu007\s*2.26.2", found.text["differences"])
     assert re.search(r"OMP_NUM_THREADS\s*gpu\[001-008,010-064\]\s*8\s*gpu009\s*1", found.text["differences"])
     assert "gpu064: no route to host" in found.text["missing"]
+    measured = found.text["measured"]
+    assert "slow node: gpu003 at 0.4 GB/s" in measured
+    for plot in ("bus bandwidth over size", "rates of pairs relative to the median", "share of messages that took"):
+        assert plot in measured
+    assert "gpu001 and gpu002: 1.000 GB/s" in measured
+    assert re.search(r"all-reduce\s*4096\s*100.0\s*0.010\s*0", measured)
 
 
 def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
@@ -92,8 +98,8 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert again == large
     assert len(large.encode()) < 5_000_000
     found = Document(large)
-    assert found.elements["svg"] == 2 * 64
-    assert found.elements["details"] == 2 + 64 + 3 + 2
+    assert found.elements["svg"] == 2 * 64 + 3
+    assert found.elements["details"] == 2 + 64 + 3 + 2 + 1
     assert sum(name == "open" for name, _ in found.attributes) == 3
 
 
@@ -129,6 +135,23 @@ def test_hostile_text_stays_text() -> None:
     assert "right to left \\u202e" in found.text["ranks"]
     assert len(text.encode()) < 5_000_000
     assert max(map(len, text.splitlines())) < 50_000
+
+
+def test_names_in_plots_are_masked_and_cut() -> None:
+    of = report_samples.plan(2, 1)
+    secret = "tr0ub4dor-and-3"
+    bench = report_samples.bench((f"x{secret}", "n" * 1000), f"slow node: {secret}", "7f3a9c01")
+    text = page(ReportInput(report_samples.record(of, 1), 0.0, bench=bench), Redaction([secret]).hide)
+    assert "tr0ub" not in text
+    assert "n" * 64 in text
+    assert "n" * 65 not in text
+
+
+def test_a_run_of_another_verb_has_no_section_about_measurements() -> None:
+    of = report_samples.plan(2, 1)
+    found = Document(page(ReportInput(report_samples.record(of, 1), 0.0), NOTHING))
+    assert "measured" not in found.text
+    assert ("href", "#measured") not in found.attributes
 
 
 def test_secrets_are_masked_before_a_line_is_cut() -> None:
