@@ -107,7 +107,7 @@ class JobSpec:
 
     max_restarts: int = 0
     fallback: bool = False
-    """After a failure of InfiniBand or RoCE, restart without them."""
+    """Restart without InfiniBand and RoCE after they failed, and with gloo after NCCL failed."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()

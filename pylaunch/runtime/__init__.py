@@ -4,6 +4,7 @@
     runtime.rank(), world_size(), …         place of this rank, also before init
     runtime.barrier(), main_process_first() synchronize ranks
     runtime.step(n)                         report progress
+    runtime.backend()                       nccl, or what `pylaunch start --fallback` uses instead
     runtime.on_checkpoint_signal(save)      save a checkpoint on SIGTERM
 
 Standard library only, Python 3.8 or newer; torch and JAX are used if the script has imported them. It is on the path of
@@ -13,6 +14,7 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
     patience      retries with growing timeouts, which report the missing ranks
     rollcall      rendezvous of all ranks over plain sockets
     initialize    the same for torch and JAX, and their initialization
+    fallback      backend of an attempt after NCCL failed
     failure       the exception that ended a rank, in a file
     progress      the last step, in a file of one record
     checkpoint    SIGTERM handler
@@ -22,6 +24,7 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
 from __future__ import annotations
 
 from pylaunch.runtime.checkpoint import on_checkpoint_signal
+from pylaunch.runtime.fallback import backend
 from pylaunch.runtime.initialize import barrier, init, main_process_first, seed
 from pylaunch.runtime.patience import MissingRanksError, Patience
 from pylaunch.runtime.place import LaunchError, Place, place
@@ -32,6 +35,7 @@ __all__ = [
     "MissingRanksError",
     "Patience",
     "Place",
+    "backend",
     "barrier",
     "init",
     "is_main",

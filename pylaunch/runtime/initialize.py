@@ -12,7 +12,7 @@ import sys
 from datetime import timedelta
 from typing import Any, Iterator
 
-from pylaunch.runtime import failure
+from pylaunch.runtime import failure, fallback
 from pylaunch.runtime.patience import MissingRanksError, Patience, gather
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.rollcall import RollCallClient, RollCallServer
@@ -25,8 +25,8 @@ def init(framework: str | None = None, *, patience: Patience | None = None, back
     """Initialize torch's default process group, or JAX's distributed system, and return the place of this rank.
 
     `framework` is "torch" or "jax"; by default the one that the script has imported. `backend` is that of torch; by
-    default nccl with CUDA, otherwise gloo. Each try of `patience` reports the missing ranks. From here on, an uncaught
-    exception is recorded for the launcher, which prints it.
+    default nccl with CUDA, unless `pylaunch start --fallback` changed it, otherwise gloo. Each try of `patience`
+    reports the missing ranks. From here on, an uncaught exception is recorded for the launcher, which prints it.
 
     Raises MissingRanksError if ranks do not connect, LaunchError if the environment lacks the place of this rank, and
     ValueError for an ambiguous framework.
@@ -62,7 +62,7 @@ def _init_torch(mine: Place, patience: Patience, backend: str | None) -> None:
         torch.cuda.set_device(mine.local_rank % torch.cuda.device_count())
     if dist.is_initialized():
         return
-    backend = backend or ("nccl" if on_cuda else "gloo")
+    backend = backend or (fallback.backend("nccl") if on_cuda else "gloo")
     if mine.launcher == "none":
         dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
         return

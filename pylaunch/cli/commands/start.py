@@ -73,7 +73,8 @@ Examples:
 @click.option(
     "--fallback",
     is_flag=True,
-    help="Restart without InfiniBand after it failed, with a warning that states the price (with --max-restarts).",
+    help="Restart without InfiniBand after it failed, and with gloo after NCCL failed (scripts that ask "
+    "pylaunch.runtime), with a warning that states the price (with --max-restarts).",
 )
 @click.option(
     "--spares", type=int, default=StartFlags.spares, metavar="N", help="Keep N hosts ready to replace nodes that fail."
