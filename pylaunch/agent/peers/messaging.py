@@ -330,7 +330,8 @@ class Peers:
         if status.over:
             peer.is_over = True
             self._heartbeats.forget(status.sender)
-        elif status.sender in self._neighbours:
+        elif status.sender in self._neighbours and not peer.is_over:
+            # An older answer may arrive on another connection after the end.
             self._heartbeats.beat(status.sender, self._clock())
         if status.stop and not peer.is_stopping:
             peer.is_stopping = True
