@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import subprocess
 import tempfile
 from pathlib import Path
@@ -45,8 +46,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=2)
-    parser.add_argument("--many", type=int, default=16)
+    parser.add_argument("--many", type=int, default=16, help="nodes for the duration of the stages; 0 omits it")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--iterations", type=int, default=20, help="most timed iterations of one size")
     parser.add_argument("--python", type=Path, help="an interpreter with PyTorch that is there already")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pylaunch-bench-") as directory:
@@ -55,11 +57,12 @@ def main() -> None:
         with Lab.up(f"bench{os.getpid()}", nodes=asked.nodes, share=share) as lab:
             os.environ.update(lab.environment)
             os.environ["XDG_STATE_HOME"] = directory
-            compare(lab, Path(directory), python, asked.runs)
+            compare(lab, Path(directory), python, asked.runs, asked.iterations)
             durations(lab, python, ())
-        with Lab.up(f"bench{os.getpid()}", nodes=asked.many, share=share) as lab:
-            os.environ.update(lab.environment)
-            durations(lab, python, ("--stage", "connect", "--stage", "pairs"))
+        if asked.many:
+            with Lab.up(f"bench{os.getpid()}", nodes=asked.many, share=share) as lab:
+                os.environ.update(lab.environment)
+                durations(lab, python, ("--stage", "connect", "--stage", "pairs"))
 
 
 def provisioned(directory: Path) -> Path:
@@ -72,28 +75,42 @@ def provisioned(directory: Path) -> Path:
     return directory / "env" / "current" / "bin" / "python"
 
 
-def compare(lab: Lab, work: Path, python: Path, runs: int) -> None:
+def compare(lab: Lab, work: Path, python: Path, runs: int, iterations: int) -> None:
     """Print the times of both, in turns."""
     cluster = load_cluster(lab.inventory)
     config = ssh_config(cluster, work / "ssh_config", shared=True)
     ours: dict[int, list[float]] = {size: [] for size in SIZES}
     plain: dict[int, list[float]] = {size: [] for size in SIZES}
     latencies = []
-    words = ("--stage", "sweep", "--stage", "latency", "--operation", "all-reduce", "--max-size", str(SIZES[-1]))
+    words = ("--stage", "sweep", "--stage", "latency", "--operation", "all-reduce", "--max-size", str(SIZES[-1]),
+             "--iterations", str(iterations))  # fmt: skip
     for _ in range(runs):
         found = bench(lab, python, words)
         for each in found["collectives"]:
             ours[each["bytes"]].append(each["seconds"])
         latencies += [each for each in found["latencies"] if each["of"] == "round trip"]
-        for size, seconds in torchrun(cluster, config, python).items():
+        for size, seconds in torchrun(cluster, config, python, iterations).items():
             plain[size].append(seconds)
     print(f"all-reduce on {len(cluster.hosts)} nodes, medians of {runs} runs in turns (least and most)")
-    print(f"{'bytes':>10}{'bench, us':>28}{'torchrun, us':>28}{'ratio of medians':>18}{'of least':>10}")
+    print(
+        f"{'bytes':>10}{'bench, us':>28}{'torchrun, us':>28}{'ratio of medians':>18}{'95 % interval':>18}{'least':>10}"
+    )
     for size in SIZES:
         ratio, least = median(ours[size]) / median(plain[size]), min(ours[size]) / min(plain[size])
-        print(f"{size:>10}{shown(ours[size]):>28}{shown(plain[size]):>28}{ratio:>18.3f}{least:>10.3f}")
+        low, high = interval(ours[size], plain[size])
+        spread = f"{low:.3f} to {high:.3f}"
+        print(f"{size:>10}{shown(ours[size]):>28}{shown(plain[size]):>28}{ratio:>18.3f}{spread:>18}{least:>10.3f}")
     trips = [each["median_us"] for each in latencies]
     print(f"half of a round trip: medians of {runs} runs {min(trips):.1f} to {max(trips):.1f} us", flush=True)
+
+
+def interval(ours: list[float], plain: list[float]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the ratio of medians."""
+    chance = random.Random(1)
+    ratios = sorted(
+        median(chance.choices(ours, k=len(ours))) / median(chance.choices(plain, k=len(plain))) for _ in range(2000)
+    )
+    return ratios[50], ratios[-51]
 
 
 def shown(seconds: list[float]) -> str:
@@ -110,7 +127,7 @@ def bench(lab: Lab, python: Path, words: tuple[str, ...]) -> dict[str, Any]:
     return document
 
 
-def torchrun(cluster: Cluster, config: Path, python: Path) -> dict[int, float]:
+def torchrun(cluster: Cluster, config: Path, python: Path, iterations: int) -> dict[int, float]:
     """Return size → seconds of the plain loop, started with torchrun over SSH."""
     nodes = cluster.hosts
     started = [
@@ -118,7 +135,7 @@ def torchrun(cluster: Cluster, config: Path, python: Path) -> dict[int, float]:
             ("ssh", "-F", str(config), host.name, *INTERFACE, str(python), "-m", "torch.distributed.run",
              f"--nnodes={len(nodes)}", "--nproc-per-node=1", f"--node-rank={number}",
              f"--master-addr={nodes[0].address}", f"--master-port={PORT}", str(HERE / "all_reduce.py"),
-             *map(str, SIZES)),
+             *map(str, (iterations, *SIZES))),
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )
         for number, host in enumerate(nodes)

@@ -1,4 +1,4 @@
-"""All-reduce in a plain torch loop, as a user would time it: torchrun … all_reduce.py SIZE…
+"""All-reduce in a plain torch loop, as a user would time it: torchrun … all_reduce.py ITERATIONS SIZE…
 
 Prints one line of JSON for each size in bytes: the median of five parts of the iterations, on the slowest rank.
 """
@@ -11,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-WARM_UP, ITERATIONS, PARTS, SECONDS = 5, 20, 5, 0.5
+WARM_UP, PARTS, SECONDS = 5, 5, 0.5
 
 
 def timed(buffer: torch.Tensor, count: int) -> float:
@@ -25,9 +25,10 @@ def timed(buffer: torch.Tensor, count: int) -> float:
 
 
 dist.init_process_group("gloo")
-for size in map(int, sys.argv[1:]):
+most, *sizes = map(int, sys.argv[1:])
+for size in sizes:
     data = torch.zeros(size // 4)
-    iterations = max(PARTS, min(ITERATIONS, int(SECONDS / timed(data, WARM_UP))))
+    iterations = max(PARTS, min(most, int(SECONDS / timed(data, WARM_UP))))
     found = statistics.median(timed(data, iterations // PARTS) for _ in range(PARTS))
     if dist.get_rank() == 0:
         print(json.dumps({"bytes": size, "seconds": found}), flush=True)
