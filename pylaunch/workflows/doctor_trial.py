@@ -96,9 +96,7 @@ class Trial:
         if len(self._reported(communication_test.IMPORT)) < count:
             yield self._failed(StartLayer.FRAMEWORK, communication_test.IMPORT, outcome)
             return
-        prefix = f"{communication_test.IMPORT} "
-        imported = [stage.removeprefix(prefix) for stage in self.stages if stage.startswith(prefix)]
-        yield _ok(StartLayer.FRAMEWORK, ", ".join(imported))
+        yield _ok(StartLayer.FRAMEWORK, ", ".join(self._imported()))
         if len(self._reported(communication_test.ALL_REDUCE)) < count or outcome.status is not Status.DONE:
             yield self._failed(StartLayer.ALL_REDUCE, communication_test.ALL_REDUCE, outcome)
             return
@@ -107,6 +105,11 @@ class Trial:
     def _reported(self, stage: str) -> set[tuple[str, str]]:
         """Return the ranks that reported `stage`, with any framework."""
         return {rank for each, ranks in self.stages.items() if each.split(" ")[0] == stage for rank in ranks}
+
+    def _imported(self) -> list[str]:
+        """Return each framework that a rank imported, with its version."""
+        prefix = f"{communication_test.IMPORT} "
+        return [stage.removeprefix(prefix) for stage in self.stages if stage.startswith(prefix)]
 
     def _failed(self, layer: StartLayer, stage: str, outcome: Outcome) -> LayerResult:
         """Return a broken layer with the verdict on the job; skipped if the ranks ended well without its line."""
@@ -134,7 +137,9 @@ class Trial:
         if layer is not StartLayer.FRAMEWORK or not self.python:
             return (output,)
         where = fold(hosts) if hosts else "each host"
-        return (f"repeat it on {where}: {quoted((self.python, '-c', 'import torch'))}", output)
+        names = {each.split(" ")[0] for each in self._imported()}
+        framework = "jax" if names == {"jax"} else "torch"
+        return (f"repeat it on {where}: {quoted((self.python, '-c', f'import {framework}'))}", output)
 
     def take(self, event: StartEvent) -> None:
         """Keep the id of the run, and the stages that its ranks report."""

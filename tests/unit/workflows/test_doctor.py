@@ -66,6 +66,11 @@ def test_a_host_that_alone_imported_nothing_is_named_and_one_that_alone_summed_n
     assert (result.hosts, result.evidence) == ((), ("reported by n1, not by n2",))
 
 
+def test_the_hint_imports_the_framework_that_the_other_hosts_imported() -> None:
+    result = after(UNNAMED, {trial.BARRIER: BOTH, f"{trial.IMPORT} jax 0.7.0": ("n1",)})[-1]
+    assert result.hints[0] == "repeat it on n2: /env/bin/python -c 'import jax'"
+
+
 def test_everything_after_a_broken_layer_is_skipped() -> None:
     def unreadable() -> Cluster:
         raise InventoryError("2 errors in the inventory", evidence=["cluster.ini:3: gpus"], hint="correct it")
