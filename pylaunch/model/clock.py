@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pylaunch.model.moments import bounded
+
 
 @dataclass(frozen=True)
 class Exchange:
@@ -32,8 +34,8 @@ class ClockOffset:
     uncertainty: float
 
     def to_ours(self, node_time: float) -> float:
-        """Convert a time on the node's clock to ours."""
-        return node_time - self.seconds
+        """Convert a time on the node's clock to ours, within what a calendar has."""
+        return bounded(node_time - self.seconds)
 
     def to_node(self, our_time: float) -> float:
         """Convert a time on our clock to the node's."""

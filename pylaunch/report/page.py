@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch.model.argv import pylaunch, quoted, quoted_with_env
 from pylaunch.model.hostset import fold
+from pylaunch.model.moments import in_utc
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.sanitise import rank_output, visible
@@ -172,4 +172,4 @@ def _plan_rows(plan: RunPlan) -> list[tuple[str, str]]:
 
 def moment(seconds: float) -> str:
     """Return a time in UTC, to the second."""
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return in_utc(seconds).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from pylaunch.cli import console
 from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.errors import PylaunchError
+from pylaunch.model.moments import in_utc
 
 SCHEMA_VERSION = 1
 
@@ -66,7 +66,7 @@ def _error(error: PylaunchError) -> dict[str, object]:
 
 def moment(seconds: float) -> str:
     """Return seconds since the epoch as ISO 8601, to the millisecond."""
-    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds")
+    return in_utc(seconds).isoformat(timespec="milliseconds")
 
 
 def hosts(

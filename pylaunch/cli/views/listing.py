@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
+from pylaunch.model.moments import in_utc
 
 if TYPE_CHECKING:
     from pylaunch.workflows.status import RunReport  # Imports the parts of a start, which most verbs do not need.
@@ -29,7 +29,7 @@ def row(report: RunReport, now: float) -> tuple[str, ...]:
 
 def moment(time: float) -> str:
     """Return a time in the zone of this machine, to the second."""
-    return datetime.fromtimestamp(time, tz=UTC).astimezone().isoformat(sep=" ", timespec="seconds")
+    return in_utc(time).astimezone().isoformat(sep=" ", timespec="seconds")
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,27 @@
+"""Times that a node claims are shown, whatever they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.cli.views import document, listing
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.moments import LAST, in_utc
+from pylaunch.report import page
+
+
+@pytest.mark.parametrize("claimed", [1e300, -1e300, 253402300800.0, -1.0])
+def test_a_time_without_a_calendar_day_is_shown_as_the_first_or_last_one(claimed: float) -> None:
+    year = "9999" if claimed > 0 else "1970"
+    assert document.moment(claimed).startswith(year)
+    assert page.moment(claimed).startswith(year)
+    assert listing.moment(claimed)[:4] in (year, "1969"), "1969: west of Greenwich"
+
+
+def test_a_time_is_kept_to_the_microsecond() -> None:
+    assert in_utc(1_700_000_000.25).isoformat() == "2023-11-14T22:13:20.250000+00:00"
+
+
+@pytest.mark.parametrize("offset", [1e300, -1e300])
+def test_the_clock_of_a_node_does_not_lead_beyond_the_calendar(offset: float) -> None:
+    assert 0.0 <= ClockOffset(offset, 0.1).to_ours(1_700_000_000.0) <= LAST
