@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import sys
 import traceback
+from types import ModuleType
 
 import click
 
@@ -61,8 +63,7 @@ class Verbs(CommandGroup):
         """Return the command of a verb, None for an unknown one. Each module names its command `command`."""
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"pylaunch.cli.commands.{cmd_name}")
-        command: click.Command = module.command
+        command: click.Command = _imported(f"pylaunch.cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(
@@ -86,6 +87,16 @@ class Verbs(CommandGroup):
         """Write the list of verbs without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
+
+
+def _imported(name: str) -> ModuleType:
+    """Import a module without garbage collection. Nothing of a module becomes garbage before the process ends."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
