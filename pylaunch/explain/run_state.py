@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence
 from pylaunch.explain.rank_end import described
-from pylaunch.explain.verdict import Verdict, judge, judge_lost
 from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status, UnfinishedRank
 from pylaunch.model.rank_view import RankView
+
+if TYPE_CHECKING:
+    from pylaunch.explain.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -169,7 +172,7 @@ class RunState:
 
         A failure after a person requested the end is a consequence: ranks lose their neighbours.
         """
-        verdict: Verdict | None = judge(self.evidence)
+        verdict = self._verdict()
         by_hand = self.by_hand_at is not None
         seen = sum(end.rank is not None for end in self.ends)
         is_whole = seen == sum(map(len, self.ranks.values())) and not any(end.stopped for end in self.ends)
@@ -193,7 +196,7 @@ class RunState:
         elif by_hand and not is_whole:
             status, reason = Status.STOPPED, self.by_hand_reason
         elif self.lost:
-            verdict = judge_lost(self.evidence)
+            verdict = self._verdict_on_lost()
             status, reason = Status.FAILED, verdict.reason
         elif any(end.stopped for end in self.ends):
             status, reason = Status.FAILED, self.stopping or "its nodes stopped it and did not say why"
@@ -208,3 +211,16 @@ class RunState:
             status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
         )  # fmt: skip
+
+    def _verdict(self) -> Verdict | None:
+        evidence = self.evidence
+        if not evidence.failures:
+            return None
+        from pylaunch.explain.verdict import judge  # noqa: PLC0415 -- 40 ms that only a failure costs
+
+        return judge(evidence)
+
+    def _verdict_on_lost(self) -> Verdict:
+        from pylaunch.explain.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
+
+        return judge_lost(self.evidence)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from pylaunch.explain.fallback import fallback_of
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.launch.start.node_tasks import keeps_templates
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Status
 from pylaunch.model.plan import RunPlan, replan
-from pylaunch.store.signatures import signatures
 
 
 @dataclass(frozen=True)
@@ -75,6 +73,9 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
                 io.end_templates(plan, [host for host in last.hosts if host not in last.outcome.unproven])
             return last
         plan = replan(plan, decision.hosts)
+        from pylaunch.explain.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
+        from pylaunch.store.signatures import signatures  # noqa: PLC0415
+
         step = fallback_of(plan.job, last.outcome, signatures)
         if step is not None:
             plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Protocol
 
 from pylaunch.agent import wire
-from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.explain.rank_end import described
@@ -100,6 +99,8 @@ class HangWatch:
         self._facts = sample.facts
         if not sample.views or self._state().stop is not None:
             return None
+        from pylaunch.explain.hangs.judge import judge  # noqa: PLC0415 -- 15 ms that only a suspected hang costs
+
         findings = await asyncio.to_thread(partial(judge, self._evidence()))
         self._add_ends()
         after, report = self._suspicion.judged(time.monotonic(), findings[0])
