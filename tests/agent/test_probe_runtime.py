@@ -1,4 +1,4 @@
-"""Each reader runs in a child of its own: one that hangs or dies costs the others nothing."""
+"""A reader that hangs or dies costs the others nothing, also where quick ones share a process."""
 
 from __future__ import annotations
 
@@ -28,12 +28,19 @@ def answers(question: Any) -> dict[str, Any]:
     return {"asked": question, "much": "x" * 300_000}
 
 
+def pid(question: Any) -> int:
+    return os.getpid()
+
+
 LOOKS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
-READERS: dict[str, Reader[Any, Any]] = {
-    name: Reader(name, look, 0.2 if name == "hangs" else DEADLINE_S) for name, look in LOOKS.items()
-}
 
 
+def readers(*, are_quick: bool) -> dict[str, Reader[Any, Any]]:
+    limits = {name: 0.2 if name == "hangs" else DEADLINE_S for name in LOOKS}
+    return {name: Reader(name, look, limits[name], is_quick=are_quick) for name, look in LOOKS.items()}
+
+
+@pytest.mark.parametrize("are_quick", [False, True], ids=["alone", "shared"])
 @pytest.mark.parametrize(
     ("reader", "reason"),
     [
@@ -43,8 +50,22 @@ READERS: dict[str, Reader[Any, Any]] = {
         ("unheard_of", "this probe has no such reader"),
     ],
 )
-def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str) -> None:
-    found = readings({reader: None, "answers": 7}, READERS)
+def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str, *, are_quick: bool) -> None:
+    asked = {"answers#before": 6, reader: None, "answers": 7, "answers#behind": 8}
+    found = readings(asked, readers(are_quick=are_quick))
+    assert list(found) == list(asked)
     assert found[reader]["unmeasured"] == reason
-    assert found["answers"]["value"]["asked"] == 7
-    assert len(found["answers"]["value"]["much"]) == 300_000
+    for name in ("answers#before", "answers", "answers#behind"):
+        assert found[name]["value"]["asked"] == asked[name]
+        assert len(found[name]["value"]["much"]) == 300_000
+
+
+def test_quick_readers_share_a_process() -> None:
+    asked = {"pid": None, "pid#again": None, "alone": None}
+    by_name: dict[str, Reader[Any, Any]] = {
+        "pid": Reader("pid", pid, DEADLINE_S, is_quick=True),
+        "alone": Reader("alone", pid, DEADLINE_S),
+    }
+    found = readings(asked, by_name)
+    assert found["pid"]["value"] == found["pid#again"]["value"] != os.getpid()
+    assert found["alone"]["value"] not in (found["pid"]["value"], os.getpid())

@@ -7,7 +7,6 @@ they are never installed. Loading a module registers its readers.
 
 from __future__ import annotations
 
-import subprocess
 from typing import Any, Callable, Dict, Generic, List, TypeVar
 
 Question = TypeVar("Question")
@@ -29,9 +28,12 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
     look: Callable[[Question], Value]
     deadline_s: float
     module: str
+    is_quick: bool
+    """Reads only the kernel's memory and small local files. Readers of this kind share a process."""
 
-    def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float) -> R:
+    def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float, *, is_quick: bool = False) -> R:
         self = super().__new__(cls, name)
+        self.is_quick = is_quick
         self.look, self.deadline_s, self.module = look, deadline_s, look.__module__
         return self
 
@@ -51,8 +53,11 @@ class EachReader(Reader[List[Question], List[Dict[str, Any]]], Generic[Question,
 
     one: Callable[[Question], Value | None]
 
-    def __new__(cls: type[E], name: str, one: Callable[[Any], Any], deadline_s: float) -> E:
-        self = super().__new__(cls, name, lambda questions: [tried(one, each) for each in questions], deadline_s)
+    def __new__(cls: type[E], name: str, one: Callable[[Any], Any], deadline_s: float, *, is_quick: bool = False) -> E:
+        def look(questions: Any) -> Any:
+            return [tried(one, each) for each in questions]
+
+        self = super().__new__(cls, name, look, deadline_s, is_quick=is_quick)
         self.one, self.module = one, one.__module__
         return self
 
@@ -61,12 +66,12 @@ READERS: dict[str, Reader[Any, Any]] = {}
 
 
 def reader(
-    name: str, deadline_s: float = DEADLINE_S
+    name: str, deadline_s: float = DEADLINE_S, *, is_quick: bool = False
 ) -> Callable[[Callable[[Question], Value]], Reader[Question, Value]]:
     """Register the decorated function as the reader `name`."""
 
     def register(look: Callable[[Question], Value]) -> Reader[Question, Value]:
-        found: Reader[Question, Value] = Reader(name, look, deadline_s)
+        found: Reader[Question, Value] = Reader(name, look, deadline_s, is_quick=is_quick)
         READERS[name] = found
         return found
 
@@ -74,12 +79,12 @@ def reader(
 
 
 def reader_of_each(
-    name: str, deadline_s: float = DEADLINE_S
+    name: str, deadline_s: float = DEADLINE_S, *, is_quick: bool = False
 ) -> Callable[[Callable[[Question], Value | None]], EachReader[Question, Value]]:
     """Register the decorated function as the reader `name`, which calls it for each of its questions."""
 
     def register(one: Callable[[Question], Value | None]) -> EachReader[Question, Value]:
-        found: EachReader[Question, Value] = EachReader(name, one, deadline_s)
+        found: EachReader[Question, Value] = EachReader(name, one, deadline_s, is_quick=is_quick)
         READERS[name] = found
         return found
 
@@ -92,8 +97,15 @@ def tried(look: Callable[[Any], Any], question: Any) -> dict[str, Any]:
         return {"value": look(question)}
     except (FileNotFoundError, NotADirectoryError):
         return {"value": None}
-    except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+    except failures() as error:
         return {"unmeasured": str(error) or type(error).__name__}
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return the errors of a reader that are an answer."""
+    from subprocess import SubprocessError  # noqa: PLC0415 -- 3 ms that few probes need
+
+    return (OSError, ValueError, LookupError, SubprocessError)
 
 
 def reader_of(name: str) -> str:

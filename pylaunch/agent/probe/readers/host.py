@@ -58,7 +58,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
     }
 
 
-@reader("host.shm")
+@reader("host.shm", is_quick=True)
 def shm(question: None) -> FilesystemReading:
     """Return the file system of /dev/shm."""
     return filesystem({"path": "/dev/shm"})
@@ -95,7 +95,7 @@ def refusal(directory: str) -> str:
     return ""
 
 
-@reader("host.limits")
+@reader("host.limits", is_quick=True)
 def limits(question: None) -> dict[str, ResourceLimit]:
     """Return the resource limits of a login, which ranks inherit, in bytes and counts; None is unlimited."""
     found: dict[str, ResourceLimit] = {}
@@ -109,7 +109,7 @@ def finite(limit: int) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-@reader("host.memory")
+@reader("host.memory", is_quick=True)
 def memory(question: None) -> MemoryReading:
     """Return physical memory and swap in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
@@ -122,7 +122,7 @@ def memory(question: None) -> MemoryReading:
     }
 
 
-@reader("host.processors")
+@reader("host.processors", is_quick=True)
 def processors(question: None) -> ProcessorsReading:
     """Return the processors, the usable ones, their frequency governors, and the NUMA nodes."""
     base = "/sys/devices/system/cpu"
@@ -159,7 +159,7 @@ def text_or_none(path: str) -> str | None:
         return None
 
 
-@reader("host.kernel")
+@reader("host.kernel", is_quick=True)
 def kernel(question: None) -> KernelReading:
     """Return the kernel release, its clock source, and the seconds since boot."""
     return {

@@ -93,7 +93,7 @@ def _gids(place: str) -> list[GidEntry]:
     return found
 
 
-@reader("infiniband.memlock")
+@reader("infiniband.memlock", is_quick=True)
 def memory_lock(_question: None) -> int | None:
     """Return the bytes that a process started over SSH may lock; None for no limit."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]

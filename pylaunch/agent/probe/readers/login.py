@@ -22,7 +22,7 @@ COMMUNICATION = (
 """Prefixes of variables that change what a rank computes or its communication."""
 
 
-@reader("login.variables")
+@reader("login.variables", is_quick=True)
 def variables(question: None) -> dict[str, str]:
     """Return the variables of a login that affect ranks."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(COMMUNICATION)}

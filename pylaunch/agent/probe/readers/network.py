@@ -19,7 +19,7 @@ VIRTUAL = "/sys/devices/virtual/"
 _IFF_LOOPBACK = 0x8
 
 
-@reader("network.interfaces")
+@reader("network.interfaces", is_quick=True)
 def interface_list(question: None) -> dict[str, InterfaceReading]:
     """Return every interface with settings and counters; None for values that its driver does not report."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
@@ -78,7 +78,7 @@ def routes(question: list[str]) -> dict[str, RouteReading]:
     return found
 
 
-@reader("network.configured")
+@reader("network.configured", is_quick=True)
 def configured(question: None) -> dict[str, str] | None:
     """Return the variables that provisioning sets for every run; None without them."""
     try:

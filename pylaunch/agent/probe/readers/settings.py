@@ -21,7 +21,7 @@ LIMITS = {
 """Number and unit, as in limits.conf."""
 
 
-@reader("settings.identity")
+@reader("settings.identity", is_quick=True)
 def identity(_question: None) -> IdentityReading:
     """Return the host's own name, its distribution and its capabilities."""
     return {
@@ -31,7 +31,7 @@ def identity(_question: None) -> IdentityReading:
     }
 
 
-@reader_of_each("settings.sysctl")
+@reader_of_each("settings.sysctl", is_quick=True)
 def sysctl(key: str) -> SysctlReading:
     """Return the live value of a kernel setting; `read_only` if even root cannot change it."""
     path = "/proc/sys/" + key.replace(".", "/")
@@ -55,4 +55,4 @@ def limit_of(name: str) -> LimitReading:
     }
 
 
-limit = reader_of_each("settings.limit")(limit_of)
+limit = reader_of_each("settings.limit", is_quick=True)(limit_of)
