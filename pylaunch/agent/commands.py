@@ -8,8 +8,8 @@ import errno
 import hashlib
 import json
 import os
-import platform
 import shutil
+import sys
 from functools import partial
 
 from pylaunch.agent import wire
@@ -129,7 +129,7 @@ def _hello(root: NodeRoot) -> dict[str, object]:
     return {
         "version": version(),
         "protocol": wire.PROTOCOL,
-        "python": platform.python_version(),
+        "python": sys.version.split()[0],
         "host": os.uname().nodename,
         "uid": os.getuid(),
         "root": root.path,

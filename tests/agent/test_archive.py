@@ -85,6 +85,25 @@ def test_a_run_goes_well_on_every_supported_python(
     assert controller.all(wire.Hello)[0].python == python.parts[-3]
 
 
+def test_an_agent_imports_no_module_that_only_some_runs_need(agent_archive: Path, tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-X",
+        "importtime",
+        str(agent_archive),
+        "hello",
+        "--root",
+        str(tmp_path / "root"),
+    ]
+    subprocess.run(words, capture_output=True, check=True)  # Compiles.
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stderr.splitlines()
+    imported = {line.rpartition("|")[2].strip() for line in lines}
+    assert "pylaunch.agent.serve.supervisor" in imported
+    assert imported.isdisjoint({"dataclasses", "inspect", "ast", "subprocess", "tarfile", "traceback", "platform"})
+
+
 def kept_beside(node: Node) -> Path:
     return node.archive.with_name(f"{node.archive.name}.{sys.implementation.cache_tag}")
 

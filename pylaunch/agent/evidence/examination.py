@@ -10,7 +10,6 @@ Python processes (a launcher and what it starts), each is asked and the one that
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import socket
 import struct
@@ -26,6 +25,7 @@ from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import local_socket, processes, rank_files
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.wire.examination import RankExamined
@@ -51,7 +51,7 @@ _CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [], [])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ExaminedRun:
     """The run whose ranks are examined."""
 
@@ -306,7 +306,7 @@ def fitting(view: RankExamined) -> RankExamined:
     while len(wire.encode(view)) > LARGEST_VIEW:
         if view.collectives:
             kept = view.collectives[(len(view.collectives) + 1) // 2 :]
-            view = dataclasses.replace(view, collectives=kept)
+            view = replace(view, collectives=kept)
         else:
-            view = dataclasses.replace(view, frames=[], threads=[], groups=[], note="its answer is too long")
+            view = replace(view, frames=[], threads=[], groups=[], note="its answer is too long")
     return view

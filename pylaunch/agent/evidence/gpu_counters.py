@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pylaunch.agent.shared.dataclass import dataclass, field
+
+if TYPE_CHECKING:
+    import subprocess
 
 QUERY = ("index", "ecc.errors.uncorrected.volatile.total", "temperature.gpu", "utilization.gpu", "memory.used")
 """Fields of `nvidia-smi --help-query-gpu`."""
@@ -69,6 +73,8 @@ class GpuReader:
         """Return the values of all GPUs; nothing without nvidia-smi. `until` is monotonic."""
         if self._program is None:
             return GpuCounters()
+        import subprocess  # noqa: PLC0415 -- 3 ms that only nodes with GPUs pay
+
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 return GpuCounters(missing="GPUs: an earlier call of nvidia-smi has not ended")

@@ -11,7 +11,6 @@ import contextlib
 import os
 import threading
 import time
-from dataclasses import replace
 from typing import Callable, Mapping
 
 from pylaunch.agent import wire
@@ -20,6 +19,7 @@ from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import memory_cgroups
 from pylaunch.agent.shared import cgroups, interfaces
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.text import text_of
 
 BUDGET_S = 0.5

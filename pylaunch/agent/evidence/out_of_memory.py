@@ -7,10 +7,10 @@ version 1). The counts are sampled once a second, so that an increase belongs to
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.text import text_of
 from pylaunch.agent.telemetry import usage
 

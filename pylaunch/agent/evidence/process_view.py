@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from pylaunch.agent.evidence.rank_states import STOPPED, family
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.text import text_of
 
 SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh", "timeout", "nice", "numactl", "taskset", "env", "setsid"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import Any, Sequence
 
 from pylaunch.agent import wire
@@ -29,6 +28,8 @@ class StackDump:
     """py-spy at work on one process, whose output is read without waiting. Raises OSError if it cannot be started."""
 
     def __init__(self, executable: str, process: processes.Process) -> None:
+        import subprocess  # noqa: PLC0415 -- 3 ms that only a start of py-spy costs
+
         self._process = process
         null = subprocess.DEVNULL
         words = [executable, *WORDS, str(process.pid)]

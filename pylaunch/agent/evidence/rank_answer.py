@@ -7,11 +7,11 @@ A rank can write anything. An answer of another shape raises ValueError; lists a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Callable, TypeVar
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.wire import examination as bounds
 
 MOST_BYTES = 512 << 10

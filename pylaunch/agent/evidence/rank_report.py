@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files, untrusted_json
 from pylaunch.agent.shared.layout import RunDirectory
-from pylaunch.runtime import progress
+
+if TYPE_CHECKING:
+    from pylaunch.runtime.progress import Mark
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+STEP_FILE = "PYLAUNCH_STEP_FILE"
+"""`VARIABLE` of `pylaunch.runtime.progress`."""
+
 MAX_BYTES = 1 << 20
 MAX_TEXT = 500
 MAX_DIGITS = 9
@@ -25,7 +30,7 @@ _FOREIGN = re.compile(r"/(?:site|dist)-packages/|/lib/python3[.\d]*/|^<")
 
 def environment(directory: RunDirectory, rank: int) -> dict[str, str]:
     """Return the variables with the paths of the error file and the step file of `rank`."""
-    return {ERROR_FILE: directory.of_rank(rank, "error.json"), progress.VARIABLE: directory.of_rank(rank, "step")}
+    return {ERROR_FILE: directory.of_rank(rank, "error.json"), STEP_FILE: directory.of_rank(rank, "step")}
 
 
 def make_room(directory: RunDirectory) -> None:
@@ -85,8 +90,13 @@ def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[wire.StepMark]:
     return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
 
 
-def _mark(directory: RunDirectory, rank: int) -> progress.Mark | None:
+def _mark(directory: RunDirectory, rank: int) -> Mark | None:
+    path = directory.of_rank(rank, "step")
+    if not rank_files.size(path):
+        return None
+    from pylaunch.runtime import progress  # noqa: PLC0415 -- 8 ms that only a rank with a step costs
+
     try:
-        return progress.decoded(rank_files.read(directory.of_rank(rank, "step"), progress.SIZE))
+        return progress.decoded(rank_files.read(path, progress.SIZE))
     except OSError:
         return None

@@ -10,11 +10,11 @@ import itertools
 import os
 import socket
 import time
-from dataclasses import dataclass
 from typing import Iterable, Iterator, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence.rank_states import family
+from pylaunch.agent.shared.dataclass import dataclass
 
 STATES = {
     "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",

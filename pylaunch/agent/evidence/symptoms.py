@@ -6,6 +6,7 @@ The patterns match the output of torch 2.13 (gloo, NCCL, c10d), JAX 0.10 and the
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import signal
@@ -40,7 +41,6 @@ TABLE = (
     (r"The client socket has (?:timed out|failed)|TCPStore server has shut down too early", STORE),
     (r"RendezvousConnectionError|RendezvousTimeoutError|RendezvousClosedError", STORE),
 )  # fmt: skip
-_TABLE = [(re.compile(pattern), phrase) for pattern, phrase in TABLE]
 _PREFIX = re.compile(r"^\[rank\d+\]:\s?")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?::|$)")
 _LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
@@ -74,7 +74,12 @@ def last_exception(lines: Sequence[str]) -> str:
 
 
 def _matched(lines: Sequence[str]) -> str:
-    return next((phrase for line in lines for pattern, phrase in _TABLE if pattern.search(line)), "")
+    return next((phrase for line in lines for pattern, phrase in _compiled() if pattern.search(line)), "")
+
+
+@functools.lru_cache(maxsize=None)
+def _compiled() -> Sequence[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern), phrase) for pattern, phrase in TABLE]
 
 
 def _last_chain(lines: Sequence[str]) -> list[str]:

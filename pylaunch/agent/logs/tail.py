@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Callable, Mapping, Optional, Tuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.record import note
 from pylaunch.agent.shared.text import next_data
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Callable, Iterable
 
@@ -22,6 +21,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, peer_status, trial
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.wire.lines import Lines
 

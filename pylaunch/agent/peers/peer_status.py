@@ -7,13 +7,12 @@ its sender, its recipient and a serial number that only increases, so that a rec
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import asdict, dataclass, replace
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 
 MAX_LINE = 8192
@@ -48,8 +47,8 @@ class PeerStatus:
 
 def encode(key: bytes, status: PeerStatus) -> bytes:
     """Return `status` as one line."""
-    cut = dataclasses.replace(status, stop=status.stop[:MAX_REASON])
-    body = json.dumps(dataclasses.asdict(cut), separators=(",", ":")).encode()
+    cut = replace(status, stop=status.stop[:MAX_REASON])
+    body = json.dumps(asdict(cut), separators=(",", ":")).encode()
     return _mac(key, body) + b" " + body + b"\n"
 
 
@@ -64,7 +63,7 @@ def decode(key: bytes, line: bytes) -> PeerStatus:
         raise wire.WireError(f"expected a message of an agent: {error}") from None
     if status.serial < 0 or status.answers < 0 or not 0 <= status.grace_s <= MAX_GRACE_S:
         raise wire.WireError("expected a message of an agent, got a number out of bounds")
-    return dataclasses.replace(status, stop=status.stop[:MAX_REASON])
+    return replace(status, stop=status.stop[:MAX_REASON])
 
 
 def _mac(key: bytes, body: bytes) -> bytes:

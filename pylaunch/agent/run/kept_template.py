@@ -12,11 +12,11 @@ import json
 import os
 import signal
 import socket
-from dataclasses import dataclass
 from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.in_rank.template import LARGEST_PACKET, MARK, MARKED
+from pylaunch.agent.shared.dataclass import dataclass
 
 ANSWER_S = 5.0
 

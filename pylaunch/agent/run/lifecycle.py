@@ -12,8 +12,9 @@ launcher when no rank is left, and from the deadline on SIGKILL to every process
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Union
+
+from pylaunch.agent.shared.dataclass import dataclass, replace
 
 HOLD_S = 2.0
 """Longer than the time between the timeouts of ranks in the same collective, and than Python takes to exit."""

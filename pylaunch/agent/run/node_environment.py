@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pwd
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import rank_interface
 from pylaunch.agent.shared import rank_files, untrusted_json
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.rank_environment import JOB, Layer, composed_values
 
 MAX_SIZE = 1 << 20
@@ -31,7 +31,7 @@ def completed(task: wire.NodeTask) -> wire.NodeTask:
     """
     layers = {Layer.USER: user(), Layer.NODE: _node_file(task.env_file), JOB: task.env}
     layers[Layer.ROUTE] = rank_interface.by_route(task, composed_values(layers))
-    return dataclasses.replace(task, env=composed_values(layers))
+    return replace(task, env=composed_values(layers))
 
 
 def user() -> dict[str, str]:

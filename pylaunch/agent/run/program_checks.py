@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import Iterator
 
 from pylaunch.agent import wire
@@ -68,6 +67,8 @@ def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
     if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
         return
     python, package = task.launcher[0], task.launcher[2].partition(".")[0]
+    import subprocess  # noqa: PLC0415 -- 3 ms that only such launchers cost
+
     words = [python, "-c", LOOK_FOR, package]
     try:
         ended = subprocess.run(words, env=task.env, cwd=task.workdir, timeout=LOOK_S, capture_output=True)

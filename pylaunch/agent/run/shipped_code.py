@@ -14,7 +14,6 @@ time (ctime) decides that, because a copied file can have an old modification ti
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import hashlib
 import json
@@ -22,11 +21,11 @@ import os
 import shutil
 import stat
 import sys
-import tarfile
 from typing import IO, Any, Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import clean, rank_files, untrusted_json
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
 
 KEPT_TREES = 3
@@ -37,7 +36,7 @@ CHUNK = 1 << 20
 MAX_MANIFEST = 64 << 20
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class TreeManifest:
     """Files and links of a tree, as `pylaunch.model.manifest` writes them."""
 
@@ -91,6 +90,8 @@ def _link(path: Any, target: Any) -> tuple[str, str]:
 
 def serve(root: NodeRoot, run: str) -> int:
     """Receive the code of `run` on stdin; return the exit code."""
+    import tarfile  # noqa: PLC0415 -- 2 ms that only this verb costs
+
     try:
         _receive(root, root.run(run), sys.stdin.buffer)
     except OSError as error:
@@ -177,6 +178,8 @@ def _require_space(root: NodeRoot, needed: int) -> None:
 
 def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[bytes]) -> int:
     """Store the contents of a tar stream by hash; return the bytes. Raises AgentError for content of another hash."""
+    import tarfile  # noqa: PLC0415 -- 2 ms that only this verb costs
+
     received = 0
     with tarfile.open(fileobj=source, mode="r|") as stream:
         for member in stream:
@@ -289,7 +292,7 @@ def with_tree(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
     first, slash, rest = task.workdir.partition("/")
     if first != wire.TREE:
         return task
-    return dataclasses.replace(task, workdir=root.tree(task.run) + slash + rest)
+    return replace(task, workdir=root.tree(task.run) + slash + rest)
 
 
 def prune(root: NodeRoot) -> None:

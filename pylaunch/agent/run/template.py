@@ -21,7 +21,6 @@ import os
 import shutil
 import signal
 import socket
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
 from pylaunch.agent.in_rank import sitecustomize
@@ -29,6 +28,7 @@ from pylaunch.agent.in_rank.template import AGAIN, FIRST, FORKED, IMPORT, REFUSE
 from pylaunch.agent.run import spawn
 from pylaunch.agent.run.kept_template import AT_PROCESS_START, KeptTemplate, RankFork, differences, is_child, received
 from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
 
 MOST_RANKS = 64

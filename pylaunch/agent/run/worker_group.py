@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
 from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import wire
@@ -21,6 +20,7 @@ from pylaunch.agent.run.kept_template import KeptTemplate, RankFork
 from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.shared.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
 from pylaunch.agent.shared.untrusted_json import parse_object

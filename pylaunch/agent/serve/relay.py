@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from typing import Callable
 
 from pylaunch.agent import wire
@@ -107,6 +106,8 @@ def _supervise(root: NodeRoot, supervisor: Supervisor) -> None:
         if supervisor.kept is not None and supervisor.next_attempt is not None:
             standby.stand_by(supervisor.directory, root, supervisor.kept, supervisor.next_attempt)
     except Exception:  # noqa: BLE001 -- the boundary of this process
+        import traceback  # noqa: PLC0415 -- milliseconds that only a bug costs
+
         traceback.print_exc()
         os._exit(1)
     os._exit(0)

@@ -20,11 +20,11 @@ import os
 import select
 import socket
 import sys
-from dataclasses import dataclass
 
 from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.shared import local_socket
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import NEXT_SOCKET, NodeRoot, RunDirectory, previous_of
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import signal
 import socket
+import sys
 import time
 
 from pylaunch.agent import wire
@@ -49,7 +49,7 @@ def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
     """Return the first message of every connection."""
     return wire.Hello(
         protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
-        python=platform.python_version(), phase=phase, time=time.time(), running=running,
+        python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
         knows=[wire.SINCE, wire.TRY_AGAIN, wire.EXAMINE],
     )  # fmt: skip
 

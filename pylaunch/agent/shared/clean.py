@@ -8,9 +8,9 @@ import fcntl
 import glob
 import os
 import shutil
-from dataclasses import dataclass, field
 
 from pylaunch.agent.shared import processes, rank_files, record, run_processes
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.layout import NEXT_SOCKET, RUN_ID, SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20

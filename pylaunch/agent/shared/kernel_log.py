@@ -6,8 +6,10 @@ virtual links, match nothing.
 
 from __future__ import annotations
 
+import functools
 import re
-from dataclasses import dataclass
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 OOM_KILL = "oom-kill"
 XID = "xid"
@@ -57,8 +59,7 @@ TABLE = (
 )  # fmt: skip
 """(kind, pattern): the first pattern that matches decides. `device`, `pid`, `name` and `code` name their groups."""
 
-_TABLE = tuple((kind, re.compile(pattern)) for kind, pattern in TABLE)
-_HINT = re.compile(
+HINT = (
     r"of memory|oom-kill|Xid|ink (?:is )?(?:[Dd]own|[Uu]p)|definitely (?:down|up)|I/O|nvme|error|XFS|read-only|nfs: "
     r"|Lustre|ceph: |blocked for|lockup|stall|failure|Error|EDAC|mce: |segfault"
 )
@@ -86,12 +87,18 @@ class KernelLine:
 
 def parse(text: str) -> KernelLine | None:
     """Return the kind and the subject of a kernel message; None for one that is not in the table."""
-    if not _HINT.search(text):
+    hint, table = _compiled()
+    if not hint.search(text):
         return None
-    for kind, pattern in _TABLE:
+    for kind, pattern in table:
         found = pattern.search(text)
         if found is not None:
             groups = found.groupdict()
             pid, code = (None if groups.get(name) is None else int(groups[name][:9]) for name in ("pid", "code"))
             return KernelLine(kind, text[:MAX_TEXT], groups.get("device") or "", pid, groups.get("name") or "", code)
     return None
+
+
+@functools.lru_cache(maxsize=None)
+def _compiled() -> tuple[re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]]:
+    return re.compile(HINT), tuple((kind, re.compile(pattern)) for kind, pattern in TABLE)

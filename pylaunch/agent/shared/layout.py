@@ -36,7 +36,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from dataclasses import dataclass
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 SOCKETS = ("agent.sock", "ranks.sock")
 NEXT_SOCKET = "next.sock"

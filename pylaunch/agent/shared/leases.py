@@ -17,11 +17,11 @@ import select
 import socket
 import struct
 import time
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Iterable
 
 from pylaunch.agent.shared import unix_sockets
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.layout import RUN_ID
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 

@@ -11,10 +11,10 @@ import json
 import os
 import socket
 import time
-from dataclasses import dataclass
 from typing import Iterable, Iterator
 
 from pylaunch.agent.shared import leases, processes
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RUN_ID
 
 LISTEN = "0A"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"

@@ -6,9 +6,10 @@ layers that only its node knows (USER, ROUTE, NODE) and those above. Nothing els
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Mapping
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 
 class Layer(Enum):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import processes, rank_files, untrusted_json
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
 
 EVENTS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import dataclass, field
 from typing import Any, Iterator
 
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.dataclass import dataclass, field
 
 LARGEST = 1 << 20
 """Bytes of the largest source file that is read."""

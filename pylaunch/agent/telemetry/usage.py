@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 from pylaunch.agent import wire
+
+if TYPE_CHECKING:
+    import subprocess
 
 LOOPBACK = "lo"
 SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
@@ -71,6 +73,8 @@ class Smi:
         return self._answer if now - self._answered <= SMI_STALE_S else NO_DEVICES
 
     def _ask(self, program: str) -> None:
+        import subprocess  # noqa: PLC0415 -- 3 ms that only nodes with GPUs pay
+
         self._text = b""
         null = subprocess.DEVNULL
         self._child = subprocess.Popen([program, *SMI_WORDS], stdin=null, stdout=subprocess.PIPE, stderr=null)

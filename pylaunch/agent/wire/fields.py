@@ -5,9 +5,10 @@ Annotations are read as text: plain types, `list[…]`, `dict[str, …]`, datacl
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any, Mapping, TypeVar
+
+from pylaunch.agent.shared.dataclass import MISSING, fields
 
 OR_NONE = " | None"
 
@@ -25,10 +26,10 @@ def read(cls: type[T], body: dict[str, Any], parts: Mapping[str, type[Any]]) -> 
     Raises WireError for a field that is missing or of the wrong type.
     """
     values = {}
-    for item in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for item in fields(cls):  # type: ignore[arg-type]
         if item.name in body:
             values[item.name] = _checked(str(item.type), body[item.name], f"{cls.__name__}.{item.name}", parts)
-        elif item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING:
+        elif item.default is MISSING and item.default_factory is MISSING:
             raise WireError(f"{cls.__name__} without {item.name!r}")
     return cls(**values)
 

@@ -27,11 +27,10 @@ Times are seconds since the epoch on the sender's clock.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pylaunch.agent.shared.dataclass import asdict, dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.agent.wire import fields
 from pylaunch.agent.wire.examination import UNASKED as UNASKED
@@ -400,7 +399,7 @@ def encode(message: object) -> bytes:
     name = type(message).__name__
     if _BY_NAME.get(name) is not type(message):
         raise WireError(f"not a message: {message!r}")
-    body = dataclasses.asdict(message)  # type: ignore[call-overload]  # one of the dataclasses above
+    body = asdict(message)  # type: ignore[call-overload]  # one of the dataclasses above
     return json.dumps({"type": name, **body}, separators=(",", ":")).encode() + b"\n"
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.wire.fields import WireError
 
 

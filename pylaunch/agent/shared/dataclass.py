@@ -1,0 +1,138 @@
+"""`dataclass` and its functions as in the standard library's `dataclasses`, for modules of the agent.
+
+The standard library generates and compiles six functions for each class, and imports `inspect`. With the agent's eighty
+classes this was a third of the processor time of its start, on every node of every run. Here, all classes share the
+functions. Supported is what the agent uses: classes without bases, frozen or not, with defaults, factories and
+`repr=False`. Type checkers see the standard library's, and its functions accept these classes.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+"""As in `typing`, whose import takes longer than this module."""
+
+if TYPE_CHECKING:
+    from dataclasses import MISSING as MISSING
+    from dataclasses import asdict as asdict
+    from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import fields as fields
+    from dataclasses import replace as replace
+else:
+    MISSING = object()
+    _FIELDS = "_fields"
+
+    class _Field:
+        def __init__(self, default_factory, default, repr):
+            self.name = self.type = ""
+            self.default = default
+            self.default_factory = default_factory
+            self.repr = repr
+
+    class _StandardFields:
+        """Descriptor of `__dataclass_fields__`, which `dataclasses` and msgspec read: made when it is first read."""
+
+        def __get__(self, _instance, cls):
+            import dataclasses  # noqa: PLC0415 -- not needed on nodes
+
+            own = {"__annotations__": {each.name: each.type for each in fields(cls)}, "__module__": cls.__module__}
+            for each in fields(cls):
+                if each.default_factory is not MISSING:
+                    own[each.name] = dataclasses.field(default_factory=each.default_factory, repr=each.repr)
+                else:
+                    default = dataclasses.MISSING if each.default is MISSING else each.default
+                    own[each.name] = dataclasses.field(default=default, repr=each.repr)
+            found = dataclasses.dataclass(type(cls.__name__, (), own)).__dataclass_fields__
+            cls.__dataclass_fields__ = found
+            return found
+
+    def field(*, default_factory=MISSING, default=MISSING, repr=True):
+        """Return the specification of a field."""
+        return _Field(default_factory, default, repr)
+
+    def dataclass(cls=None, *, frozen=False):
+        """Add the methods of a dataclass to `cls`."""
+        if cls is None:
+            return lambda decorated: dataclass(decorated, frozen=frozen)
+        found = []
+        for name, kind in getattr(cls, "__annotations__", {}).items():
+            value = cls.__dict__.get(name, MISSING)
+            each = value if isinstance(value, _Field) else field(default=value)
+            each.name, each.type = name, kind
+            if isinstance(value, _Field):
+                delattr(cls, name)
+                if each.default is not MISSING:
+                    setattr(cls, name, each.default)
+            found.append(each)
+        methods = {
+            "__init__": _init,
+            "__repr__": _repr,
+            "__eq__": _eq,
+            "__hash__": _hash if frozen else None,
+            **({"__setattr__": _frozen, "__delattr__": _frozen} if frozen else {}),
+        }
+        for name, method in methods.items():
+            if name not in cls.__dict__ or name == "__hash__":
+                setattr(cls, name, method)
+        setattr(cls, _FIELDS, tuple(found))
+        cls.__match_args__ = tuple(each.name for each in found)
+        cls.__dataclass_fields__ = _StandardFields()
+        return cls
+
+    def fields(value):
+        """Return the fields of a dataclass or of its instance, in the order of their declaration."""
+        return value._fields
+
+    def replace(value, **changes):
+        """Return a copy of `value` with `changes`."""
+        return type(value)(**{**{each.name: getattr(value, each.name) for each in value._fields}, **changes})
+
+    def asdict(value):
+        """Return `value` and the dataclasses within it as dictionaries."""
+        if hasattr(type(value), _FIELDS):
+            return {each.name: asdict(getattr(value, each.name)) for each in value._fields}
+        if isinstance(value, (list, tuple)):
+            return [asdict(each) for each in value]
+        return {name: asdict(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    def _init(self, *args, **given):
+        known = self._fields
+        if args:
+            names = self.__match_args__[: len(args)]
+            if len(args) > len(names) or not given.keys().isdisjoint(names):
+                raise TypeError(f"{type(self).__name__}: too many arguments")
+            given.update(zip(names, args))
+        values = {}
+        for each in known:
+            name = each.name
+            if name in given:
+                values[name] = given.pop(name)
+            elif each.default is not MISSING:
+                values[name] = each.default
+            elif each.default_factory is not MISSING:
+                values[name] = each.default_factory()
+            else:
+                raise TypeError(f"{type(self).__name__}: missing argument {name!r}")
+        if given:
+            raise TypeError(f"{type(self).__name__}: unexpected arguments {', '.join(given)}")
+        self.__dict__.update(values)
+        if hasattr(self, "__post_init__"):
+            self.__post_init__()
+
+    def _values(value):
+        return tuple(getattr(value, name) for name in value.__match_args__)
+
+    def _repr(self):
+        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in self._fields if each.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def _eq(self, other):
+        return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
+
+    def _hash(self):
+        return hash(_values(self))
+
+    def _frozen(self, name, _value=None):
+        from dataclasses import FrozenInstanceError  # noqa: PLC0415 -- an error of the program
+
+        raise FrozenInstanceError(f"cannot change {name!r} of {type(self).__name__}")
