@@ -12,11 +12,13 @@ CHECKSUM = 8
 def compiled(archive: str, *, may_make: bool) -> str:
     """Return the path of the compiled modules of `archive`, or `archive` if there are none."""
     kept = f"{archive}.{sys.implementation.cache_tag}"
-    if may_make and not is_whole(kept):
+    if is_whole(kept):
+        return kept
+    if may_make:
         from pylaunch.agent.compiled import keep  # noqa: PLC0415 -- needed once per node and version
 
         keep(archive, kept)
-    return kept if is_whole(kept) else archive
+    return kept if may_make and is_whole(kept) else archive
 
 
 def is_whole(path: str) -> bool:

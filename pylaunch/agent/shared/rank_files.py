@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 
 PLAIN = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -82,6 +81,8 @@ def remove(path: str) -> None:
     """
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
+            import shutil  # noqa: PLC0415 -- 2 ms that each rank entry would cost
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
