@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.agent.piped import mesh, queue, run_leftovers, sweep
 from pylaunch.agent.probe.readers import gpu, host, leftovers, occupants
-from pylaunch.agent.shared.clean import Cleaned
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.probe import program as builder
 from pylaunch.probe.program import BEGUN, asking, needed, probe, program
 
@@ -23,6 +23,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "shared.essentials",
         "probe.gpu",
         "probe.registry",
+        "shared.dataclass",
         "shared.kernel_log",
         "probe.readers.gpu",
     )
@@ -75,4 +76,4 @@ def test_only_functions_of_the_agent_are_sent() -> None:
     with pytest.raises(ValueError, match="is not a function of a module of"):
         program(builder.probe, {})
     with pytest.raises(ValueError, match="is not a function of a module of"):
-        program(Cleaned.__init__, Cleaned())
+        program(Reader.ask, host.memory, None)
