@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
-from pylaunch.cli.flags.scheduler import JOB_ID, NodeSource
+from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
 from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
@@ -21,9 +21,11 @@ from pylaunch.inventory.settings import read_settings
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import JobSpec
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
-from pylaunch.workflows.start import PlannedRun
+from pylaunch.workflows.requeue import JobRequeues, continued
+from pylaunch.workflows.start import PlannedRun, planned_run
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,27 @@ class StartNodes:
     allocation: Allocation | None = None
     """The Slurm job whose nodes they are."""
 
+    restarts: int = 0
+    """Number of times that Slurm has requeued the job in which pylaunch runs."""
+
     def recorded_in(self, planned: PlannedRun) -> PlannedRun:
         """Return `planned` with the id of a job that pylaunch submitted."""
         if self.allocation is None or not self.allocation.job.is_ours:
             return planned
         return replace(planned, plan=replace(planned.plan, submitted_job=self.allocation.job.id))
+
+    def continued(self, planned: PlannedRun, note: Callable[[str], None]) -> PlannedRun:
+        """Return `planned` as the next attempt of a run whose job Slurm has requeued; else as it is."""
+        allocation, restarts = self.allocation, self.restarts
+        if allocation is None or not restarts:
+            return planned
+        return planned_run(continued(planned.plan, allocation.job.id, restarts, note))
+
+    def requeues(self, job: JobSpec) -> JobRequeues | None:
+        """Return the requeues of the job, if `job` permits any."""
+        if self.allocation is None or not job.max_requeues:
+            return None
+        return JobRequeues(self.allocation, self.restarts)
 
     def start_agents(self) -> None:
         """Start the agents of a job that pylaunch did not submit."""
@@ -102,7 +120,7 @@ def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> Start
     named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
     if named is None:
         cluster = allocation.cluster
-        return StartNodes(cluster if limit is None else limited(cluster, limit, {}), allocation)
+        return StartNodes(cluster if limit is None else limited(cluster, limit, {}), allocation, _restarts(os.environ))
     chosen = load_cluster(named, limit=limit)
     job = allocation.job
     if outside := sorted(set(chosen.names) - set(allocation.cluster.names)):
@@ -113,4 +131,10 @@ def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> Start
             f"--scheduler {scheduler.NONE}",
         )
     hosts = tuple(replace(host, connection=Connection.SLURM, slurm_job=job.id) for host in chosen.hosts)
-    return StartNodes(replace(chosen, hosts=hosts), allocation)
+    return StartNodes(replace(chosen, hosts=hosts), allocation, _restarts(os.environ))
+
+
+def _restarts(environment: Mapping[str, str]) -> int:
+    """Return how often Slurm has requeued the job of this process: no variable is 0."""
+    count = environment.get(RESTART_COUNT, "")
+    return int(count) if count.isascii() and count.isdecimal() else 0

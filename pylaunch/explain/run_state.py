@@ -6,7 +6,7 @@ is lost; its outcome is derived from the same state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -66,6 +66,15 @@ class RunState:
     """Time on our clock when a person first requested the end, here or elsewhere."""
 
     by_hand_reason: str = ""
+    notified: frozenset[int] = frozenset()
+    """Ranks that got the signal ahead of the end of their Slurm job."""
+
+    is_time_up: bool = False
+    """The time of the Slurm job is nearly over, and ranks were signalled to save a checkpoint or are being stopped."""
+
+    job_end: str = ""
+    """Reason of a stop ahead of the end of the Slurm job; "" without one."""
+
     hang: HangFinding | None = None
     """Finding that ended the run."""
 
@@ -143,6 +152,18 @@ class RunState:
         after = replace(self, by_hand_at=first, by_hand_reason=self.by_hand_reason or reason)
         return after.ordered(StopAll(reason, grace, by_hand=True))
 
+    def with_notified(self, ranks: Iterable[int]) -> RunState:
+        """Add ranks that got the signal after which they save a checkpoint and end; none before it was ordered."""
+        return replace(self, notified=self.notified.union(ranks)) if self.is_time_up else self
+
+    def with_time_up(self) -> RunState:
+        """Note that the time of the Slurm job is nearly over."""
+        return replace(self, is_time_up=True)
+
+    def with_job_end(self, reason: str, grace: timedelta) -> RunState:
+        """Stop all nodes because their Slurm job ends; another attempt may follow, unlike after a stop by hand."""
+        return replace(self, job_end=self.job_end or reason).ordered(StopAll(reason, grace))
+
     def ordered(self, stop: StopAll) -> RunState:
         """Add an order to stop. The first reason stays; the shorter grace wins."""
         if self.stop is None:
@@ -195,6 +216,11 @@ class RunState:
             status, reason = Status.FAILED, verdict.reason
         elif by_hand and not is_whole:
             status, reason = Status.STOPPED, self.by_hand_reason
+        elif self.job_end and not is_whole:
+            status, reason = Status.STOPPED, self.job_end
+        elif is_whole and self.notified:
+            # A checkpoint is no proof that the work is done.
+            status, reason = Status.STOPPED, "every rank exited with code 0 after the signal to save a checkpoint"
         elif self.lost:
             verdict = self._verdict_on_lost()
             status, reason = Status.FAILED, verdict.reason
@@ -209,6 +235,7 @@ class RunState:
         shown, named = (None, None) if verdict is None else (verdict.shown, verdict.named)
         return Outcome(
             status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
+            out_of_time=status is Status.STOPPED and self.is_time_up and not by_hand,
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
         )  # fmt: skip
 

@@ -43,11 +43,14 @@ MpiDefault=none
 ReturnToService=2
 InactiveLimit=0
 KillWait=5
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SlurmdTimeout=300
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_min_interval=0
 {nodes}
-PartitionName=lab Nodes=ALL Default=YES MaxTime=60 State=UP
+PartitionName=lab Nodes=ALL Default=YES MaxTime=60 State=UP PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=60 State=UP PriorityTier=2
 """
 
 _COMMAND = """\
@@ -103,5 +106,5 @@ def start(spec: LabSpec, nodes: Sequence[Machine], report: Report) -> None:
 
 def are_idle(first: Machine, count: int) -> bool:
     """Return whether slurmctld on `first` reports `count` nodes, all of them idle."""
-    shown = first.run("sinfo", "--noheader", "--Node", "--format=%T", check=False)
+    shown = first.run("sinfo", "--noheader", "--Node", "--partition=lab", "--format=%T", check=False)
     return shown.ok and shown.stdout.split() == ["idle"] * count

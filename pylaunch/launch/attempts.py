@@ -45,6 +45,9 @@ class AttemptIO:
     clock: Callable[[], float]
     """Seconds; only differences count."""
 
+    has_nodes: Callable[[], bool]
+    """The hosts still belong to the run: Slurm may have requeued their job."""
+
     end_templates: Callable[[RunPlan, Iterable[str]], None]
     """End what the hosts with these names keep for another attempt after this plan."""
 
@@ -64,6 +67,8 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
     while True:
         last = io.attempt(plan)
         attempts.append((io.clock(), last))
+        if not io.has_nodes():
+            return last
         decision = next_attempt(policy, hosts, attempts, io.clock())
         if isinstance(decision, Over) or io.is_asked_to_stop():
             why = decision.why if isinstance(decision, Over) else "the run was stopped"

@@ -64,7 +64,14 @@ class RunPlan:
     @property
     def attempt(self) -> str:
         """Id of this attempt alone, also after further attempts."""
-        return f"{self.run}.0" if self.restart == 0 and self.job.max_restarts else self.run
+        return f"{self.run}.0" if self.restart == 0 and self.job.may_have_attempts else self.run
+
+    @property
+    def attempt_words(self) -> str:
+        """Number of this attempt for a person: "restart 1 of 3", or "attempt 2" where requeues add attempts."""
+        if self.job.max_requeues or self.restart > self.job.max_restarts:
+            return f"attempt {self.restart + 1}"
+        return f"restart {self.restart} of {self.job.max_restarts}"
 
     @cached_property
     def world_size(self) -> int:
@@ -177,6 +184,13 @@ def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
         spares=tuple(hosts.values()),
         restart=restart,
     )
+
+
+def moved(plan: RunPlan, cluster: Cluster) -> RunPlan:
+    """Return the plan of the attempt after `plan`, on hosts of another allocation. Pure. Raises UsageError."""
+    restart = plan.restart + 1
+    there = plan_run(cluster, plan.job, f"{base_of(plan.run)}.{restart}")
+    return replace(there, restart=restart, submitted_job=plan.submitted_job)
 
 
 def standby(plan: RunPlan) -> RunPlan:

@@ -23,9 +23,14 @@ def end_of_job(job: str) -> str:
     return f"Slurm job {job} has ended"
 
 
+def requeue_of_job(job: str) -> str:
+    """Return the reason why no node of `job`, which had nodes before, can be reached now."""
+    return f"Slurm job {job} is in the queue again"
+
+
 def is_end_of_job(reason: str) -> bool:
-    """Return whether `reason` is that of `end_of_job`."""
-    return re.fullmatch(r"Slurm job \d+ has ended", reason) is not None
+    """Return whether `reason` is that of `end_of_job` or `requeue_of_job`."""
+    return re.fullmatch(r"Slurm job \d+ (?:has ended|is in the queue again)", reason) is not None
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,9 @@ class JobRequest:
     name: str = "pylaunch"
     options: Argv = ()
     """Options of sbatch: `--partition=gpu`."""
+
+    may_requeue: bool = False
+    """Slurm may put the job into the queue again after it had its nodes."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,24 @@ class JobState:
     def is_over(self) -> bool:
         """The job has ended, or Slurm has forgotten it."""
         return self.state in OVER or self.state == UNKNOWN
+
+
+@dataclass(frozen=True)
+class JobLife:
+    """State of a job, and the number of times that it was put into the queue again."""
+
+    state: str
+    restarts: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """The job has ended, or Slurm has forgotten it."""
+        return self.state in OVER or self.state == UNKNOWN
+
+
+def times(count: int) -> str:
+    """Return a number of times in words: "1 time", "2 times"."""
+    return f"{count} time{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
 
@@ -89,6 +90,29 @@ class JobUnanswered:
     is_left: bool = False
 
 
+@dataclass(frozen=True)
+class JobRequeued:
+    """A job with a run is in the queue again."""
+
+    job: str
+    count: int
+    most: int
+    run: str
+    """Id of the attempt that follows."""
+
+    is_ours: bool
+    is_requested: bool
+    """At the end of its time, by pylaunch; otherwise Slurm did it."""
+
+
+@dataclass(frozen=True)
+class JobNotRequeued:
+    """A run whose job has no time left does not continue."""
+
+    job: str
+    why: str
+
+
 NEVER = {
     "PartitionTimeLimit": "sinfo -o '%P %l' lists the time limits of the partitions",
     "BadConstraints": "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
@@ -100,10 +124,20 @@ NEVER = {
 }
 """Reasons of a job in the queue that waiting does not change, with a hint."""
 
-JobEvent = JobSubmitted | JobWaits | JobGranted | JobCancelled | JobEnded | JobRemains | JobUnanswered
+JobEvent = (
+    JobSubmitted
+    | JobWaits
+    | JobGranted
+    | JobCancelled
+    | JobEnded
+    | JobRemains
+    | JobUnanswered
+    | JobRequeued
+    | JobNotRequeued
+)
 EmitJob = Callable[[JobEvent], None]
 Pause = Callable[[float], object]
-_wait = Event().wait
+wait = Event().wait
 
 
 @dataclass(frozen=True)
@@ -128,20 +162,45 @@ class Allocation:
             end_job(self.job.id, self.emit, is_good=is_good)
 
 
-def allocate(request: JobRequest, emit: EmitJob, pause: Pause = _wait) -> Allocation:
+def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocation:
     """Submit a job and wait until it has its nodes. An exception, such as Ctrl-C, cancels the job.
 
     Raises ClusterNotReadyError with the words of sbatch, and for a job that ends in the queue.
     """
     job = commands.submit(request, job_script(build()))
     emit(JobSubmitted(job, request.nodes))
+    with _cancelled_on_error(job, emit):
+        return _once_granted(job, emit, pause)
+
+
+def granted_again(before: Allocation, restarts: int, pause: Pause = wait) -> Allocation:
+    """Return the nodes that a job gets after it had those of `before`, when it was requeued `restarts` times.
+
+    An exception, such as Ctrl-C, cancels the job. Raises ClusterNotReadyError for a job that ends in the queue.
+    """
+    job, emit = before.job.id, before.emit
+    with _cancelled_on_error(job, emit):
+        poll_s = FIRST_POLL_S
+        # Until its nodes are released, the job is listed with them.
+        while not (life := commands.job_life(job)).is_over and life.restarts <= restarts:
+            pause(poll_s)
+            poll_s = min(poll_s * GROWTH, LAST_POLL_S)
+        return _once_granted(job, emit, pause)
+
+
+def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
+    began = time.monotonic()
+    state = _granted(job, emit, pause)
+    nodes = commands.nodes_of(state.nodes)
+    found = SlurmJob(job, nodes, commands.devices_of(job, nodes), is_ours=True)
+    emit(JobGranted(found, time.monotonic() - began))
+    return Allocation(found, cluster_of(found), emit)
+
+
+@contextlib.contextmanager
+def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
     try:
-        began = time.monotonic()
-        state = _granted(job, emit, pause)
-        nodes = commands.nodes_of(state.nodes)
-        found = SlurmJob(job, nodes, commands.devices_of(job, nodes), is_ours=True)
-        emit(JobGranted(found, time.monotonic() - began))
-        return Allocation(found, cluster_of(found), emit)
+        yield
     except BaseException:
         try:
             commands.cancel(job)
@@ -206,7 +265,7 @@ def _check_hope(job: str, state: JobState) -> None:
         )
 
 
-def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = _wait) -> None:
+def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> None:
     """Let the daemons of `job` end, which ends the job; cancel it if they do not. Return when Slurm reports its end.
 
     Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains. A Slurm that

@@ -26,6 +26,7 @@ from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.launch.existing.proof import end_templates
+from pylaunch.launch.follow.job_time import beside, watch_job_time
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.start.agreement import judge
 from pylaunch.launch.start.archive import AgentArchive, build
@@ -39,7 +40,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, plan_run, standby
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
 from pylaunch.model.run import ran_s
 from pylaunch.model.secret import Secrets
 from pylaunch.occupancy.look import look, sweep
@@ -47,6 +48,8 @@ from pylaunch.preflight.check import Check
 from pylaunch.render import remarks, render
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
+from pylaunch.transport.slurm import commands
+from pylaunch.workflows.requeue import JobRequeues
 from pylaunch.workflows.run_events import Notice, RunWatcher
 from pylaunch.workflows.start_checks import ChecksAtStart
 from pylaunch.workflows.start_events import (
@@ -94,6 +97,9 @@ class StartOptions:
     usage_every_s: float = 0.0
     """Interval of `UsageReported`; 0 is never."""
 
+    requeues: JobRequeues | None = None
+    """Continue the run when its Slurm job returns to the queue."""
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -123,7 +129,7 @@ def plan_start(cluster: Cluster, job: JobSpec, emit: Emit) -> PlannedRun:
 
     Raises UsageError for a job that does not fit the cluster, and for variables that cannot work.
     """
-    planned = _planned(plan_run(cluster, job, runs.new_run_id()))
+    planned = planned_run(plan_run(cluster, job, runs.new_run_id()))
     refuse_errors(plan_findings(planned.plan, planned.commands), lambda text: emit(Notice(text)))
     for remark in remarks(planned.plan):
         emit(Notice(remark))
@@ -146,7 +152,7 @@ def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: In
             if options.turn is None:
                 raise
             emit(TurnLost())
-            planned = _planned(replace(planned.plan, run=runs.new_run_id()))
+            planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
 
 
 def begin(planned: PlannedRun, emit: Emit) -> RecordedRun:
@@ -167,16 +173,27 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
     try:
         first = _with_fit_spares(recorded, options, emit, source)
 
+        plans = [first.plan]
+
         def attempt(plan: RunPlan) -> Attempt:
-            this = first if plan is first.plan else _recorded(_planned(plan), first.archive, emit)
+            plans.append(plan)
+            this = first if plan is first.plan else _recorded(planned_run(plan), first.archive, emit)
             try:
                 return _Attempt(this, options, emit, source).to_its_end()
             finally:
                 if this is not first:
                     this.recorder.give_up_charge()
 
-        io = AttemptIO(attempt, lambda: runs.is_asked_to_stop(first.plan.run), emit, time.monotonic, end_templates)
+        requeues = options.requeues
+        has_nodes = (lambda: True) if requeues is None else requeues.has_nodes
+        is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
+        io = AttemptIO(attempt, is_asked_to_stop, emit, time.monotonic, has_nodes, end_templates)
         ended = run_attempts(first.plan, io).outcome
+        while requeues is not None and not is_asked_to_stop():
+            cluster = requeues.next_cluster(plans[-1], ended)
+            if cluster is None:
+                break
+            ended = run_attempts(moved(plans[-1], cluster), io).outcome
         emit(RunEnded(first.plan, ended))
         return ended
     finally:
@@ -247,7 +264,8 @@ class _Attempt:
             streams = rank_streams(plan) if options.relays_output else []
             follower = RunFollower(plan, fleet, self._watcher, streams=streams)
             follower.add_known(self._known)
-            return await follower.follow()
+            async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
+                return await follower.follow()
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
@@ -287,7 +305,8 @@ def end_leftovers(plan: RunPlan, emit: Emit) -> None:
         )
 
 
-def _planned(plan: RunPlan) -> PlannedRun:
+def planned_run(plan: RunPlan) -> PlannedRun:
+    """Return `plan` with the commands of its nodes."""
     return PlannedRun(plan, render(plan))
 
 
@@ -308,7 +327,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     plan = recorded.plan
     if not plan.spares:
         return recorded
-    asked = _planned(standby(plan))
+    asked = planned_run(standby(plan))
     launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
     with _refusal_recorded(recorded.recorder, lambda: False):
         reasons = vet(launch, RunWatcher(recorded.recorder, emit, 0.0), source)

@@ -209,6 +209,86 @@ def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> 
     must_be_clean(slurm)
 
 
+SAVES = """
+[ -e {file} ] && echo "attempt $TORCHELASTIC_RESTART_COUNT continues" && exit 0
+trap 'touch {file}; echo saved; exit 0' {signal}
+echo up
+while :; do sleep 0.1; done
+"""
+"""A rank that saves a checkpoint after a signal, and is done once there is one."""
+
+
+def skip_requeue_delay(lab: Lab, job: str) -> None:
+    """Start a requeued job now: Slurm delays it by the lifetime of its credentials, 120 s."""
+
+    def waits_again() -> bool:
+        shown = lab["n1"].run("scontrol", "--oneliner", "show", "job", job).stdout
+        return "JobState=PENDING" in shown and "Restarts=1" in shown
+
+    wait_until(waits_again, "the job is in the queue again", DEADLINE_S)
+    lab["n1"].run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+
+def forget(lab: Lab, file: str) -> None:
+    for node in lab:
+        node.run("rm", "-f", file)
+
+
+@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
+def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unattended(slurm: Lab) -> None:
+    forget(slurm, "/tmp/of-script")
+    options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
+    rank = ("sh", "-c", SAVES.format(file="/tmp/of-script", signal="USR1"))
+    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
+    script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} >> /tmp/unattended 2>&1\n"
+    words = ("sbatch", "--parsable", "--nodes=3", "--time=1", "--requeue", "--ntasks-per-node=1", "--output=/dev/null")
+    job = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
+    skip_requeue_delay(slurm, job)
+    wait_until(lambda: state(slurm, job) == "COMPLETED", "the job is done", DEADLINE_S)
+    written = slurm["n1"].run("cat", "/tmp/unattended").stdout
+    assert "SIGUSR1 to the ranks, which may save a checkpoint" in written
+    assert written.count("| saved") == 3, written
+    assert f"Slurm job {job} requeued (its time limit, 1 of 2); the run continues as " in written
+    assert f"Slurm job {job} was requeued 1 time: run " in written
+    assert written.count("| attempt 1 continues") == 3, written
+    must_be_clean(slurm)
+
+
+def test_a_preempted_job_is_followed_through_the_queue_and_its_run_continues(slurm: Lab, tmp_path: Path) -> None:
+    forget(slurm, "/tmp/of-preempted")
+    rank = ("sh", "-c", SAVES.format(file="/tmp/of-preempted", signal="TERM"))
+    with starting(
+        slurm, tmp_path, "--nodes", "3", "--exclusive", "--max-requeues", "1", *COMMAND, "--", *rank
+    ) as started:
+        started.says("| up", times=3)
+        job = job_of(started.stderr)
+        urgent = slurm["n1"].run("salloc", "--no-shell", "--nodes=3", "--exclusive", "--partition=urgent").stderr
+        started.says(f"Slurm job {job} requeued (Slurm: preempted, a node failed, or by hand, 1 of 1)")
+        slurm["n1"].run("scancel", urgent.split()[-1])
+        skip_requeue_delay(slurm, job)
+        assert started.ends() == ExitCode.DONE, started.stderr
+        assert started.stdout.count("| attempt 1 continues") == 3, started.stdout
+        assert f"Slurm job {job} ended: COMPLETED" in started.stderr
+    must_be_clean(slurm)
+
+
+def test_a_job_without_requeues_left_ends_ahead_of_its_time_limit_with_the_reason(slurm: Lab, tmp_path: Path) -> None:
+    # Ranks are stopped 55 s before the limit of a minute.
+    options = ("--nodes", "2", "--time", "1", "--max-requeues", "1", "--checkpoint-before-end", "58", "--grace", "35")
+    with starting(slurm, tmp_path, *options, *COMMAND, "--", "sh", "-c", PATIENT) as started:
+        started.says("| up", times=2)
+        job = job_of(started.stderr)
+        started.says(f"Slurm job {job} requeued (its time limit, 1 of 1)")
+        skip_requeue_delay(slurm, job)
+        started.says("| up", times=4)
+        assert started.ends() == ExitCode.INTERRUPTED, started.stderr
+        assert (
+            f"Slurm job {job} is not requeued: --max-requeues is 1, and the job was requeued 1 time" in started.stderr
+        )
+        assert started.stderr.count("n[1-2]: clean") == 2
+    must_be_clean(slurm)
+
+
 @pytest.mark.parametrize(
     ("options", "words", "hint"),
     [

@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pylaunch.cli.views import queueing
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.cluster import Connection
-from pylaunch.model.slurm_job import JobRequest, JobState
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import plan_run
+from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.store import runs
+from pylaunch.store.paths import run_paths
 from pylaunch.workflows import allocation
 from pylaunch.workflows.allocation import (
+    Allocation,
     JobCancelled,
     JobEnded,
     JobEvent,
     JobGranted,
+    JobNotRequeued,
     JobRemains,
+    JobRequeued,
     JobSubmitted,
     JobUnanswered,
     JobWaits,
     allocate,
+    cluster_of,
     end_job,
 )
+from pylaunch.workflows.requeue import JobRequeues, continued
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
     "squeue": '[ ! -s silent ] || { sed -i 1d silent; echo "slurm_load_jobs error: Unable to contact slurm controller '
     '(connect failure)" >&2; exit 1; }; head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
-    "scontrol": 'case "$*" in *node*) cat nodes;; *) cat job;; esac',
+    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job;; *) cat job;; esac',
     "scancel": '[ ! -e deaf ] || { echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; }; '
     'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
     "srun": "cat devices",
@@ -205,3 +216,96 @@ def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
     events: list[JobEvent] = []
     end_job("7", events.append, is_good=True, pause=slurm.pause)
     assert events == [JobRemains("7", JobState("COMPLETING", nodes="n2"))]
+
+
+PLAN = plan_run(
+    Cluster(tuple(Host(name, "10.0.0.1", Connection.SLURM, slurm_job="7") for name in ("n1", "n2"))),
+    JobSpec(("train.py",), Framework.DIRECT, "/home/ml", max_requeues=2),
+    "7f3a9c01",
+)
+OUT_OF_TIME = Outcome(Status.STOPPED, "", 0.0, (), {}, out_of_time=True)
+LIFE = "JobId=7 JobState={} Restarts={} Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n"
+
+
+def requeues(events: list[JobEvent], slurm: FakeSlurm, *, is_ours: bool = True) -> JobRequeues:
+    """The requeues of job 7, whose nodes are n1 and n2 of another address."""
+    job = SlurmJob("7", (SlurmNode("n1", "10.1.0.1"), SlurmNode("n2", "10.1.0.2")), is_ours=is_ours)
+    return JobRequeues(Allocation(job, cluster_of(job), events.append), 0, slurm.pause)
+
+
+def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
+    slurm.write(states=PENDING.format("BeginTime", "2026-11-22T19:40:30") + RUNNING)
+    events: list[JobEvent] = []
+    followed = requeues(events, slurm)
+    cluster = followed.next_cluster(PLAN, OUT_OF_TIME)
+    assert cluster is not None
+    assert [host.address for host in cluster.hosts] == ["10.0.0.1", "10.0.0.2"]
+    assert events[:2] == [
+        JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, is_requested=True),
+        JobWaits("7", JobState("PENDING", "BeginTime", starts="2026-11-22T19:40:30")),
+    ]
+    assert isinstance(events[2], JobGranted)
+    assert followed.has_nodes()
+    assert not slurm.read("cancelled")
+
+
+def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
+    events: list[JobEvent] = []
+    assert requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
+    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, is_requested=True)]
+
+
+def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("PENDING", 3))
+    events: list[JobEvent] = []
+    followed = requeues(events, slurm)
+    assert not followed.has_nodes()
+    assert followed.next_cluster(PLAN, Outcome(Status.FAILED, "", 0.0, (), {})) is None
+    assert events == [JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")]
+    assert slurm.read("cancelled") == "7\n"
+
+
+def test_a_requeued_job_that_is_cancelled_in_the_queue_ends_the_run(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A|\n")
+    with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
+        requeues([], slurm).next_cluster(PLAN, OUT_OF_TIME)
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_a_script_that_slurm_starts_again_continues_its_last_run(state: None) -> None:
+    notes: list[str] = []
+    runs.begin(PLAN, "0123", 1.0)
+    now = replace(PLAN, run="11112222")
+    after = continued(now, "7", 1, notes.append)
+    assert (after.run, after.restart) == ("7f3a9c01.1", 1)
+    assert notes == ["Slurm job 7 was requeued 1 time: run 7f3a9c01 continues as 7f3a9c01.1"]
+    outcome = runs.read("7f3a9c01").outcome
+    assert outcome is not None
+    assert outcome.reason == "Slurm ended job 7 and put it into the queue again"
+
+    runs.begin(after, "0123", 2.0)
+    os.utime(run_paths(after.run).plan, (3e9, 3e9))
+    assert continued(now, "7", 2, notes.append).run == "7f3a9c01.2"
+
+
+def test_a_run_of_another_job_or_command_or_one_that_is_done_is_not_continued(state: None) -> None:
+    notes: list[str] = []
+    runs.begin(PLAN, "0123", 1.0)
+    other = replace(PLAN, run="11112222", job=replace(PLAN.job, command=("other.py",)))
+    for job, plan in (("8", replace(PLAN, run="11112222")), ("7", other)):
+        after = continued(plan, job, 2, notes.append)
+        assert (after.run, after.restart) == ("11112222.2", 2)
+    assert all("no record of its run is here" in note for note in notes)
+    runs.Recorder(PLAN.run, notes.append).finish(Outcome(Status.DONE, "", 2.0, (), {}))
+    assert continued(replace(PLAN, run="11112222"), "7", 1, notes.append).run == "11112222"
+
+
+def test_a_script_that_slurm_starts_too_often_is_refused(state: None) -> None:
+    with pytest.raises(ClusterNotReadyError, match="was requeued 3 times, and --max-requeues is 2"):
+        continued(PLAN, "7", 3, lambda text: None)

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import examination, rank_report
+from pylaunch.agent.evidence import examination, process_view, rank_report
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
@@ -311,6 +311,27 @@ class WorkerGroup:
             else:
                 entry.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
                 entry.flush()
+
+    def notify(self, signum: int) -> tuple[list[int], list[int]]:
+        """Send `signum` to the ranks that have a handler of it; return them, and those without one.
+
+        Ranks that end after it end on their own.
+        """
+        notified, without = [], []
+        for pid, rank in self._ranks.items():
+            if rank is None:
+                continue
+            if not process_view.catches(pid, signum):
+                without.append(rank)
+                continue
+            notified.append(rank)
+            entry = self._entries.get(rank)
+            if entry is None:
+                os.kill(pid, signum)
+            else:
+                entry.put(json.dumps({"notice": signum}).encode() + b"\n")
+                entry.flush()
+        return sorted(notified), sorted(without)
 
     def all_processes(self) -> list[processes.Process]:
         """Return every live process of the run, including descendants that left its session."""

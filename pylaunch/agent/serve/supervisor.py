@@ -132,7 +132,8 @@ class Supervisor:
 
     def _on_signals(self, arrived: set[int]) -> None:
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
-            self._stop("the agent received a signal to end", self._run.task.grace_s if self._run else 0.0)
+            task = self._run.task if self._run else None
+            self._stop(wire.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)
 
     def _advance(self, now: float) -> None:
         if self._outcome is None:
@@ -239,10 +240,7 @@ class Supervisor:
 
     def _on_message(self, controller: Controller, message: object) -> None:
         if isinstance(message, wire.Ping):
-            if self._controller_heartbeats is not None:
-                self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
-            controller.send(wire.Pong(message.serial, time.time()))
-            controller.flush()
+            self._answer_ping(controller, message)
         elif isinstance(message, wire.Prepare):
             self._prepare(controller, message)
         elif isinstance(message, wire.TryPeers):
@@ -261,12 +259,24 @@ class Supervisor:
             controller.awaits_follow = False
         elif isinstance(message, wire.Examine):
             self._examine(controller, message)
+        elif isinstance(message, wire.Notify):
+            self._notify(message.signal)
         elif isinstance(message, wire.Stop):
             controller.is_subscribed = True
             controller.awaits_follow = False
             self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
         else:
             raise wire.WireError(f"{type(message).__name__} is not for an agent")
+
+    def _answer_ping(self, controller: Controller, message: wire.Ping) -> None:
+        if self._controller_heartbeats is not None:
+            self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
+        controller.send(wire.Pong(message.serial, time.time()))
+        controller.flush()
+
+    def _notify(self, signum: int) -> None:
+        if self._run is not None and self._outcome is None:
+            self._run.notify(signum)
 
     def _examine(self, controller: Controller, request: wire.Examine) -> None:
         def deliver(views: list[wire.RankExamined], facts: wire.NodeEvidence | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any, Iterable, Iterator
 
 from pylaunch.agent import wire
@@ -15,6 +16,8 @@ MOST_DEVICES = 4096
 MOST_IMPORTS = 256
 SHORTEST_USAGE_S = 0.01
 LONGEST_EXAMINATION_S = 10.0
+NOTICES = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
+"""Signals that ask a rank for a checkpoint."""
 
 
 def checked(message: object) -> object:
@@ -47,6 +50,8 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
     elif isinstance(message, wire.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
+    elif isinstance(message, wire.Notify):
+        yield "signal", message.signal, message.signal in NOTICES
     elif isinstance(message, wire.Stop):
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
 
@@ -57,7 +62,9 @@ def _task_values(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     yield "devices", len(task.devices), len(task.devices) <= MOST_DEVICES
     for index in task.devices:
         yield "devices", index, 0 <= index <= 1 << 20
-    for where, seconds in (("grace_s", task.grace_s), ("node_timeout_s", task.node_timeout_s)):
+    for where, seconds in (
+        ("grace_s", task.grace_s), ("stop_grace_s", task.stop_grace_s), ("node_timeout_s", task.node_timeout_s),
+    ):  # fmt: skip
         yield where, seconds, 0 <= seconds <= LONGEST_S
     yield "log_limit", task.log_limit, 0 <= task.log_limit <= LARGEST
     for rank in task.ranks:

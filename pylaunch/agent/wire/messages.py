@@ -17,6 +17,8 @@
     Examine(serial)    ──►
                        ◄── RankExamined for each rank that runs, NodeEvidence if requested, then Examined;
                            also RankExamined before a stop
+    Notify(signal)     ──►
+                       ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
     Stop(grace, why)   ──►
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
@@ -185,6 +187,13 @@ class Examine:
 
 
 @dataclass(frozen=True)
+class Notify:
+    """Send the ranks a signal after which they save a checkpoint: their time ends soon. Once in an attempt."""
+
+    signal: int
+
+
+@dataclass(frozen=True)
 class Stop:
     grace_s: float
     reason: str
@@ -347,6 +356,19 @@ class Stopping:
 
 
 @dataclass(frozen=True)
+class RanksNotified:
+    """Effect of Notify."""
+
+    ranks: list[int]
+    """Ranks that got the signal."""
+
+    without: list[int]
+    """Ranks without a handler of it, which the signal would end: they did not get it."""
+
+    time: float
+
+
+@dataclass(frozen=True)
 class PeersUnheard:
     """Agents of this run from which this agent receives nothing; only the controller reaches both."""
 
@@ -374,15 +396,18 @@ class Failed:
 
 
 NO_RUN = "no-run"
+SIGNALLED = "the agent received a signal to end"
+"""Reason of a stop by SIGTERM, as from Slurm at the end of its job."""
+
 AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
-    Activity, CaughtUp, RankEnded, LauncherEnded, Stopping, NodeEvidence, PeersUnheard, RankExamined, Examined,
-    Finished, Failed,
+    Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, NodeEvidence, PeersUnheard,
+    RankExamined, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls

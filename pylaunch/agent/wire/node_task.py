@@ -95,6 +95,9 @@ class NodeTask:
     """Imports of the ranks before the release: MODULE, or MODULE:NAME for `from MODULE import NAME`; [] for none.
     The agent reports with `Preloaded` how that ended."""
 
+    stop_grace_s: float = 0.0
+    """The same when the agent gets SIGTERM, as from Slurm at the end of its job; not less than `grace_s`."""
+
     keep_template: bool = False
     """Another attempt may follow a failure: keep the process that has imported `preload` for it."""
 

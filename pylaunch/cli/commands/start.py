@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,8 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     )
     with nodes_of_start(flags, inventory, limit) as nodes:
         planned = plan_start(nodes.cluster, job, StartView().show)
-        planned = nodes.recorded_in(planned)
+        planned = nodes.recorded_in(nodes.continued(planned, console.say))
+        wanted = replace(wanted, requeues=nodes.requeues(job))
         program.report_ranks_alone(chosen, planned.plan.world_size)
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from enum import Enum
 from typing import TypeVar
 
@@ -11,14 +12,21 @@ import click
 
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
+from pylaunch.launch.follow.job_time import REQUEUE_S
 from pylaunch.model.argv import Argv
 from pylaunch.model.slurm_job import JobRequest
 
 F = TypeVar("F", bound=Callable[..., object])
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
+RESTART_COUNT = "SLURM_RESTART_COUNT"
 COMPONENTS = "SLURM_HET_SIZE"
 """Number of components of a heterogeneous job; absent in others."""
+
+SIGNALS = ("USR1", "USR2", "TERM")
+USUAL_NOTICE_S = 120.0
+LEAST_NOTICE_S = 10.0
+"""slurmctld enforces time limits with a delay, and squeue prints whole seconds."""
 
 _OPTIONS = (
     click.option(
@@ -35,6 +43,18 @@ _OPTIONS = (
     click.option("--exclusive", is_flag=True, help="Slurm: share the nodes with no other job."),
     click.option(
         "--sbatch-arg", multiple=True, metavar="OPTION", help="Slurm: a further option of sbatch, --mem=0. Repeatable."
+    ),
+    click.option(
+        "--max-requeues", type=int, default=0, metavar="N",
+        help="Slurm: at the time limit or after a preemption, continue in the queue again, up to N times.",
+    ),
+    click.option(
+        "--checkpoint-before-end", type=float, metavar="SECONDS",
+        help="Slurm: signal the ranks this long before the time limit.  [default: 120 with --max-requeues, else never]",
+    ),
+    click.option(
+        "--checkpoint-signal", type=click.Choice(SIGNALS), default=SIGNALS[0], show_default=True,
+        help="Slurm: the signal after which ranks save a checkpoint and exit with code 0.",
     ),
 )  # fmt: skip
 
@@ -53,6 +73,30 @@ class SchedulerFlags:
     gpus_per_node: str | None = None
     exclusive: bool = False
     sbatch_arg: tuple[str, ...] = ()
+    max_requeues: int = 0
+    checkpoint_before_end: float | None = None
+    checkpoint_signal: str = SIGNALS[0]
+
+    def notice(self, stop_grace: timedelta) -> timedelta | None:
+        """Return the time before the end of the job at which ranks are signalled; None for never.
+
+        Raises UsageError for a time that is too short, and for a negative number of requeues.
+        """
+        if self.max_requeues < 0:
+            raise UsageError(f"--max-requeues {self.max_requeues}: expected 0 or more")
+        seconds = self.checkpoint_before_end
+        if seconds is None:
+            if not self.max_requeues:
+                return None
+            seconds = USUAL_NOTICE_S
+        least = stop_grace.total_seconds() + REQUEUE_S if self.max_requeues else LEAST_NOTICE_S
+        if not least < seconds <= 86400:
+            of = "--grace and the requeue need" if self.max_requeues else "Slurm needs"
+            raise UsageError(
+                f"--checkpoint-before-end {seconds:g}: expected more than {least:g} s, which {of}, and at most 86400",
+                hint=f"--checkpoint-before-end {max(USUAL_NOTICE_S, 2 * least):g}",
+            )
+        return timedelta(seconds=seconds)
 
 
 class NodeSource(Enum):
@@ -66,7 +110,9 @@ class NodeSource(Enum):
     """The Slurm job in which pylaunch runs."""
 
 
-_OF_SLURM = tuple(each.name for each in fields(SchedulerFlags) if each.name != "scheduler")
+_OF_RUN = ("max_requeues", "checkpoint_before_end")
+_OF_ANY_START = ("scheduler", "checkpoint_signal", *_OF_RUN)
+_OF_SLURM = tuple(each.name for each in fields(SchedulerFlags) if each.name not in _OF_ANY_START)
 
 
 def options(command: F) -> F:
@@ -99,8 +145,9 @@ def node_source(
             "--scheduler slurm together with an inventory: Slurm chooses the nodes of a job that pylaunch submits",
             hint="omit the inventory, or name the nodes: --sbatch-arg=--nodelist=n1,n2",
         )
-    if typed and source is NodeSource.INVENTORY:
-        raise UsageError(f"{_option(typed[0])} has no effect without Slurm", hint="--scheduler slurm")
+    of_run = [name for name in _OF_RUN if getattr(flags, name)]
+    if (typed or of_run) and source is NodeSource.INVENTORY:
+        raise UsageError(f"{_option([*typed, *of_run][0])} has no effect without Slurm", hint="--scheduler slurm")
     if source is NodeSource.HERE and (components := environment.get(COMPONENTS)):
         raise UsageError(
             f"Slurm job {job} is heterogeneous: it has {components} components, and a start takes the nodes of one job",
@@ -121,7 +168,8 @@ def request(flags: SchedulerFlags, settings: Settings, nodes: int | None, spares
         raise UsageError("--scheduler slurm needs the number of nodes", hint="--nodes 4")
     if spares < 0:
         raise UsageError("--spares: expected 0 or more")
-    return JobRequest(nodes + spares, options=_sbatch_options(_completed(flags, settings)))
+    options = _sbatch_options(_completed(flags, settings))
+    return JobRequest(nodes + spares, options=options, may_requeue=flags.max_requeues > 0)
 
 
 def _completed(flags: SchedulerFlags, settings: Settings) -> dict[str, object]:
@@ -158,6 +206,11 @@ def _sbatch_options(values: Mapping[str, object]) -> Argv:
     for word in map(str, further):
         if not word.startswith("-"):
             raise UsageError(f"--sbatch-arg {word}: expected an option of sbatch", hint="--sbatch-arg=--mem=0")
+        if word.startswith("--signal") and not word.startswith("--signal=B:"):
+            raise UsageError(
+                f"--sbatch-arg {word}: Slurm would signal the agents of pylaunch, not the ranks",
+                hint="--checkpoint-before-end 120 --checkpoint-signal USR1",
+            )
         words.append(word)
     return tuple(words)
 

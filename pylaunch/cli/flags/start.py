@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -121,10 +121,13 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
             on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
             max_restarts=self.max_restarts,
             fallback=_fallback(self.fallback, self.max_restarts),
+            max_requeues=self.max_requeues,
+            checkpoint_signal=self.checkpoint_signal,
             spares=self.spares,
             min_nodes=self.min_nodes,
             ends_with_controller=self.kill_on_disconnect,
         )
+        job = replace(job, checkpoint_before_end=self.notice(job.stop_grace))
         if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
             sync.check_script(tree, workdir, job.script)
         return job

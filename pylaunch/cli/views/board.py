@@ -68,7 +68,7 @@ class Board:
     def head(self, now: float) -> str:
         """Return the state of the run in one line."""
         since = f" for {duration(now - self.started_at)}" if self.started_at is not None else ""
-        again = f" (restart {self.plan.restart} of {self.plan.job.max_restarts})" if self.plan.restart else ""
+        again = f" ({self.plan.attempt_words})" if self.plan.restart else ""
         hosts = fold(node.host.name for node in self.plan.nodes)
         ranks = f"{len(self.running)} of {self.plan.world_size} ranks"
         ended = f", {len(self.ended)} ended" if self.ended else ""

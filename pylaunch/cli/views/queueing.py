@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.cli import console
+from pylaunch.cli.views import hints
 from pylaunch.cli.views.live import counted
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN
@@ -11,16 +12,29 @@ from pylaunch.workflows.allocation import (
     JobEnded,
     JobEvent,
     JobGranted,
+    JobNotRequeued,
     JobRemains,
+    JobRequeued,
     JobSubmitted,
     JobUnanswered,
     JobWaits,
 )
 
+HINTS = {
+    "TIMEOUT": "a longer --time; or --max-requeues 3, with which a run continues from its checkpoint",
+    "PREEMPTED": "--max-requeues 3: the run then continues when the job has nodes again",
+    "NODE_FAIL": "sinfo -R lists the nodes that are down, with the reason",
+    "OUT_OF_MEMORY": "more memory of each node: --sbatch-arg=--mem=SIZE, or --sbatch-arg=--mem=0 for all of it",
+    "DEADLINE": "a later --sbatch-arg=--deadline=TIME",
+}
+"""Next step after a state in which Slurm ends a job."""
+
 
 def show(event: JobEvent) -> None:
     """Print `event`."""
     console.say(line(event))
+    if isinstance(event, JobEnded) and (hint := HINTS.get(event.state.state)):
+        hints.say(hint)
 
 
 def line(event: JobEvent) -> str:
@@ -43,5 +57,12 @@ def line(event: JobEvent) -> str:
         case JobUnanswered(job, reason, is_left):
             then = f"job {job} was not ended: scancel {job}" if is_left else f"asking again about job {job}"
             return f"note: Slurm does not answer ({reason}); {then}"
+        case JobRequeued(job, count, most, run, is_ours, is_requested):
+            cause = "its time limit" if is_requested else "Slurm: preempted, a node failed, or by hand"
+            allowed = f", {count} of {most}" if most else ""
+            then = "" if is_ours else ", when Slurm starts its script again"
+            return f"Slurm job {job} requeued ({cause}{allowed}); the run continues as {run}{then}"
+        case JobNotRequeued(job, why):
+            return f"Slurm job {job} is not requeued: {why}"
         case JobEnded(job, state):
             return f"Slurm job {job} ended" + ("" if state.state == UNKNOWN else f": {state.state}")

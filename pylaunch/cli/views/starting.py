@@ -129,7 +129,7 @@ def lines(event: StartEvent) -> list[str]:
         case Restarting(plan, why, fallback):
             change = f" ({why})" if why else ""
             warnings = [f"warning: fallback: {fallback}"] if fallback else []
-            return [f"restart {plan.restart} of {plan.job.max_restarts}{change}: run {plan.run}", *warnings]
+            return [f"{plan.attempt_words}{change}: run {plan.run}", *warnings]
         case NoRestart(why):
             return [f"no restart: {why}"]
     return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
+from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, unfinished_ranks
 from pylaunch.launch.follow.rank_views import rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
@@ -77,6 +79,7 @@ class RunFollower:
         self._bounds = EventBounds()
         self._interrupts = 0
         self._has_noted_unheard = False
+        self._notice: wire.Notify | None = None
         self._give_up_at: float | None = None
 
     def add_known(self, known: KnownAtStart) -> None:
@@ -94,6 +97,24 @@ class RunFollower:
     def only_observe(self) -> None:
         """Report hangs and never end the run for one: another controller leads it."""
         self._leads = False
+
+    async def _on_job_time(self, news: JobTimeNews) -> None:
+        """Ask the ranks for a checkpoint, or stop them so that the job can return to the queue."""
+        job, left = news.job, f"{news.left_s:.0f} s"
+        self._state = self._state.with_time_up()
+        if news.stops:
+            self._state = self._state.with_job_end(f"Slurm job {job} ends in {left}", self._plan.job.stop_grace)
+            return
+        name = self._plan.job.checkpoint_signal
+        self._watcher.message(f"Slurm job {job} ends in {left}: SIG{name} to the ranks, which may save a checkpoint")
+        self._notice = wire.Notify(int(signal.Signals[f"SIG{name}"]))
+        await self._fleet.broadcast(self._notice, self._state.live)
+
+    def _on_notified(self, host: str, message: wire.RanksNotified) -> None:
+        self._state = self._state.with_notified(message.ranks)
+        without = f"; no handler of it: {named_ranks(message.without)}" if message.without else ""
+        text = f"SIG{self._plan.job.checkpoint_signal} to {named_ranks(message.ranks)}{without}"
+        self._event(EventKind.CHECKPOINT_ASKED, host, message.time, rank=None, text=text)
 
     async def follow(self) -> Outcome:
         """Relay output and events until every node has finished or is lost."""
@@ -184,7 +205,7 @@ class RunFollower:
         match message:
             case wire.Output() | wire.Skipped() | wire.Usage():
                 self._show(host, message)
-            case wire.RankStarted() | wire.FirstLine():
+            case wire.RankStarted() | wire.FirstLine() | wire.RanksNotified():
                 self._on_begin(host, message)
             case wire.RankEnded() | wire.LauncherEnded():
                 self._on_end(host, message)
@@ -224,8 +245,12 @@ class RunFollower:
                     self._follow_message(self._offsets[host]),
                     [host],
                 )
+                if self._notice is not None:
+                    await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
                     await self._fleet.broadcast(stop_order(stop), [host])
+            case JobTimeNews():
+                await self._on_job_time(message)
             case Lost():
                 self.given_up(host, message.reason)
             case ForeignMessage():
@@ -252,8 +277,10 @@ class RunFollower:
             activity_s=hang_watch.interval_s(self._plan),
         )
 
-    def _on_begin(self, host: str, message: wire.RankStarted | wire.FirstLine) -> None:
-        if isinstance(message, wire.RankStarted):
+    def _on_begin(self, host: str, message: wire.RankStarted | wire.FirstLine | wire.RanksNotified) -> None:
+        if isinstance(message, wire.RanksNotified):
+            self._on_notified(host, message)
+        elif isinstance(message, wire.RankStarted):
             self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
         else:
             self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
@@ -278,7 +305,10 @@ class RunFollower:
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
             reason = stop_reason(host, message, self._state.ranks)
-            self._state = self._state.with_stopping(reason, self._plan.job.failure_grace)
+            # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
+            job = self._plan.job
+            grace = job.stop_grace if message.reason.endswith(wire.SIGNALLED) else job.failure_grace
+            self._state = self._state.with_stopping(reason, grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:
         if not (new := self._bounds.new_unheard(host, others)):
@@ -292,7 +322,11 @@ class RunFollower:
         self._has_noted_unheard = True
 
     def _interrupt(self, reason: str) -> None:
-        if self._interrupts == 0:
+        if self._interrupts == 0 and ends_with_job(self._plan, reason):
+            # No stop by hand: Slurm may put the job into the queue again, and the run continues then.
+            self._interrupts += 1
+            self._state = self._state.with_job_end(f"{reason}: Slurm ends the job", self._plan.job.stop_grace)
+        elif self._interrupts == 0:
             self._watcher.message("stopping; Ctrl-C again kills at once")
             self.order_stop(reason, self._plan.job.stop_grace)
         else:
@@ -312,7 +346,7 @@ class RunFollower:
     def _note(self, kind: EventKind, host: str | None, text: str) -> None:
         self._record(Event(time.time(), kind, host, text=text))
 
-    def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int, text: str) -> None:
+    def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int | None, text: str) -> None:
         self._record(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))
 
     def _record(self, event: Event) -> None:

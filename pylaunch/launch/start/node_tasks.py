@@ -26,6 +26,7 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         devices=list(node.devices),
         needs=[Need(need.path, need.hint) for need in command.needs],
         grace_s=plan.job.failure_grace.total_seconds(),
+        stop_grace_s=plan.job.stop_grace.total_seconds(),
         world_size=plan.world_size,
         python=plan.job.python or node.host.rank_python,
         env_file=NODE_ENVIRONMENT,

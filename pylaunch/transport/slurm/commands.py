@@ -7,7 +7,7 @@ import re
 
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.argv import Argv
-from pylaunch.model.slurm_job import UNKNOWN, JobRequest, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobRequest, JobState, SlurmNode
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed, ProgramNotFoundError
 from pylaunch.transport.slurm import readings, srun
@@ -47,7 +47,8 @@ def submit(request: JobRequest, script: str) -> str:
     """Submit `script` and return the id of its job. Raises ClusterNotReadyError with the words of sbatch."""
     options = (
         "--parsable", f"--nodes={request.nodes}", "--ntasks-per-node=1", f"--job-name={request.name}", "--no-kill",
-        "--no-requeue", "--chdir=/", "--output=/dev/null", f"--export={_EXPORTED}",
+        "--requeue" if request.may_requeue else "--no-requeue", "--chdir=/", "--output=/dev/null",
+        f"--export={_EXPORTED}",
     )  # fmt: skip
     ended = _run(("sbatch", *options, *request.options), stdin=script.encode())
     job = readings.submitted_job(ended.stdout) if ended.ok else None
@@ -68,6 +69,34 @@ def job_state(job: str) -> JobState:
     if _GONE.search(ended.stderr):
         return JobState(UNKNOWN)
     raise _failed("squeue", ended)
+
+
+def job_life(job: str) -> JobLife:
+    """Return the state and the restarts of `job`; UNKNOWN for one that Slurm has forgotten.
+
+    Raises ClusterNotReadyError.
+    """
+    ended = _run(("scontrol", "--oneliner", "show", "job", job))
+    if ended.ok:
+        return readings.job_life(ended.stdout)
+    if _GONE.search(ended.stderr):
+        return JobLife(UNKNOWN)
+    raise _failed("scontrol show job", ended)
+
+
+def time_left(job: str) -> float | None:
+    """Return the seconds until the time limit of `job`; None for a job without one. Raises ClusterNotReadyError."""
+    ended = _run(("squeue", "--noheader", f"--jobs={job}", "--format=%L"))
+    if not ended.ok:
+        raise _failed("squeue", ended)
+    return readings.time_left(ended.stdout)
+
+
+def requeue(job: str) -> None:
+    """Put `job`, whose nodes are released, into the queue again. Raises ClusterNotReadyError with Slurm's words."""
+    ended = _run(("scontrol", "requeue", job))
+    if not ended.ok:
+        raise _failed("scontrol requeue", ended)
 
 
 def nodes_of(listed: str) -> tuple[SlurmNode, ...]:

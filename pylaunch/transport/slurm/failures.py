@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.model.slurm_job import end_of_job
+from pylaunch.model.slurm_job import end_of_job, requeue_of_job
 from pylaunch.transport.connector import ConnectionFailure
 
 _OVER = re.compile(r"Invalid job id|already completing or completed|Job has been revoked|Job is no longer|has expired")
@@ -45,6 +45,6 @@ def step_failure(job: str, host: str, stderr: str) -> ConnectionFailure:
     if _OVER.search(stderr):
         return ConnectionFailure(end_of_job(job), f"scontrol show job {job} shows its end", is_final=True)
     if _PENDING.search(stderr):
-        return ConnectionFailure(f"Slurm job {job} waits in the queue", f"squeue --start -j {job}")
+        return ConnectionFailure(requeue_of_job(job), f"squeue --start -j {job}", is_final=True)
     failure = explained(stderr, f"scontrol show node {host} shows its state")
     return ConnectionFailure(f"srun: {failure.reason}", failure.hint)

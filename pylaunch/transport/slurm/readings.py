@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobState, SlurmNode
 
 STATE_FORMAT = "%i|%T|%r|%S|%N"
 """Fields of squeue: id, state, reason, estimated start, nodes."""
 
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
+_TIME_LEFT = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,3}):)?(\d{1,3}):(\d{2})")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
 _DOWN = re.compile(r"\bDOWN\b|NOT_RESPONDING|UNKNOWN|\*")
 _NODES_OF_JOB = re.compile(r"\bNodes=(\S+) CPU_IDs=\S+ Mem=\S+ GRES=(\S*)")
@@ -36,6 +37,22 @@ def job_state(output: str) -> JobState:
             is_waiting = state == "PENDING" and starts not in _NO_ESTIMATE
             return JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
     return JobState(UNKNOWN)
+
+
+def job_life(output: str) -> JobLife:
+    """Return the state and the restarts in the output of `scontrol --oneliner show job`."""
+    values = _values(output)
+    restarts = values.get("Restarts", "")
+    return JobLife(values.get("JobState", UNKNOWN), int(restarts) if restarts.isdecimal() else 0)
+
+
+def time_left(output: str) -> float | None:
+    """Return the seconds in the output of squeue with `%L`, such as 1-02:03:04; None for a job without a limit."""
+    found = _TIME_LEFT.fullmatch(output.strip())
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
+    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def nodes(output: str) -> tuple[SlurmNode, ...]:

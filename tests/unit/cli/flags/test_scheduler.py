@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, node_source, request
@@ -39,6 +41,8 @@ def test_the_source_of_the_nodes(
     [
         (SchedulerFlags(scheduler="slurm"), {}, True, "together with an inventory"),
         (SchedulerFlags(gpus_per_node="8"), {}, False, "--gpus-per-node has no effect without Slurm"),
+        (SchedulerFlags(max_requeues=1), {}, False, "--max-requeues has no effect without Slurm"),
+        (SchedulerFlags(checkpoint_before_end=60.0), {}, True, "--checkpoint-before-end has no effect without Slurm"),
         (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
         (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
         (SchedulerFlags(), {**IN_JOB, "SLURM_HET_SIZE": "2"}, False, "heterogeneous: it has 2 components"),
@@ -88,3 +92,47 @@ def test_requests_that_make_no_job_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=error):
         request(flags, settings, nodes, spares=0)
+
+
+GRACE = timedelta(seconds=10)
+
+
+@pytest.mark.parametrize(
+    ("flags", "seconds"),
+    [
+        (SchedulerFlags(), None),
+        (SchedulerFlags(checkpoint_before_end=30.0), 30.0),
+        (SchedulerFlags(max_requeues=1), 120.0),
+        (SchedulerFlags(max_requeues=1, checkpoint_before_end=31.0), 31.0),
+    ],
+)
+def test_ranks_are_signalled_ahead_of_the_time_limit(flags: SchedulerFlags, seconds: float | None) -> None:
+    assert flags.notice(GRACE) == (None if seconds is None else timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (SchedulerFlags(max_requeues=-1), "--max-requeues -1: expected 0 or more"),
+        (SchedulerFlags(checkpoint_before_end=10.0), "expected more than 10 s, which Slurm needs"),
+        (
+            SchedulerFlags(max_requeues=1, checkpoint_before_end=30.0),
+            "more than 30 s, which --grace and the requeue need",
+        ),
+        (SchedulerFlags(checkpoint_before_end=float("nan")), "--checkpoint-before-end nan: expected"),
+    ],
+)
+def test_times_that_are_too_short_are_refused(flags: SchedulerFlags, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        flags.notice(GRACE)
+
+
+def test_a_job_may_be_requeued_only_where_the_run_continues() -> None:
+    assert request(SchedulerFlags(max_requeues=1), NONE, 2, 0).may_requeue
+    assert not request(SchedulerFlags(), NONE, 2, 0).may_requeue
+
+
+def test_a_signal_of_slurm_that_would_end_the_agents_is_refused() -> None:
+    with pytest.raises(UsageError, match="Slurm would signal the agents of pylaunch, not the ranks"):
+        request(SchedulerFlags(sbatch_arg=("--signal=USR1@60",)), NONE, 2, 0)
+    assert request(SchedulerFlags(sbatch_arg=("--signal=B:USR1@60",)), NONE, 2, 0).options == ("--signal=B:USR1@60",)

@@ -45,6 +45,8 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     assert confined.steps == [wire.StepMark(0, 5, 1.0)]
     hello = wire.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0, 2, -1])
     assert FIRST.confined(hello, ALL) == wire.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0])
+    notified = FIRST.confined(wire.RanksNotified([0, 2], [1, 3], 1.0), ALL)
+    assert notified == wire.RanksNotified([0], [1], 1.0)
     assert FIRST.confined(wire.PeersUnheard(["n2", "bank.example"]), ALL) == wire.PeersUnheard(["n2"])
 
 

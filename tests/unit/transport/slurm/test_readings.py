@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobState, SlurmNode
 from pylaunch.transport.slurm import readings
 
 NODE = (
@@ -86,3 +86,27 @@ def test_a_job_has_accelerators_if_one_of_its_nodes_has() -> None:
 def test_devices_differ_by_node_and_words_that_are_no_numbers_are_omitted() -> None:
     output = "n1|0,1\nn2|3\nn3|\nMIG|MIG-4f5\nnoise\n"
     assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("output", "seconds"),
+    [
+        ("0:52\n", 52.0), ("59:59\n", 3599.0), ("1:02:03\n", 3723.0), ("2-01:02:03\n", 176523.0),
+        ("UNLIMITED\n", None), ("NOT_SET\n", None), ("INVALID\n", None), ("", None),
+    ],
+)  # fmt: skip
+def test_the_time_that_is_left(output: str, seconds: float | None) -> None:
+    assert readings.time_left(output) == seconds
+
+
+@pytest.mark.parametrize(
+    ("output", "life"),
+    [
+        ("JobId=3 JobName=pylaunch JobState=PENDING Reason=BeginTime Requeue=1 Restarts=1 BatchFlag=1\n",
+         JobLife("PENDING", 1)),
+        ("JobId=3 JobName=pylaunch JobState=RUNNING Reason=None Requeue=0 Restarts=0\n", JobLife("RUNNING")),
+        ("", JobLife(UNKNOWN)),
+    ],
+)  # fmt: skip
+def test_the_restarts_of_a_job(output: str, life: JobLife) -> None:
+    assert readings.job_life(output) == life

@@ -1,0 +1,49 @@
+"""Decide after an attempt whether its Slurm job returns to the queue, to continue the run there. Pure.
+
+Only the end of the time of the job and Slurm itself (preemption, a failed node) cause that. A run that fails on its own
+would fail again, and its job does not return.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.slurm_job import GRANTED, JobLife, times
+
+
+@dataclass(frozen=True)
+class Requeue:
+    """The run continues when the job has nodes again."""
+
+    count: int
+    """Number of this requeue, from 1."""
+
+    is_requested: bool
+    """pylaunch requests the requeue; otherwise Slurm has requeued the job."""
+
+
+@dataclass(frozen=True)
+class NoRequeue:
+    """The run is over."""
+
+    why: str = ""
+    """Reason in one line; "" where nobody expects a requeue."""
+
+
+def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Requeue | NoRequeue:
+    """Return the decision for an attempt that ended with `outcome`.
+
+    `most` requeues are allowed, of which there were `before` when the attempt began; `life` is that of the job now.
+    """
+    if outcome.status is Status.DONE or outcome.by_hand:
+        return NoRequeue()
+    is_requeued = life.restarts > before
+    if not is_requeued and not outcome.out_of_time:
+        return NoRequeue()
+    if not is_requeued and life.state != GRANTED:
+        return NoRequeue(f"the job is {life.state}")
+    count = life.restarts if is_requeued else life.restarts + 1
+    if count > most:
+        return NoRequeue(f"--max-requeues is {most}, and the job was requeued {times(count - 1)}")
+    return Requeue(count, is_requested=not is_requeued)
