@@ -36,12 +36,12 @@ def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str
     A live agent gets SIGTERM and SIGCONT and stops the run as usual: SIGTERM to the ranks, SIGKILL after the grace
     period. Remaining processes, and those without an agent, are ended here.
     """
-    signalled = run_processes.agents(directory)
+    signalled = run_processes.agents(directory, processes.mine())
     for agent in signalled:
         processes.send(agent, signal.SIGTERM)
         processes.send(agent, signal.SIGCONT)
     until = time.monotonic() + grace_s + AGENT_ENDS_S
-    while signalled and time.monotonic() < until and run_processes.agents(directory):
+    while signalled and time.monotonic() < until and run_processes.agents(directory, processes.mine()):
         time.sleep(POLL_S)
     left = processes.end_all(lambda: run_processes.of_run(root, directory), 0.0 if signalled else grace_s)
     return [str(process) for process in left]
@@ -64,6 +64,6 @@ def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, A
 
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:
-    if process in run_processes.agents(directory):
+    if process in run_processes.agents(directory, processes.mine()):
         return run_processes.stopped_agent(directory) or f"the agent of run {directory.run} (pid {process.pid})"
     return str(process)

@@ -97,9 +97,10 @@ def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
 
 def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
     """Return processes that carry the mark of a dead run, and stopped connection helpers of one, each with its run."""
-    marked = [(process, processes.run_of(process.pid, root.path)) for process in processes.mine()]
+    alive = processes.mine()
+    marked = [(process, processes.run_of(process.pid, root.path)) for process in alive]
     found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
-    helpers = run_processes.helpers(root, [process for process, _ in found])
+    helpers = run_processes.helpers(root, alive, [process for process, _ in found])
     found += [(process, run) for process, run in helpers if process.state == run_processes.STOPPED]
     dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
     return [(process, run) for process, run in found if run in dead]

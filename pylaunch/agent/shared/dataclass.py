@@ -96,28 +96,27 @@ else:
         return {name: asdict(each) for name, each in value.items()} if isinstance(value, dict) else value
 
     def _init(self, *args, **given):
-        known = self._fields
-        if args:
-            names = self.__match_args__[: len(args)]
-            if len(args) > len(names) or not given.keys().isdisjoint(names):
-                raise TypeError(f"{type(self).__name__}: too many arguments")
-            given.update(zip(names, args))
-        values = {}
-        for each in known:
-            name = each.name
-            if name in given:
-                values[name] = given.pop(name)
-            elif each.default is not MISSING:
-                values[name] = each.default
-            elif each.default_factory is not MISSING:
-                values[name] = each.default_factory()
-            else:
-                raise TypeError(f"{type(self).__name__}: missing argument {name!r}")
-        if given:
-            raise TypeError(f"{type(self).__name__}: unexpected arguments {', '.join(given)}")
+        names = self.__match_args__
+        values = dict(zip(names, args))
+        if len(args) > len(names) or not values.keys().isdisjoint(given):
+            raise TypeError(f"{type(self).__name__}: too many arguments")
+        values.update(given)
+        if given or len(values) < len(names):
+            for each in self._fields:
+                if each.name not in values:
+                    values[each.name] = _default(each, self)
+            if len(values) > len(names):
+                raise TypeError(f"{type(self).__name__}: expected {', '.join(names)}, got {', '.join(given)}")
         self.__dict__.update(values)
         if hasattr(self, "__post_init__"):
             self.__post_init__()
+
+    def _default(each, value):
+        if each.default_factory is not MISSING:
+            return each.default_factory()
+        if each.default is MISSING:
+            raise TypeError(f"{type(value).__name__}: missing argument {each.name!r}")
+        return each.default
 
     def _values(value):
         return tuple(getattr(value, name) for name in value.__match_args__)

@@ -15,6 +15,7 @@ from pylaunch.agent.shared.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
+_ROOT_MARK = ROOT_MARK.encode()
 POLL_S = 0.02
 SURVIVES_S = 3.0
 """Time after SIGKILL after which a process counts as uninterruptible in the kernel."""
@@ -97,11 +98,19 @@ def boot_id() -> str:
 
 def environment(pid: int) -> dict[str, str]:
     """Return the environment that `pid` was started with; {} if it cannot be read or the process is gone."""
+    return _variables(_environ(pid))
+
+
+def _environ(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/environ", "rb") as source:
-            words = os.fsdecode(source.read()).split("\0")
+            return source.read()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return {}
+        return b""
+
+
+def _variables(environ: bytes) -> dict[str, str]:
+    words = os.fsdecode(environ).split("\0")
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
@@ -125,7 +134,10 @@ def open_files(pid: int) -> list[str] | None:
 
 def run_of(pid: int, root: str) -> str | None:
     """Return the run under `root` whose mark `pid` carries; None for processes in containers: their roots differ."""
-    env = environment(pid)
+    environ = _environ(pid)
+    if _ROOT_MARK not in environ:
+        return None  # Every other process of this user, of which a node may have thousands.
+    env = _variables(environ)
     if env.get(ROOT_MARK) != root or _process_namespace(pid) != _process_namespace(os.getpid()):
         return None
     return env.get(RUN_MARK)
