@@ -64,6 +64,7 @@ def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, A
 
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:
-    if process in run_processes.agents(directory, processes.mine()):
-        return run_processes.stopped_agent(directory) or f"the agent of run {directory.run} (pid {process.pid})"
-    return str(process)
+    if not run_processes.agents(directory, [process]):
+        return str(process)
+    stopped = run_processes.stopped_agent(directory, [process])
+    return stopped or f"the agent of run {directory.run} (pid {process.pid})"

@@ -19,7 +19,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
 from pylaunch.agent.serve import job_daemon, replay, standby
 from pylaunch.agent.serve.supervisor import Supervisor
-from pylaunch.agent.shared import clean, local_socket, rank_files, run_processes
+from pylaunch.agent.shared import clean, local_socket, processes, rank_files, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 STARTING_S = 5.0
@@ -164,7 +164,7 @@ def _first_bytes(supervisor: socket.socket, directory: RunDirectory) -> bytes:
 
 
 def _need_running(directory: RunDirectory) -> None:
-    stopped = run_processes.stopped_agent(directory)
+    stopped = run_processes.stopped_agent(directory, processes.mine())
     if stopped is not None:
         raise SupervisorStoppedError(stopped)
 

@@ -64,12 +64,13 @@ def is_live(directory: RunDirectory) -> bool:
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     """End marked processes of dead runs, remove their sockets, and keep only the logs of the last runs."""
     cleaned = Cleaned()
-    _end_orphans(root, cleaned, dry_run=dry_run)
+    alive = processes.mine()
+    _end_orphans(root, alive, cleaned, dry_run=dry_run)
     dead = []
     for directory in root.all_runs():
         held = lock(directory)
         if held is None:
-            stopped = run_processes.stopped_agent(directory)
+            stopped = run_processes.stopped_agent(directory, alive)
             cleaned.stopped += [stopped] if stopped is not None else []
             continue
         try:
@@ -85,19 +86,18 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     return cleaned
 
 
-def _end_orphans(root: NodeRoot, cleaned: Cleaned, *, dry_run: bool) -> None:
+def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleaned, *, dry_run: bool) -> None:
     def find() -> list[processes.Process]:
-        return [process for process, _ in orphans(root)]
+        return [process for process, _ in orphans(root, processes.mine())]
 
-    phrases = {process: f"{process} of dead run {run}" for process, run in orphans(root)}
+    phrases = {process: f"{process} of dead run {run}" for process, run in orphans(root, alive)}
     left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
     cleaned.removed += [phrase for process, phrase in phrases.items() if process not in left]
     cleaned.left += [str(process) for process in left]
 
 
-def orphans(root: NodeRoot) -> list[tuple[processes.Process, str]]:
-    """Return processes that carry the mark of a dead run, and stopped connection helpers of one, each with its run."""
-    alive = processes.mine()
+def orphans(root: NodeRoot, alive: list[processes.Process]) -> list[tuple[processes.Process, str]]:
+    """Return those of `alive` that carry the mark of a dead run, and its stopped connection helpers, with their run."""
     marked = [(process, processes.run_of(process.pid, root.path)) for process in alive]
     found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
     helpers = run_processes.helpers(root, alive, [process for process, _ in found])

@@ -42,10 +42,9 @@ def helpers(
     return found
 
 
-def stopped_agent(directory: RunDirectory) -> str | None:
-    """Return a phrase that names the agent of the run if it is stopped, else None."""
-    stopped = [process for process in processes.mine() if process.state == STOPPED]
-    for process in agents(directory, stopped):
+def stopped_agent(directory: RunDirectory, alive: Iterable[processes.Process]) -> str | None:
+    """Return a phrase that names the agent of the run if it is in `alive` and stopped, else None."""
+    for process in agents(directory, (each for each in alive if each.state == STOPPED)):
         return f"the agent of run {directory.run} (pid {process.pid}) is stopped (SIGSTOP)"
     return None
 

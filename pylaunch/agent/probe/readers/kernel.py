@@ -144,7 +144,7 @@ def waits_in(pid: int) -> str:
     return "" if function == "0" else function
 
 
-@reader("kernel.cgroups")
+@reader("kernel.cgroups", is_quick=True)
 def cgroups(question: None) -> CgroupsReading:
     """Return the tightest limits of our cgroup and its ancestors, versions 1 and 2; null for no limit."""
     with open("/proc/self/cgroup", encoding="utf-8") as file:

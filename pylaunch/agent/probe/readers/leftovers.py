@@ -39,7 +39,7 @@ MOST_COUNTED = 20000
 def stale(template: str) -> list[StaleProcess]:
     """Return the processes of runs whose supervisor is dead."""
     found: list[StaleProcess] = []
-    for process, run in clean.orphans(node_root(template)):
+    for process, run in clean.orphans(node_root(template), processes.mine()):
         if process.state != "Z":
             begun = processes.start_time(process)
             age_s = round(time.time() - begun)
@@ -50,7 +50,8 @@ def stale(template: str) -> list[StaleProcess]:
 @reader("leftovers.stopped")
 def stopped(template: str) -> list[StoppedAgent]:
     """Return the live runs whose agent is stopped by SIGSTOP."""
-    agents = [(each.run, run_processes.stopped_agent(each)) for each in node_root(template).all_runs()]
+    alive = processes.mine()
+    agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in agents if words is not None]
 
 

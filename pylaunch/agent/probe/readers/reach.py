@@ -68,7 +68,7 @@ def names(question: list[str]) -> NamesReading:
     }
 
 
-@reader("reach.hosts_file")
+@reader("reach.hosts_file", is_quick=True)
 def hosts_file(question: dict[str, str]) -> dict[str, list[str]]:
     """Return the names in `question` (name → address) for which /etc/hosts has addresses, and not that one."""
     try:
