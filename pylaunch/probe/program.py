@@ -121,7 +121,12 @@ def _module(function: Callable[..., object]) -> str:
 
 def needed(modules: Iterable[str]) -> tuple[str, ...]:
     """Return `modules` and all modules of the agent that they import, each after its own imports."""
-    return tuple(dict.fromkeys(each for module in modules for each in (*needed(_imports(module)), module)))
+    return tuple(dict.fromkeys(each for module in modules for each in _with_imports(module)))
+
+
+@functools.cache
+def _with_imports(module: str) -> tuple[str, ...]:
+    return (*needed(_imports(module)), module)
 
 
 _IMPORT = re.compile(rf"^from {re.escape(AGENT)}(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
