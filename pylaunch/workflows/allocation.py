@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Event
+from typing import TypeVar
 
 from pylaunch.agent.shared.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
@@ -32,6 +33,9 @@ DAEMONS_END_S = 5.0
 
 ENDS_S = 15.0
 """For a job to end: no process of a run is left, so that only a node that does not answer takes longer."""
+
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -180,11 +184,10 @@ def granted_again(before: Allocation, restarts: int, pause: Pause = wait) -> All
     """
     job, emit = before.job.id, before.emit
     with _cancelled_on_error(job, emit):
-        poll_s = FIRST_POLL_S
+        lives = _answers(lambda: commands.job_life(job), job, emit, pause)
         # Until its nodes are released, the job is listed with them.
-        while not (life := commands.job_life(job)).is_over and life.restarts <= restarts:
-            pause(poll_s)
-            poll_s = min(poll_s * GROWTH, LAST_POLL_S)
+        while not (life := next(lives)).is_over and life.restarts <= restarts:
+            continue
         return _once_granted(job, emit, pause)
 
 
@@ -229,10 +232,24 @@ def allocation_here(job: str, emit: EmitJob) -> Allocation:
 
 def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
     """Return the state of a job that has its nodes. Raises ClusterNotReadyError for one that ends before."""
-    poll_s, reported, silent_s = FIRST_POLL_S, JobState(""), 0.0
+    answers, reported = _answers(lambda: commands.job_state(job), job, emit, pause), JobState("")
+    while not (state := next(answers)).is_granted:
+        _check_hope(job, state)
+        if state != reported:
+            emit(JobWaits(job, state))
+            reported = state
+    return state
+
+
+def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -> Iterator[Answer]:
+    """Yield the answers of Slurm about `job`, asked less and less often, without end.
+
+    Raises ClusterNotReadyError when Slurm has not answered for SILENT_S.
+    """
+    poll_s, silent_s = FIRST_POLL_S, 0.0
     while True:
         try:
-            state = commands.job_state(job)
+            answer = ask()
         except ClusterNotReadyError as error:
             if silent_s >= SILENT_S:
                 raise
@@ -241,12 +258,7 @@ def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
             silent_s += poll_s
         else:
             silent_s = 0.0
-            if state.is_granted:
-                return state
-            _check_hope(job, state)
-            if state != reported:
-                emit(JobWaits(job, state))
-                reported = state
+            yield answer
         pause(poll_s)
         poll_s = min(poll_s * GROWTH, LAST_POLL_S)
 

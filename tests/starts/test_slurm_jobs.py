@@ -40,7 +40,9 @@ PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
     "squeue": '[ ! -s silent ] || { sed -i 1d silent; echo "slurm_load_jobs error: Unable to contact slurm controller '
     '(connect failure)" >&2; exit 1; }; head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
-    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job;; *) cat job;; esac',
+    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job; [ ! -e restarted ] || '
+    'mv restarted away;; *) [ ! -s away ] || { sed -i 1d away; echo "Unable to contact slurm controller" >&2; '
+    "exit 1; }; cat job;; esac",
     "scancel": '[ ! -e deaf ] || { echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; }; '
     'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
     "srun": "cat devices",
@@ -247,6 +249,15 @@ def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes
     ]
     assert isinstance(events[2], JobGranted)
     assert followed.has_nodes()
+    assert not slurm.read("cancelled")
+
+
+def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_in_the_queue(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), restarted="\n" * 3)
+    slurm.write(states=RUNNING)
+    events: list[JobEvent] = []
+    assert requeues(events, slurm).next_cluster(PLAN, OUT_OF_TIME) is not None
+    assert [type(each) for each in events] == [JobRequeued, JobUnanswered, JobGranted]
     assert not slurm.read("cancelled")
 
 
