@@ -245,6 +245,9 @@ def as_json(result: BenchResult) -> dict[str, object]:
             }
             for each in result.collectives
         ],
+        "omitted": [
+            {"operation": each.operation.value, "bytes": each.size, "reason": each.reason} for each in result.omitted
+        ],
         "beside": [
             {
                 "operation": each.operation.value,
