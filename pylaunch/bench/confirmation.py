@@ -28,6 +28,12 @@ MOST_LINK_ERROR = 1e-3
 
 FEWEST_ROUNDS = 2
 MOST_ROUNDS = 16
+FEW_KIN = 4
+MANY_KIN = 1 / 16
+"""Share of the nodes. So few or so many suspects and doubtful nodes meet each other twice: another load may disturb one
+meeting, and the nodes behind a slow path would look slow themselves. Between the two numbers, the meetings of the
+others show the path, and a further round is saved."""
+
 NORMAL = (1 + LOW) / 2
 """Share of the usual rate from which a suspect is normal."""
 
@@ -87,9 +93,9 @@ def chance(draws: Sequence[float], others: Sequence[float], candidates: int) -> 
 def confirmations(screening: Screening) -> tuple[tuple[Pair, ...], ...]:
     """Return the rounds that decide about the suspects; () if there are none.
 
-    A suspect meets another suspect or a doubtful node once. In other rounds it meets good nodes, if possible new ones:
-    a link to an earlier partner may be slow. Suspect links are measured again. Other nodes are measured at the same
-    time, to compare with.
+    A suspect meets other suspects or doubtful nodes once or twice. In other rounds it meets good nodes, if possible
+    new ones: a link to an earlier partner may be slow. Suspect links are measured again. Other nodes are measured at
+    the same time, to compare with.
     """
     suspects, links = list(screening.suspects), list(screening.links[:MOST_LINKS])
     if screening.abstained or not (suspects or links):
@@ -97,7 +103,7 @@ def confirmations(screening: Screening) -> tuple[tuple[Pair, ...], ...]:
     met = {each.pair for each in screening.rates}
     rounds: list[tuple[Pair, ...]] = []
     for number in range(_round_count(screening)):
-        between = _between(screening.kin, number)
+        between = _between(screening.kin, number, _meetings(screening))
         busy = {node for pair in between for node in pair}
         pairs = list(between)
         for suspect in (node for node in suspects if node not in busy):
@@ -120,7 +126,16 @@ def confirmations(screening: Screening) -> tuple[tuple[Pair, ...], ...]:
 
 def _round_count(screening: Screening) -> int:
     """Return the number of rounds after which one suspicious rate of other nodes does not prevent a verdict."""
-    return next((count for count in range(FEWEST_ROUNDS, MOST_ROUNDS) if _is_enough(screening, count)), MOST_ROUNDS)
+    fewest = FEWEST_ROUNDS - 1 + max(1, _meetings(screening))
+    return next((count for count in range(fewest, MOST_ROUNDS) if _is_enough(screening, count)), MOST_ROUNDS)
+
+
+def _meetings(screening: Screening) -> int:
+    """Return the number of meetings of each node of the kin with others of it."""
+    count = len(screening.kin)
+    if count < 2:
+        return 0
+    return 1 if FEW_KIN < count < MANY_KIN * screening.nodes else 2
 
 
 def _is_enough(screening: Screening, rounds: int) -> bool:
@@ -132,7 +147,7 @@ def _is_enough(screening: Screening, rounds: int) -> bool:
     met = {
         node: sum(node in each.pair and len(kin & set(each.pair)) == 1 for each in screening.rates) for node in suspects
     }
-    draws = min(met.values(), default=0) + rounds - (len(kin) > 1)
+    draws = min(met.values(), default=0) + rounds - _meetings(screening)
     is_enough = {
         "suspects": not suspects or _best(draws, others, screening.nodes) <= MOST_ERROR,
         "links": not screening.links or _best(1 + rounds, others, pairs) <= MOST_LINK_ERROR,
@@ -145,12 +160,13 @@ def _best(draws: int, others: int, candidates: int) -> float:
     return candidates * (draws + 1) / comb(draws + others, draws)
 
 
-def _between(kin: Sequence[int], number: int) -> list[Pair]:
-    """Return the pairs among `kin` in round `number`: all meet one in the first, and an odd one in the second."""
-    if number == 0:
-        return [_pair(*two) for two in zip(kin[::2], kin[1::2], strict=False)]
+def _between(kin: Sequence[int], number: int, meetings: int) -> list[Pair]:
+    """Return the pairs among `kin` in round `number`: neighbours in a circle; an odd node meets in a further round."""
+    if number < meetings:
+        shifted = (*kin[number:], *kin[:number])
+        return [_pair(*two) for two in zip(shifted[::2], shifted[1::2], strict=False)]
     is_odd = len(kin) > 1 and len(kin) % 2 == 1
-    return [_pair(kin[0], kin[-1])] if number == 1 and is_odd else []
+    return [_pair(kin[0], kin[-1])] if number == meetings and is_odd else []
 
 
 def _others(screening: Screening, busy: set[int], number: int) -> Iterator[Pair]:
@@ -246,8 +262,9 @@ class _Compared:
         return {node for pair in self._normal_kin() if not cleared & set(pair) for node in pair}
 
     def is_low_with(self, node: int, nodes: set[int]) -> bool:
+        """Return True if `node` was low each time with `nodes`, twice at least: other load may disturb one meeting."""
         rates = [each.rate for each in self.every if node in each.pair and other_of(each.pair, node) in nodes]
-        return bool(rates) and max(rates) < LOW * self.usual
+        return len(rates) > 1 and max(rates) < LOW * self.usual
 
     def _normal_kin(self) -> list[Pair]:
         normal = (each.pair for each in self.every if each.rate >= NORMAL * self.usual)

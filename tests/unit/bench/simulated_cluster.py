@@ -63,6 +63,9 @@ class SimulatedScore:
     accused_links: int
     unclear: int
     abstained: bool
+    is_path_named: bool
+    is_path_found: bool
+    """All nodes that were called apart are behind the slow path."""
 
 
 def planted(nodes: int, bad: int, links: int, seed: int) -> SimulatedCluster:
@@ -95,4 +98,5 @@ def simulated(cluster: SimulatedCluster, seed: int) -> SimulatedScore:
         len(numbers) + len(rounds), len(bad), len(accused & bad), len(accused - bad),
         len(seen), len(links & seen), len(links - set(cluster.slow_links)),
         len(verdict.unclear), bool(verdict.abstained),
+        bool(verdict.apart), bool(verdict.apart) and set(verdict.apart) <= cluster.far,
     )  # fmt: skip

@@ -99,6 +99,32 @@ def test_nodes_behind_a_slow_path_are_not_called_slow(behind: int) -> None:
         assert all(len(far & set(link.pair)) == 1 for link in found.links)
 
 
+@pytest.mark.parametrize(("nodes", "behind"), [(16, 2), (64, 8), (256, 32), (256, 12)])
+def test_one_disturbed_meeting_does_not_make_nodes_behind_a_slow_path_slow(nodes: int, behind: int) -> None:
+    """In a 200th of the measurements, another load halves the rate, also where two of these nodes meet."""
+    found = []
+    for seed in range(40):
+        chance = random.Random(seed)
+        far = frozenset(chance.sample(range(nodes), behind))
+        verdict = verdict_on(SimulatedCluster(nodes, chance, far=far, noise=0.03), seed)
+        assert verdict.nodes == ()
+        assert set(verdict.apart) <= far
+        found.append(bool(verdict.apart))
+    assert sum(found) >= 38
+
+
+def test_few_and_many_suspects_meet_each_other_twice_in_the_rounds_of_the_confirmation() -> None:
+    for nodes, slow, meetings in ((64, 2, 2), (256, 8, 1), (64, 8, 2)):
+        cluster = SimulatedCluster(nodes, random.Random(3), dict.fromkeys(range(slow), 0.5), noise=0.0, dips=0.0)
+        rates = [rate for number in round_numbers(nodes, 3) for rate in cluster.measured(pairs_of(number, nodes))]
+        screening = screened(rates, nodes)
+        kin = set(screening.kin)
+        assert set(range(slow)) <= kin
+        again = [pair for pairs in confirmations(screening) for pair in pairs if set(pair) <= kin]
+        met = {node: sum(node in pair for pair in again) for node in range(slow)}
+        assert set(met.values()) == {meetings}
+
+
 def test_the_probability_that_rates_are_the_lowest_by_chance() -> None:
     assert chance([1.0, 1.1], [2.0, 3.0, 4.0], candidates=1) == pytest.approx(1 / 10)
     assert chance([1.0, 2.5], [2.0, 3.0, 4.0], candidates=1) == pytest.approx(3 / 10)
