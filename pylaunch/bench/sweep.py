@@ -13,6 +13,9 @@ SMALLEST = 4
 
 LARGEST = 64 << 30
 MOST_ITERATIONS = 100_000
+MOST_RANKS = 65_024
+"""Sums of more ranks are not exact (`ranks/collectives.py`)."""
+
 GROWTH = 4
 """Factor between neighbouring sizes."""
 

@@ -18,6 +18,7 @@ from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted
 from pylaunch.bench.pairs import Pair, round_numbers, screened
 from pylaunch.bench.peers import Straggler, stragglers
+from pylaunch.bench.sweep import MOST_RANKS
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.launch.connect.interruptible import InterruptSource
 from pylaunch.launch.start.session import NodesRefusedError
@@ -102,6 +103,9 @@ class _Measuring:
         count = len(self.cluster.hosts)
         rounds = RoundPlan(round_numbers(count, request.seed) if count > 1 else ())
         wanted = tuple(each for each in BenchStage if each in request.stages and not self._unfit(each))
+        if not wanted:
+            stage = next(each for each in BenchStage if each in request.stages)
+            raise UsageError(f"--stage {stage.value}: {self._unfit(stage)}", hint="name more hosts, or another stage")
         of_ranks = tuple(each for each in wanted if each is not BenchStage.CONNECT)
         spec = job(request, self.backend, of_ranks, rounds)
         plan = plan_run(self.cluster, spec, "bench")
@@ -109,6 +113,11 @@ class _Measuring:
             raise UsageError(
                 f"bench needs at least two ranks, and {plan.nodes[0].host.name} alone has one",
                 hint="name more hosts, or --nproc-per-node 2",
+            )
+        if plan.world_size > MOST_RANKS:
+            raise UsageError(
+                f"bench measures at most {MOST_RANKS} ranks, and these would be {plan.world_size}",
+                hint="--nproc-per-node, or --limit",
             )
         if len({len(node.ranks) for node in plan.nodes}) > 1:
             raise UsageError(

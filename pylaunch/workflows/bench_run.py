@@ -96,7 +96,7 @@ def job(request: BenchRequest, backend: str, stages: tuple[BenchStage, ...], rou
         TREE,
         sync=Sync(str(tree.directory), manifest.digest, len(manifest.files), manifest.size, NOT_SHIPPED),
         python=request.python,
-        ranks_per_node=request.ranks_per_node or (None if backend == "nccl" else 1),
+        ranks_per_node=1 if request.ranks_per_node is None and backend != "nccl" else request.ranks_per_node,
         interface=request.interface,
         env={} if request.uses_infiniband else {"NCCL_IB_DISABLE": "1"},
         start_timeout=START_TIMEOUT,

@@ -61,6 +61,21 @@ def test_every_stage_on_two_nodes(torch_python: Path, tmp_path: Path) -> None:
         assert shows in section
 
 
+def test_nccl_without_gpus_and_a_path_without_data_break_their_stage_with_one_line(
+    torch_python: Path, tmp_path: Path
+) -> None:
+    cluster = made_of_directories(tmp_path, ("n1", "n2"))
+    words = ("--stage", "read", "--data", str(tmp_path / "missing"))
+    read = measured(cluster, torch_python, *words, code=ExitCode.CLUSTER_NOT_READY)["stages"][-1]
+    assert (read["stage"], read["state"]) == ("read", "broken")
+    assert f"--data {tmp_path / 'missing'}: no file with content on this host" in "\n".join(read["evidence"])
+    lines = cluster.inventory.read_text().splitlines()
+    cluster.inventory.write_text("".join(f"{line} gpus=1\n" if line[:1] == "n" else f"{line}\n" for line in lines))
+    nccl = measured(cluster, torch_python, "--stage", "sweep", code=ExitCode.CLUSTER_NOT_READY)["stages"][-1]
+    assert (nccl["stage"], nccl["state"]) == ("correctness", "broken")
+    assert "--backend nccl: torch finds no CUDA device here" in "\n".join((nccl["text"], *nccl["evidence"]))
+
+
 def test_a_baseline_that_was_far_better_is_a_regression(torch_python: Path, tmp_path: Path) -> None:
     cluster = made_of_directories(tmp_path, ("n1", "n2"))
     words = ("--stage", "sweep", "--operation", "all-reduce")

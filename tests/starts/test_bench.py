@@ -20,7 +20,10 @@ from tests.starts.cluster import DirectoryCluster
         (("--iterations", "0"), "error: --iterations 0: expected 1 … 100000"),
         (("--backend", "nccl"), "error: --backend nccl: the inventory has no devices for n1"),
         (("--backend", "gossip"), "'gossip' is not one of 'auto', 'nccl', 'gloo', 'mpi'"),
+        (("--nproc-per-node", "0"), "error: --nproc-per-node 0: expected at least 1"),
+        (("--nproc-per-node", "70000"), "error: bench measures at most 65024 ranks, and these would be 70000"),
         ((), "error: bench needs at least two ranks, and n1 alone has one"),
+        (("--stage", "pairs"), "error: --stage pairs: one host has no network to others"),
         (("--stage", "read"), "error: --stage read: no file to read"),
         (("--beside", "no-ib"), "error: --beside no-ib: only NCCL uses InfiniBand"),
         (

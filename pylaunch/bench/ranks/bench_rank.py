@@ -196,6 +196,8 @@ def read(ranks: Ranks, given: argparse.Namespace) -> None:
             seconds += time.perf_counter() - begun
             if size >= READ:
                 break
+        if not size:
+            sys.exit(f"--data {given.data}: no file with content on this host")
         report("read", size=size, seconds=seconds)
     ranks.barrier()
 

@@ -1,6 +1,7 @@
 """Collectives of torch on buffers whose results are known.
 
-Rank r contributes (r + 1) · (1 or 2) at each even or odd index, so sums are exact in float32 for up to 4,096 ranks.
+Rank r contributes (r modulo 512 + 1) · (1 or 2) at each even or odd index, so sums are exact in float32 for up to
+65,024 ranks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,20 @@ from pylaunch.runtime.initialize import in_url
 
 ELEMENT = 4
 """Bytes of a float32."""
+
+CONTRIBUTIONS = 512
+"""Different contributions of ranks; all-to-all multiplies two of them."""
+
+
+def contribution(rank: int) -> int:
+    """Return the factor of what `rank` contributes."""
+    return rank % CONTRIBUTIONS + 1
+
+
+def contributions(count: int) -> int:
+    """Return the sum over `count` ranks."""
+    whole, rest = divmod(count, CONTRIBUTIONS)
+    return whole * CONTRIBUTIONS * (CONTRIBUTIONS + 1) // 2 + rest * (rest + 1) // 2
 
 
 class NotSupportedError(Exception):
@@ -70,8 +85,8 @@ class Collectives:
 
     def _of(self, operation: str, size: int) -> tuple[Callable[[], None], tuple[Any, ...], Any]:
         """Return collective, its buffers (the result is the last one), and the right result."""
-        dist, count, mine = self.dist, self.count, self.rank + 1
-        total = count * (count + 1) // 2
+        dist, count, mine = self.dist, self.count, contribution(self.rank)
+        total = contributions(count)
         length = max(1, size // ELEMENT)
         part = max(1, length // count)
         if operation == "all-reduce":
@@ -86,9 +101,10 @@ class Collectives:
             return (
                 lambda: self._both(sent, after, received, before),
                 (sent, received),
-                self._ones(length) * (before + 1),
+                self._ones(length) * contribution(before),
             )
-        ranks = self.torch.arange(1, count + 1, device=self.device, dtype=self.torch.float32).repeat_interleave(part)
+        numbers = self.torch.arange(count, device=self.device).remainder_(CONTRIBUTIONS).add_(1)
+        ranks = numbers.to(self.torch.float32).repeat_interleave(part)
         if operation == "all-gather":
             sent, received = self._ones(part) * mine, self._ones(part * count) * 0
             expected = self._ones(part).repeat(count) * ranks

@@ -13,7 +13,7 @@ from typing import Any
 
 from pylaunch.runtime.initialize import in_url
 
-from .collectives import ELEMENT, NotSupportedError
+from .collectives import CONTRIBUTIONS, ELEMENT, NotSupportedError, contribution, contributions
 
 AXIS = "ranks"
 
@@ -60,16 +60,17 @@ class JaxCollectives:
 
     def _of(self, operation: str, size: int) -> tuple[Any, Any, Any]:
         """Return the compiled collective, this rank's part, and the right result on this rank."""
-        lax, count, mine = self.jax.lax, self.count, self.rank + 1
-        total = count * (count + 1) // 2
+        lax, count, mine = self.jax.lax, self.count, contribution(self.rank)
+        total = contributions(count)
         length = max(1, size // ELEMENT)
         part = max(1, length // count)
-        ranks = self.numpy.arange(1, count + 1, dtype=self.numpy.float32).repeat(part)
+        numbers = self.numpy.arange(count) % CONTRIBUTIONS + 1
+        ranks = numbers.astype(self.numpy.float32).repeat(part)
         if operation == "all-reduce":
             return self._compiled(lambda x: lax.psum(x, AXIS)), self._ones(length) * mine, self._ones(length) * total
         if operation == "send-recv":
             around = [(rank, (rank + 1) % count) for rank in range(count)]
-            before = (self.rank - 1) % count + 1
+            before = contribution((self.rank - 1) % count)
             sent = self._ones(length)
             return self._compiled(lambda x: lax.ppermute(x, AXIS, around)), sent * mine, sent * before
         if operation == "all-gather":
