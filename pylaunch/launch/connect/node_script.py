@@ -19,18 +19,26 @@ AGENTS_DAMAGED = 98
 STARTS_S = 30
 """For the daemon of a Slurm job, which installs the agent, before the host counts as one without it."""
 
-_ROOT = f"""\
+_TRUST = f"""\
 root=$1$2
 [ "$3" = user ] && root=$1$(id -u)$2
 [ -x "$4" ] || exit {PYTHON_ABSENT}
-[ -e "$root" ] || [ -L "$root" ] || exit {AGENT_ABSENT}
-[ ! -L "$root" ] && [ -d "$root" ] && [ -O "$root" ] || exit {ROOT_UNTRUSTED}
-case $(ls -ldn -- "$root") in drwx--[-S]--[-T]*) ;; *) exit {ROOT_UNTRUSTED} ;; esac
+trusted() {{
+  [ ! -L "$root" ] && [ -d "$root" ] && [ -O "$root" ] || return 1
+  case $(ls -ldn -- "$root") in drwx--[-S]--[-T]*) return 0 ;; esac
+  return 1
+}}
 whole() {{
   [ -f "$1" ] && [ ! -L "$1" ] || return 1
   case $(sha256sum < "$1") in "$2"*) return 0 ;; esac
   return 1
 }}
+"""
+
+_ROOT = f"""\
+{_TRUST}
+[ -e "$root" ] || [ -L "$root" ] || exit {AGENT_ABSENT}
+trusted || exit {ROOT_UNTRUSTED}
 """
 
 _AWAIT_JOB_DAEMON = f"""\
@@ -71,22 +79,14 @@ ls -t -- "$root/agents" 2>/dev/null | {{
 
 
 START_JOB_DAEMON = f"""\
-root=$1$2
-[ "$3" = user ] && root=$1$(id -u)$2
+{_TRUST}
 agent=$root/agents/$5.pyz
-[ -x "$4" ] || exit {PYTHON_ABSENT}
-whole() {{
-  [ ! -L "$root" ] && [ -d "$root" ] && [ -O "$root" ] && [ -f "$agent" ] && [ ! -L "$agent" ] || return 1
-  case $(ls -ldn -- "$root") in drwx--[-S]--[-T]*) ;; *) return 1 ;; esac
-  case $(sha256sum < "$agent") in "$1"*) return 0 ;; esac
-  return 1
-}}
-if whole "$5"; then
+if trusted && whole "$agent" "$5"; then
   cat > /dev/null
 else
   copy=$(mktemp) && cat > "$copy" && "$4" -I -S "$copy" node --root "$root"
   rm -f -- "$copy"
-  whole "$5" || exit {AGENT_ABSENT}
+  trusted && whole "$agent" "$5" || exit {AGENT_ABSENT}
 fi
 exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
 """
