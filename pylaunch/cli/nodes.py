@@ -1,4 +1,4 @@
-"""The nodes of a start: hosts of the inventory, or of a Slurm job."""
+"""The nodes of a verb: hosts of the inventory, or of a Slurm job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
-from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
+from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
 from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
@@ -115,23 +115,76 @@ def _check_size(flags: StartFlags, allocation: Allocation) -> None:
 
 def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
     """Return the nodes of the job in which pylaunch runs, as far as an inventory or `limit` selects them."""
-    allocation = allocation_here(os.environ[JOB_ID], queueing.show)
+    allocation = allocation_here(scheduler.jobs_here(os.environ), queueing.show)
     _check_size(flags, allocation)
     named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
+    without = f"--scheduler {scheduler.SLURM} without -i"
+    over_ssh = f"--scheduler {scheduler.NONE}"
+    return StartNodes(_selected(allocation, named, limit, (without, over_ssh)), allocation, _restarts(os.environ))
+
+
+def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:
+    """Return the hosts of a verb that starts no ranks: nodes of the job in which pylaunch runs, else the inventory's.
+
+    As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
+    """
+    settings = read_settings(Path.cwd())
+    source = scheduler.node_source(SchedulerFlags(), settings, os.environ, has_inventory=inventory is not None)
+    if source is not NodeSource.HERE:
+        return load_cluster(inventory, limit=limit)
+    allocation = allocation_here(scheduler.jobs_here(os.environ), queueing.show)
+    named = inventory if inventory is not None else source_of(None)
+    without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))
+    return _selected(allocation, named, limit, (without, f"env -u {JOB_ID} pylaunch …"))
+
+
+def _selected(allocation: Allocation, named: Path | None, limit: str | None, ways: tuple[str, str]) -> Cluster:
+    """Return the nodes of a job that the inventory `named` and `limit` select; None is all nodes.
+
+    `ways` are options for the nodes of the job alone, and for the inventory over SSH. Raises UsageError for hosts that
+    are not in the job, and for devices of the inventory that the job does not have.
+    """
     if named is None:
-        cluster = allocation.cluster
-        return StartNodes(cluster if limit is None else limited(cluster, limit, {}), allocation, _restarts(os.environ))
-    chosen = load_cluster(named, limit=limit)
-    job = allocation.job
+        return allocation.cluster if limit is None else limited(allocation.cluster, limit, {})
+    chosen, job = load_cluster(named, limit=limit), allocation.job
+    hint = f"the nodes of the job alone: {ways[0]}; the inventory over SSH: {ways[1]}"
     if outside := sorted(set(chosen.names) - set(allocation.cluster.names)):
         raise UsageError(
             f"the inventory {named} has {fold(chosen.names)}, and Slurm job {job.id} has "
             f"{fold(allocation.cluster.names)}: {fold(outside)} is not in the job",
-            hint=f"the nodes of the job alone: --scheduler {scheduler.SLURM} without -i; the inventory over SSH: "
-            f"--scheduler {scheduler.NONE}",
+            hint=hint,
         )
-    hosts = tuple(replace(host, connection=Connection.SLURM, slurm_job=job.id) for host in chosen.hosts)
-    return StartNodes(replace(chosen, hosts=hosts), allocation, _restarts(os.environ))
+    hosts = tuple(_granted(host, allocation.cluster[host.name]) for host in chosen.hosts)
+    differing = [host for host in chosen.hosts if set(host.devices) - set(_granted_devices(host, allocation))]
+    if differing:
+        raise UsageError(
+            f"the inventory {named} gives runs devices that Slurm job {job.id} does not have",
+            evidence=[
+                f"{host.name}: devices {_listed(host.devices)}, and the job has "
+                f"{_listed(allocation.cluster[host.name].devices)}"
+                for host in differing
+            ],
+            hint=f"omit gpus= and devices= there, and runs use those of the job; {hint}",
+        )
+    return replace(chosen, hosts=hosts)
+
+
+def _granted(host: Host, node: Host) -> Host:
+    """Return `host` of an inventory, reached through the job of `node`, with the devices of the job."""
+    return replace(
+        host, connection=Connection.SLURM, slurm_job=node.slurm_job, slurm_gpus=node.slurm_gpus,
+        devices=host.devices or node.devices, withholds_devices=node.withholds_devices,
+    )  # fmt: skip
+
+
+def _granted_devices(host: Host, allocation: Allocation) -> tuple[int, ...]:
+    """Return the devices that a run may use on `host`: those of the inventory where Slurm manages none."""
+    node = allocation.cluster[host.name]
+    return node.devices if node.devices or node.withholds_devices else host.devices
+
+
+def _listed(devices: tuple[int, ...]) -> str:
+    return ",".join(map(str, devices)) or "none"
 
 
 def _restarts(environment: Mapping[str, str]) -> int:

@@ -24,6 +24,8 @@ KEY = "etc/munge/munge.key"
 COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun", "salloc")
 READY_S = 60.0
 CPUS, MEMORY_MIB = 4, 2000
+GPUS = (3, 1)
+"""GPUs of the first nodes, for Slurm alone: each is a name of /dev/null. Further nodes have none."""
 
 _CONFIGURATION = """\
 # Written by pylaunch lab, for tests only.
@@ -47,6 +49,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmdTimeout=300
 SlurmdParameters=config_overrides
+GresTypes=gpu
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_min_interval=0
 {nodes}
 PartitionName=lab Nodes=ALL Default=YES MaxTime=60 State=UP PriorityTier=1
@@ -64,8 +67,10 @@ exec nsenter --target {leader} --mount --uts --ipc --net -- {program} "$@"
 def files(node: Machine) -> Mapping[str, str]:
     """Return the files of `node` for Slurm, by path relative to its root."""
     nodes = [Machine(name, node.lab, node.machines) for name in node.lab.nodes]
+    gpus = {each.name: count for each, count in zip(nodes, GPUS, strict=False)}
     lines = "\n".join(
         f"NodeName={each.name} NodeAddr={each.address} CPUs={CPUS} RealMemory={MEMORY_MIB} State=UNKNOWN"
+        + (f" Gres=gpu:{gpus[each.name]}" if each.name in gpus else "")
         for each in nodes
     )
     hosts = "\n".join(["127.0.0.1\tlocalhost", *(f"{each.address}\t{each.name}" for each in nodes)])
@@ -73,6 +78,9 @@ def files(node: Machine) -> Mapping[str, str]:
         "etc/slurm/slurm.conf": _CONFIGURATION.format(controller=nodes[0], nodes=lines),
         # Detection fails where this machine also has the hierarchies of version 1. No plugin here uses cgroups.
         "etc/slurm/cgroup.conf": "CgroupPlugin=cgroup/v1\n",
+        "etc/slurm/gres.conf": "".join(
+            f"NodeName={name} Name=gpu File=/etc/slurm/gpu[0-{count - 1}]\n" for name, count in gpus.items()
+        ),
         "etc/hosts": hosts + "\n",
         # All nodes of the lab have the same key, and no other lab has it.
         KEY: hashlib.sha512(node.lab.paths.key.read_bytes()).hexdigest(),
@@ -86,6 +94,9 @@ def start(spec: LabSpec, nodes: Sequence[Machine], report: Report) -> None:
     for node in nodes:
         controller = ("slurmctld",) if node is first else ()
         node.run("mkdir", "-p", "/var/lib/slurm/slurmctld", "/var/lib/slurm/slurmd")
+        for index in range(max(GPUS)):
+            # slurmd accepts only devices.
+            node.run("ln", "-s", "/dev/null", f"/etc/slurm/gpu{index}")
         node.run("systemctl", "start", "--no-block", "munge", *controller, "slurmd")
     if not reached(lambda: are_idle(first, len(nodes)), READY_S):
         shown = first.run("sinfo", "--Node", "--long", check=False)

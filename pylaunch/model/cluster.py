@@ -57,10 +57,17 @@ class Host:
     connection: Connection = Connection.SSH
     ssh: SshOptions = field(default_factory=SshOptions)
     slurm_job: str | None = None
-    """Id of the Slurm job whose steps reach the host; set exactly for `Connection.SLURM`."""
+    """Id of the Slurm job whose steps reach the host, such as 14, or 14+1 for the second component of a heterogeneous
+    job; set exactly for `Connection.SLURM`."""
+
+    slurm_gpus: int | None = None
+    """Number of GPUs that each of these steps requests; None where Slurm gives them those of the job."""
 
     devices: tuple[int, ...] = ()
     """Accelerator indexes that runs may use (`gpus=8` is 0..7). Empty: the host computes on its CPU."""
+
+    withholds_devices: bool = False
+    """A scheduler gives accelerators of this host to jobs: ranks see none beside `devices`, and none without them."""
 
     interface: str | None = None
     """Network interface for rank traffic; None lets the frameworks choose."""

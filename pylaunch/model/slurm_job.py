@@ -30,7 +30,7 @@ def requeue_of_job(job: str) -> str:
 
 def is_end_of_job(reason: str) -> bool:
     """Return whether `reason` is that of `end_of_job` or `requeue_of_job`."""
-    return re.fullmatch(r"Slurm job \d+ (?:has ended|is in the queue again)", reason) is not None
+    return re.fullmatch(r"Slurm job \d+(?:\+\d+)? (?:has ended|is in the queue again)", reason) is not None
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,9 @@ class SlurmNode:
     answers: bool = True
     """slurmctld reaches the node."""
 
+    has_gpus: bool = False
+    """Slurm manages GPUs of the node, whoever has them."""
+
 
 @dataclass(frozen=True)
 class SlurmJob:
@@ -104,7 +107,18 @@ class SlurmJob:
     id: str
     nodes: tuple[SlurmNode, ...]
     devices: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Indexes of the accelerators of the job, by node; a node without any is missing."""
+    """Indexes of the accelerators of the job, by node: empty where the job has none; a node whose devices have no
+    indexes (MIG) is missing."""
+
+    requests: dict[str, int] = field(default_factory=dict)
+    """Numbers of GPUs that a step on a node must request, by node; empty where each step gets those of the job."""
+
+    components: dict[str, str] = field(default_factory=dict)
+    """Ids of the components of a heterogeneous job, such as 14+1, by node; empty for a job of one component."""
 
     is_ours: bool = False
     """pylaunch submitted the job for one run, and cancels it at the end."""
+
+    def id_of(self, node: str) -> str:
+        """Return the id of the job whose steps reach `node`: its component in a heterogeneous job."""
+        return self.components.get(node, self.id)

@@ -20,7 +20,8 @@ def node_layers(
     The interpreter's directory leads PATH.
     """
     path = f"{dirname(interpreter(plan, node))}:{SYSTEM_PATH}"
-    devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if node.devices else {}
+    is_named = node.devices or node.host.withholds_devices
+    devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if is_named else {}
     return {
         Layer.DEFAULTS: {"PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
         Layer.FRAMEWORK: framework or {},

@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
@@ -17,8 +18,9 @@ from pylaunch.launch.allocation.daemons import start_daemons
 from pylaunch.launch.allocation.job_script import job_script
 from pylaunch.launch.start.archive import build
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob
-from pylaunch.transport.slurm import commands
+from pylaunch.model.hostset import fold
+from pylaunch.model.slurm_job import UNKNOWN, JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.transport.slurm import commands, srun
 
 FIRST_POLL_S = 0.25
 LAST_POLL_S = 30.0
@@ -154,8 +156,15 @@ class Allocation:
 
     def start_agents(self) -> None:
         """Start an agent on each node of a job that pylaunch did not submit; a submitted job does that itself."""
-        if not self.job.is_ours:
-            start_daemons(self.job.id, tuple(node.name for node in self.job.nodes), build())
+        if self.job.is_ours:
+            return
+        steps = defaultdict[tuple[str, int | None, str], list[str]](list)
+        for node in self.job.nodes:
+            gpus = self.job.requests.get(node.name)
+            # A step that requests its number of GPUs has one node.
+            steps[self.job.id_of(node.name), gpus, "" if gpus is None else node.name].append(node.name)
+        for (job, gpus, _), hosts in steps.items():
+            start_daemons(job, tuple(hosts), build(), gpus)
 
     def end(self, *, is_good: bool) -> None:
         """End a job that pylaunch submitted, COMPLETED after a good run and FAILED after another, and wait for its end.
@@ -195,7 +204,8 @@ def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
     began = time.monotonic()
     state = _granted(job, emit, pause)
     nodes = commands.nodes_of(state.nodes)
-    found = SlurmJob(job, nodes, commands.devices_of(job, nodes), is_ours=True)
+    devices, requests = _devices(job, nodes)
+    found = SlurmJob(job, nodes, devices, requests, is_ours=True)
     emit(JobGranted(found, time.monotonic() - began))
     return Allocation(found, cluster_of(found), emit)
 
@@ -213,21 +223,46 @@ def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
         raise
 
 
-def allocation_here(job: str, emit: EmitJob) -> Allocation:
-    """Return the nodes of `job`, in which this process runs.
+def allocation_here(jobs: Sequence[str], emit: EmitJob) -> Allocation:
+    """Return the nodes of the job in which this process runs: of its only component, or of all components in order.
 
     Raises ClusterNotReadyError for a job that does not run.
     """
-    state = commands.job_state(job)
-    if not state.is_granted:
-        raise ClusterNotReadyError(
-            f"SLURM_JOB_ID is {job}, and Slurm job {job} does not run ({state.state})",
-            hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
-        )
-    nodes = commands.nodes_of(state.nodes)
-    found = SlurmJob(job, nodes, commands.devices_of(job, nodes))
-    emit(JobGranted(found, 0.0))
-    return Allocation(found, cluster_of(found), emit)
+    states = commands.job_states(jobs)
+    nodes: list[SlurmNode] = []
+    devices: dict[str, tuple[int, ...]] = {}
+    requests: dict[str, int] = {}
+    component_of: dict[str, str] = {}
+    for job in jobs:
+        state = states.get(job, JobState(UNKNOWN))
+        if not state.is_granted:
+            raise ClusterNotReadyError(
+                f"SLURM_JOB_ID is {jobs[0]}, and Slurm job {job} does not run ({state.state})",
+                hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
+            )
+        found = commands.nodes_of(state.nodes)
+        if shared := [node.name for node in found if node.name in component_of]:
+            raise ClusterNotReadyError(
+                f"{fold(shared)} is in two components of Slurm job {jobs[0]}, and a run has one agent on each node",
+                hint="components on different nodes: --exclusive in each of them",
+            )
+        nodes += found
+        seen, needed = _devices(job, found)
+        devices |= seen
+        requests |= needed
+        component_of |= {node.name: job for node in found}
+    granted = SlurmJob(srun.leader(jobs[0]), tuple(nodes), devices, requests, component_of if len(jobs) > 1 else {})
+    emit(JobGranted(granted, 0.0))
+    return Allocation(granted, cluster_of(granted), emit)
+
+
+def _devices(job: str, nodes: tuple[SlurmNode, ...]) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+    """Return the devices of `job`, and the numbers of GPUs that its steps must request, by node."""
+    requests = commands.gpu_requests(job, nodes)
+    if not requests:
+        return {node.name: () for node in nodes}, {}
+    needed = {name: gpus for name, gpus in requests.items() if gpus is not None}
+    return commands.devices_of(job, requests), needed
 
 
 def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
@@ -297,8 +332,13 @@ def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> N
 
 def end_submitted(job: str, emit: EmitJob) -> None:
     """End a job that pylaunch submitted for a run that was stopped, unless it has ended."""
-    if not commands.job_state(job).is_over:
-        end_job(job, emit, is_good=False)
+    try:
+        is_over = commands.job_state(job).is_over
+    except ClusterNotReadyError as error:
+        emit(JobUnanswered(job, error.message, is_left=True))
+    else:
+        if not is_over:
+            end_job(job, emit, is_good=False)
 
 
 def _state_at_end(job: str, within_s: float, pause: Pause) -> JobState:
@@ -316,8 +356,9 @@ def cluster_of(job: SlurmJob) -> Cluster:
     return Cluster(
         tuple(
             Host(
-                node.name, node.address, Connection.SLURM, slurm_job=job.id, devices=job.devices.get(node.name, ()),
-                python=python,
+                node.name, node.address, Connection.SLURM, slurm_job=job.id_of(node.name),
+                slurm_gpus=job.requests.get(node.name), devices=job.devices.get(node.name, ()),
+                withholds_devices=node.has_gpus and node.name in job.devices, python=python,
             )
             for node in job.nodes
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from pylaunch.lab.faults import Freeze, inject
 from pylaunch.lab.lab import Lab, Request
 from pylaunch.lab.slurm import are_idle
 from pylaunch.model.argv import quoted
+from pylaunch.transport.process import Completed
 from tests.lab import leftovers
 from tests.lab.controller import listed, must_be_clean, starting
 from tests.waiting import wait_until
@@ -145,7 +147,9 @@ def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(sl
     started = slurm.pylaunch("start", *options, "--", "sh", "-c", PATIENT, timeout_s=DEADLINE_S)
     assert started.ok, started.stderr
     run = next(line.split()[1].rstrip(":") for line in started.stderr.splitlines() if line.startswith("run "))
-    assert run in [each["run"] for each in listed(slurm)]
+    job = {"job": job_of(started.stderr), "state": "RUNNING", "submitted": True}
+    assert [each["slurm_jobs"] for each in listed(slurm) if each["run"] == run] == [[job]]
+    assert f"Slurm job {job['job']} RUNNING, ends with the run" in slurm.pylaunch("status", run).stdout
     controller = Path(slurm.environment["XDG_STATE_HOME"]) / "pylaunch" / "runs" / run / "controller"
     os.kill(int(controller.read_text()), signal.SIGKILL)
     shown = tmp_path / "shown"
@@ -154,6 +158,7 @@ def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(sl
         stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
         assert stopped.ok, stopped.stderr
         assert "n[1-2]: clean" in stopped.stderr
+        assert f"Slurm job {job['job']} ended: FAILED" in stopped.stderr
         assert following.wait(DEADLINE_S) == ExitCode.INTERRUPTED
     assert not jobs(slurm)
     must_be_clean(slurm)
@@ -293,7 +298,8 @@ def test_a_job_without_requeues_left_ends_ahead_of_its_time_limit_with_the_reaso
     ("options", "words", "hint"),
     [
         (("--partition", "nope"), "Invalid partition name specified", "sinfo -s"),
-        (("--gres", "gpu:8"), "Invalid generic resource (gres) specification", "%G"),
+        (("--gres", "tpu:8"), "Invalid generic resource (gres) specification", "%G"),
+        (("--gres", "gpu:8"), "Requested node configuration is not available", "%G"),
         (("--sbatch-arg=--bogus",), "unrecognized option '--bogus'", "sbatch --help"),
         (("--time", "999:00:00"), "PartitionTimeLimit", "time limits"),
     ],
@@ -319,3 +325,121 @@ def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None
         assert f"Slurm job {job_of(started.stderr)} cancelled" in started.stderr
     slurm["n1"].run("scancel", holding)
     wait_until(lambda: not jobs(slurm), "both jobs have ended", DEADLINE_S)
+
+
+def granted(lab: Lab, *words: str) -> str:
+    """The id of an allocation without a process in it."""
+    return lab["n1"].run("salloc", "--no-shell", *words).stderr.split()[-1]
+
+
+def cancelled(lab: Lab, *ids: str) -> None:
+    lab["n1"].run("scancel", *ids)
+    wait_until(lambda: not jobs(lab), "the jobs have ended", DEADLINE_S)
+
+
+def lines_of(stdout: str) -> list[str]:
+    """The lines of all ranks, without their prefixes."""
+    return sorted(line.partition(" | ")[2] for line in stdout.splitlines())
+
+
+LOOK = "echo $(hostname) $RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE of $WORLD_SIZE sees ${CUDA_VISIBLE_DEVICES-all}"
+
+
+def test_each_node_has_as_many_ranks_as_gpus_of_the_job_and_no_others(slurm: Lab) -> None:
+    holding = granted(slurm, "--nodelist=n1", "--gres=gpu:1")
+    started = slurm.pylaunch(
+        "start", "--scheduler", "slurm", "--nodes", "2", "--sbatch-arg=--gpus=3", "--sbatch-arg=--nodelist=n1,n2",
+        *COMMAND, "--", "sh", "-c", LOOK, timeout_s=DEADLINE_S,
+    )  # fmt: skip
+    assert started.returncode == ExitCode.DONE, started.stderr
+    assert lines_of(started.stdout) == ["n1 0 0/2 of 3 sees 1,2", "n1 1 1/2 of 3 sees 1,2", "n2 2 0/1 of 3 sees 0"]
+
+    without = ("--scheduler", "slurm", "--nodes", "1", "--sbatch-arg=--nodelist=n1")
+    started = slurm.pylaunch("start", *without, *COMMAND, "--", "sh", "-c", LOOK, timeout_s=DEADLINE_S)
+    assert lines_of(started.stdout) == ["n1 0 0/1 of 1 sees"], started.stderr
+    cancelled(slurm, holding)
+    must_be_clean(slurm)
+
+
+def test_components_of_a_heterogeneous_job_are_one_run(slurm: Lab, tmp_path: Path) -> None:
+    script = b"#!/bin/sh\nexec sleep 300\n"
+    parts = ("--nodelist=n1", "--gres=gpu:2", ":", "--nodelist=n2,n3")
+    slurm["n1"].run("sbatch", "--output=/dev/null", *parts, stdin=script)
+    ids = slurm["n1"].run("squeue", "--noheader", "--sort=i", "--format=%A").stdout.split()
+    wait_until(lambda: state(slurm, ids[0]).split() == ["RUNNING"] * 2, "both components run", DEADLINE_S)
+    inside = {"SLURM_JOB_ID": ids[0], "SLURM_HET_SIZE": "2"}
+    inside |= {f"SLURM_JOB_ID_HET_GROUP_{number}": each for number, each in enumerate(ids)}
+    started = slurm.pylaunch("start", *COMMAND, "--", "sh", "-c", LOOK, env=inside, timeout_s=DEADLINE_S)
+    assert started.returncode == ExitCode.DONE, started.stderr
+    assert lines_of(started.stdout) == [
+        "n1 0 0/2 of 4 sees 0,1", "n1 1 1/2 of 4 sees 0,1", "n2 2 0/1 of 4 sees", "n3 3 0/1 of 4 sees all",
+    ]  # fmt: skip
+    assert "n[1-3]: clean" in started.stderr
+    cancelled(slurm, ids[0])
+    must_be_clean(slurm)
+
+
+def test_check_gpus_and_clean_take_the_nodes_of_the_allocation(slurm: Lab, tmp_path: Path) -> None:
+    job = granted(slurm, "--nodelist=n1,n2", "--gres=gpu:1")
+    inside = {"SLURM_JOB_ID": job}
+
+    def asked(*words: str) -> Completed:
+        return slurm.pylaunch(*words, env=inside, cwd=tmp_path, timeout_s=DEADLINE_S)
+
+    for verb in ("gpus", "clean"):
+        answered = asked(verb, "--json")
+        assert answered.ok, answered.stderr
+        assert [(each["host"], each["unreachable"]) for each in json.loads(answered.stdout)["hosts"]] == [
+            ("n1", None), ("n2", None),
+        ]  # fmt: skip
+    checked = asked("check", "--only", "host,storage.room,time", "--json")
+    assert [each["host"] for each in json.loads(checked.stdout)["hosts"]] == ["n1", "n2"], checked.stderr
+    assert not checked.stdout.count('unreachable": "')
+    for verb in ("check", "gpus", "clean"):
+        refused = asked(verb, "-i", str(slurm.inventory))
+        assert refused.returncode == ExitCode.USAGE
+        assert f"has n[1-3], and Slurm job {job} has n[1-2]: n3 is not in the job" in refused.stderr
+    own = tmp_path / "own.ini"
+    own.write_text("n1 devices=0,1\nn2\n")
+    differing = asked("gpus", "-i", str(own))
+    assert differing.returncode == ExitCode.USAGE
+    assert "n1: devices 0,1, and the job has 0" in differing.stderr
+    cancelled(slurm, job)
+
+
+def test_a_start_says_that_munge_does_not_run(slurm: Lab) -> None:
+    first = slurm["n1"]
+    first.run("systemctl", "stop", "munge")
+    try:
+        refused = slurm.pylaunch(
+            "start", "--scheduler", "slurm", "--nodes", "2", *COMMAND, "--", "hostname", timeout_s=DEADLINE_S
+        )
+    finally:
+        first.run("systemctl", "start", "munge")
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert refused.stderr.startswith("error: sbatch refused the job: ")
+    assert "hint: the authentication of Slurm fails: systemctl status munge" in refused.stderr
+
+
+@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
+def test_a_restart_after_a_killed_rank_uses_the_preloaded_imports(slurm: Lab, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, signal\nimport yaml\n"
+        'attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]\n'
+        'print("attempt", attempt, yaml.__name__, flush=True)\n'
+        'if attempt == "0":\n'
+        '    os.kill(os.getpid(), signal.SIGKILL) if os.environ["RANK"] == "1" else signal.pause()\n'
+    )
+    for node in slurm:
+        node.run("install", "-D", "/dev/stdin", str(script), stdin=script.read_bytes())
+    with starting(
+        slurm, tmp_path, "--nodes", "2", "--max-restarts", "1", "--preload", "auto", "--workdir", "/tmp", "--",
+        str(script),
+    ) as started:  # fmt: skip
+        assert started.ends() == ExitCode.DONE, started.stderr
+    assert started.stdout.count("attempt 1 yaml") == 2, started.stdout
+    assert "restart 1 of 1" in started.stderr
+    assert ", preload " in started.stderr
+    assert "imported again" not in started.stderr
+    must_be_clean(slurm)

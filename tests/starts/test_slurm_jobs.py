@@ -51,8 +51,8 @@ NODES = """\
 NodeName=n1 NodeAddr=10.0.0.1 State=ALLOCATED
 NodeName=n2 NodeAddr=10.0.0.2 State=ALLOCATED
 """
-PENDING = "7|PENDING|{}|{}|\n"
-RUNNING = "7|RUNNING|None|2026-11-22T18:42:16|n[1-2]\n"
+PENDING = "7|PENDING|{}|{}||7\n"
+RUNNING = "7|RUNNING|None|2026-11-22T18:42:16|n[1-2]|7\n"
 
 
 class FakeSlurm:
@@ -155,7 +155,7 @@ def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) ->
 
 
 def test_a_job_that_ends_in_the_queue_is_reported_with_its_state(slurm: FakeSlurm) -> None:
-    slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|None|N/A|\n")
+    slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|None|N/A||7\n")
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
         allocate(JobRequest(2), lambda event: None, slurm.pause)
 
@@ -187,7 +187,7 @@ def test_a_refusal_has_the_words_of_sbatch_and_leaves_no_job(slurm: FakeSlurm) -
 
 @pytest.mark.parametrize(("is_good", "signal"), [(True, "USR1"), (False, "USR2")])
 def test_a_job_ends_with_the_status_of_its_run(slurm: FakeSlurm, is_good: bool, signal: str) -> None:
-    over = "7|COMPLETED|None|2026-11-22T18:42:16|n[1-2]\n"
+    over = "7|COMPLETED|None|2026-11-22T18:42:16|n[1-2]|7\n"
     slurm.write(states=RUNNING + RUNNING.replace("RUNNING", "COMPLETING") + over)
     events: list[JobEvent] = []
     end_job("7", events.append, is_good=is_good, pause=slurm.pause)
@@ -198,7 +198,7 @@ def test_a_job_ends_with_the_status_of_its_run(slurm: FakeSlurm, is_good: bool, 
 def test_a_job_whose_agents_do_not_end_is_cancelled(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
     slurm.write(states=RUNNING)
-    ended = "7|CANCELLED|None|2026-11-22T18:42:16|n[1-2]\n"
+    ended = "7|CANCELLED|None|2026-11-22T18:42:16|n[1-2]|7\n"
 
     def cancelled(_: float) -> None:
         slurm.write(states=ended)
@@ -214,7 +214,7 @@ def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
 ) -> None:
     monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
     monkeypatch.setattr(allocation, "ENDS_S", 0.0)
-    slurm.write(states="7|COMPLETING|None|2026-11-22T18:42:16|n2\n")
+    slurm.write(states="7|COMPLETING|None|2026-11-22T18:42:16|n2|7\n")
     events: list[JobEvent] = []
     end_job("7", events.append, is_good=True, pause=slurm.pause)
     assert events == [JobRemains("7", JobState("COMPLETING", nodes="n2"))]

@@ -12,9 +12,9 @@ import click
 from pylaunch.cli import console
 from pylaunch.cli.flags import options, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
+from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document, findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.inventory import load_cluster
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
@@ -117,7 +117,7 @@ def command(
     checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
     pasted = taken_apart(words)
     words = words if pasted is None else pasted.words
-    cluster = load_cluster(inventory, limit=limit)
+    cluster = hosts_to_ask(inventory, limit)
     tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
     request = plan_check(cluster, _job(words, flags, tree), needs, checks)

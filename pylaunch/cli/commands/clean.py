@@ -13,10 +13,10 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
+from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document, hints, proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
-from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
@@ -64,7 +64,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     Processes of live runs, of your own live launchers and terminals, and of other users are never touched.
     """
     flags = CleanFlags(**asked)
-    cluster = load_cluster(inventory, limit=limit)
+    cluster = hosts_to_ask(inventory, limit)
     report = clean_hosts(cluster, flags.port, dry_run=flags.dry_run)
     _show(report)
     if report.stale and not flags.dry_run and _wants_end(flags, report.stale):

@@ -10,10 +10,10 @@ import click
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
+from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
-from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import alike, fold
 from pylaunch.occupancy.devices import DeviceView
 from pylaunch.occupancy.look import HostView
@@ -26,7 +26,7 @@ from pylaunch.workflows.gpus import list_devices
 @options.as_json
 def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
     """Show every device of every host: what it is, how full, which run leases it, and who holds it without a lease."""
-    cluster = load_cluster(inventory, limit=limit)
+    cluster = hosts_to_ask(inventory, limit)
     report = list_devices(cluster)
     if as_json:
         reasons = {name: why.reason for name, why in report.unreachable.items()}

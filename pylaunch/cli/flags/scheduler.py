@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -22,6 +23,9 @@ JOB_ID = "SLURM_JOB_ID"
 RESTART_COUNT = "SLURM_RESTART_COUNT"
 COMPONENTS = "SLURM_HET_SIZE"
 """Number of components of a heterogeneous job; absent in others."""
+
+FIRST_COMPONENT = "SLURM_JOB_ID_HET_GROUP_0"
+"""Id of the first component of a heterogeneous job, by which Slurm knows the others."""
 
 SIGNALS = ("USR1", "USR2", "TERM")
 USUAL_NOTICE_S = 120.0
@@ -148,18 +152,26 @@ def node_source(
     of_run = [name for name in _OF_RUN if getattr(flags, name)]
     if (typed or of_run) and source is NodeSource.INVENTORY:
         raise UsageError(f"{_option([*typed, *of_run][0])} has no effect without Slurm", hint="--scheduler slurm")
-    if source is NodeSource.HERE and (components := environment.get(COMPONENTS)):
-        raise UsageError(
-            f"Slurm job {job} is heterogeneous: it has {components} components, and a start takes the nodes of one job",
-            hint="a job of one component, whose nodes may have different devices; or connect over SSH: "
-            f"--scheduler {NONE} -i cluster.ini",
-        )
     if typed and source is NodeSource.HERE:
         raise UsageError(
             f"{_option(typed[0])} has no effect in Slurm job {job}, whose nodes are there already",
             hint=f"omit it, or submit another job: env -u {JOB_ID} pylaunch start --scheduler slurm …",
         )
     return source
+
+
+def jobs_here(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the id of the Slurm job of this shell, or the ids of its components; empty outside of a job.
+
+    Raises UsageError for a number of components that is none.
+    """
+    job, size = environment.get(JOB_ID), environment.get(COMPONENTS)
+    if not job or not size:
+        return (job,) if job else ()
+    first = environment.get(FIRST_COMPONENT, job)
+    if not re.fullmatch(r"[1-9]\d{0,2}", size):
+        raise UsageError(f"{COMPONENTS}={size}: expected the number of components of Slurm job {first}")
+    return tuple(f"{first}+{each}" for each in range(int(size)))
 
 
 def request(flags: SchedulerFlags, settings: Settings, nodes: int | None, spares: int) -> JobRequest:

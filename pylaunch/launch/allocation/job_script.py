@@ -32,7 +32,9 @@ _SCRIPT = """\
 #   pylaunch ps                 shows the run
 #   scancel $SLURM_JOB_ID       ends both
 
-job=$SLURM_JOB_ID nodes=$SLURM_JOB_NUM_NODES
+job=$SLURM_JOB_ID nodes=$SLURM_JOB_NUM_NODES overlap=--overlap
+# After --gpus=N, an overlapping step of Slurm 22.05 gets one GPU on each node instead of all.
+[ -z "$SLURM_GPUS" ] || overlap=
 # srun would obey these variables of sbatch.
 unset $(env | sed -n 's/^\\(SLURM_[A-Za-z0-9_]*\\)=.*/\\1/p' | grep -v '^SLURM_CONF$')
 
@@ -47,15 +49,15 @@ def job_script(archive: AgentArchive) -> str:
     """Return the script that starts `archive` on every node of its job."""
     return _SCRIPT.format(
         version=__version__,
-        step=srun.step_of_script('"$job"', '"$nodes"'),
+        step=srun.step_of_script('"$job"', '"$nodes"', "$overlap"),
         words=quoted(_daemon(archive, IDLE_S)),
         archive=textwrap.fill(base64.b64encode(archive.data).decode(), 120),
     )
 
 
-def daemon_argv(job: str, hosts: tuple[str, ...], archive: AgentArchive) -> Argv:
-    """Return the command line that starts `archive`, its stdin, on `hosts` of `job`."""
-    return srun.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), job))
+def daemon_argv(job: str, hosts: tuple[str, ...], archive: AgentArchive, gpus: int | None = None) -> Argv:
+    """Return the command line that starts `archive`, its stdin, on `hosts` of `job` with `gpus`."""
+    return srun.step(job, hosts, (*_daemon(archive, IDLE_HERE_S), srun.leader(job)), gpus=gpus)
 
 
 def _daemon(archive: AgentArchive, idle_s: int) -> Argv:

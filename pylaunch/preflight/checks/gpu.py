@@ -39,12 +39,15 @@ def _count(survey: Survey) -> Iterator[Finding]:
         last = max(wanted_devices(survey, host), default=-1)
         if last >= seen:
             there = f"{seen} of {on_bus} GPUs on the PCI bus answer" if on_bus > seen else f"{seen} GPUs are there"
+            job = survey.cluster[host].slurm_job
+            giver = "the inventory" if job is None else f"Slurm job {job}"
+            correct = "correct gpus= or devices= in the inventory if it is wrong" if job is None else "sinfo -o '%N %G'"
             yield Finding(
                 "gpu.count",
                 Severity.FAIL,
                 (host,),
-                f"{there}, and the inventory gives device {last} to runs",
-                fix="sudo dmesg | grep -i -e xid -e nvrm; correct gpus= or devices= in the inventory if it is wrong",
+                f"{there}, and {giver} gives device {last} to runs",
+                fix=f"sudo dmesg | grep -i -e xid -e nvrm; {correct}",
             )
         elif on_bus > seen and not complains:
             text = f"{seen} of {on_bus} GPUs on the PCI bus answer nvidia-smi"

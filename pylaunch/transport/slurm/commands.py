@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.argv import Argv
@@ -63,11 +64,20 @@ def submit(request: JobRequest, script: str) -> str:
 
 def job_state(job: str) -> JobState:
     """Return the state of `job`; UNKNOWN for one that Slurm has forgotten. Raises ClusterNotReadyError."""
-    ended = _run(("squeue", "--noheader", "--states=all", f"--jobs={job}", f"--format={readings.STATE_FORMAT}"))
+    return job_states((job,)).get(job, JobState(UNKNOWN))
+
+
+def job_states(jobs: Sequence[str]) -> dict[str, JobState]:
+    """Return the states of `jobs`, and of further components of one that is heterogeneous, by id.
+
+    Jobs that Slurm has forgotten are missing. Raises ClusterNotReadyError.
+    """
+    listed = f"--jobs={','.join(jobs)}"
+    ended = _run(("squeue", "--noheader", "--states=all", listed, f"--format={readings.STATE_FORMAT}"))
     if ended.ok:
-        return readings.job_state(ended.stdout)
+        return readings.job_states(ended.stdout)
     if _GONE.search(ended.stderr):
-        return JobState(UNKNOWN)
+        return {}
     raise _failed("squeue", ended)
 
 
@@ -108,17 +118,34 @@ def nodes_of(listed: str) -> tuple[SlurmNode, ...]:
     return found
 
 
-def devices_of(job: str, nodes: tuple[SlurmNode, ...]) -> dict[str, tuple[int, ...]]:
-    """Return the accelerators that steps of `job` see, by node; the nodes are asked only where the job has any."""
-    details = _run(("scontrol", "--oneliner", "--details", "show", "job", job))
-    if not readings.has_accelerators(details.stdout):
+def gpu_requests(job: str, nodes: tuple[SlurmNode, ...]) -> dict[str, int | None]:
+    """Return the number of GPUs that a step on a node of `job` must request, by node; empty for a job without GPUs.
+
+    None: a step gets those of the job on its own.
+    """
+    details = _run(("scontrol", "--oneliner", "--details", "show", "job", job)).stdout
+    gpus = readings.gpus_of_nodes(details)
+    if not gpus:
         return {}
     names = [node.name for node in nodes]
+    return {name: gpus.get(name, 0) for name in names} if readings.shares_gpus(details) else dict.fromkeys(names)
+
+
+def devices_of(job: str, requests: Mapping[str, int | None]) -> dict[str, tuple[int, ...]]:
+    """Return the accelerators that steps on nodes of `job` see, by node, from the `gpu_requests` of the job.
+
+    A node with accelerators that have no index (MIG) is missing. Raises ClusterNotReadyError.
+    """
+    together = [name for name, gpus in requests.items() if gpus is None]
+    alone = [((name,), gpus) for name, gpus in requests.items() if gpus is not None]
     shown = 'echo "$SLURMD_NODENAME|${CUDA_VISIBLE_DEVICES:-$ROCR_VISIBLE_DEVICES}"'
-    ended = _run(srun.step(job, names, ("/bin/sh", "-c", shown)))
-    if not ended.ok:
-        raise _failed("srun", ended)
-    return readings.visible_devices(ended.stdout)
+    found: dict[str, tuple[int, ...]] = {}
+    for names, gpus in (*([(tuple(together), None)] if together else []), *alone):
+        ended = _run(srun.step(job, names, ("/bin/sh", "-c", shown), gpus=gpus))
+        if not ended.ok:
+            raise _failed("srun", ended)
+        found |= readings.visible_devices(ended.stdout)
+    return found
 
 
 def signal_steps(job: str, name: str) -> None:

@@ -34,7 +34,7 @@ class SlurmConnector:
 
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the srun command that runs `words` as a step of its own."""
-        return srun.step(self.job, (self.host.name,), words)
+        return srun.step(self.job, (self.host.name,), words, gpus=self.host.slurm_gpus)
 
     def failure(self, ended: Completed) -> ConnectionFailure | None:
         """Explain srun's own failures."""

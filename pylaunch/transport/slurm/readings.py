@@ -9,15 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from pylaunch.model.hostset import expand
 from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobState, SlurmNode
 
-STATE_FORMAT = "%i|%T|%r|%S|%N"
-"""Fields of squeue: id, state, reason, estimated start, nodes."""
+STATE_FORMAT = "%A|%T|%r|%S|%N|%i"
+"""Fields of squeue: id, state, reason, estimated start, nodes, and the id as people write it: 14+1 for a component of a
+heterogeneous job, 14_1 for an element of an array."""
 
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
 _TIME_LEFT = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,3}):)?(\d{1,3}):(\d{2})")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
 _DOWN = re.compile(r"\bDOWN\b|NOT_RESPONDING|UNKNOWN|\*")
+_GPUS = re.compile(r"(?:^|,)gpu:")
+_GPU_COUNT = re.compile(r"(?:^|,)gpu:(?:[^:,()]+:)?(\d{1,4})(?=[(,]|$)")
+_NO_DEVICES = ("", "NoDevFiles", "-1")
+"""Values of CUDA_VISIBLE_DEVICES in a step without GPUs; releases differ."""
+
 _NODES_OF_JOB = re.compile(r"\bNodes=(\S+) CPU_IDs=\S+ Mem=\S+ GRES=(\S*)")
 
 
@@ -28,15 +35,18 @@ def submitted_job(output: str) -> str | None:
     return None if found is None else found[1]
 
 
-def job_state(output: str) -> JobState:
-    """Return the state in the output of squeue with STATE_FORMAT; UNKNOWN where it lists no job."""
+def job_states(output: str) -> dict[str, JobState]:
+    """Return the states of all jobs in the output of squeue with STATE_FORMAT, by both of their ids."""
+    found: dict[str, JobState] = {}
     for line in output.splitlines():
-        fields = line.strip().split("|")
-        if len(fields) == 5 and fields[0].isdecimal():
-            _, state, reason, starts, nodes = fields
+        job, _, rest = line.strip().partition("|")
+        fields = rest.split("|")
+        if len(fields) == 5 and job.isdecimal():
+            state, reason, starts, nodes, written = fields
             is_waiting = state == "PENDING" and starts not in _NO_ESTIMATE
-            return JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
-    return JobState(UNKNOWN)
+            known = JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
+            found |= {job: known, written: known}
+    return found
 
 
 def job_life(output: str) -> JobLife:
@@ -63,23 +73,40 @@ def nodes(output: str) -> tuple[SlurmNode, ...]:
         if name := values.get("NodeName"):
             state = values.get("State", "")
             answers = not _DOWN.search(state)
-            found.append(SlurmNode(name, values.get("NodeAddr") or name, answers))
+            has_gpus = _GPUS.search(values.get("Gres", "")) is not None
+            found.append(SlurmNode(name, values.get("NodeAddr") or name, answers, has_gpus))
     return tuple(found)
 
 
-def has_accelerators(output: str) -> bool:
-    """Return whether the job in the output of `scontrol --oneliner --details show job` has accelerators anywhere."""
-    return any(re.search(r"(?:^|,)gpu:", gres) for _, gres in _NODES_OF_JOB.findall(output))
+def gpus_of_nodes(output: str) -> dict[str, int]:
+    """Return the number of GPUs of the job in the output of `scontrol --oneliner --details show job`, by node."""
+    found: dict[str, int] = {}
+    for listed, gres in _NODES_OF_JOB.findall(output):
+        count = sum(int(each) for each in _GPU_COUNT.findall(gres))
+        found |= dict.fromkeys(expand(listed), count) if count else {}
+    return found
+
+
+def shares_gpus(output: str) -> bool:
+    """Return whether the job was requested with GPUs in total or for each task, which may differ between nodes.
+
+    The output is that of `scontrol --oneliner show job`. A step on one node of that job must name its number of GPUs.
+    """
+    values = _values(output)
+    return any("gpu" in values.get(name, "") for name in ("TresPerJob", "TresPerTask", "TresPerSocket"))
 
 
 def visible_devices(output: str) -> dict[str, tuple[int, ...]]:
-    """Return the devices in lines `NODE|0,1`, by node. Devices that are no numbers (of MIG) are omitted."""
+    """Return the devices in lines `NODE|0,1`, by node; empty for a node without any.
+
+    A node with devices that are no numbers (MIG) is missing.
+    """
     found: dict[str, tuple[int, ...]] = {}
     for line in output.splitlines():
         name, bar, devices = line.strip().partition("|")
-        numbers = tuple(int(each) for each in devices.split(",") if each.isdecimal() and len(each) <= 4)
-        if bar and numbers:
-            found[name] = numbers
+        words = () if devices in _NO_DEVICES else tuple(devices.split(","))
+        if bar and all(each.isdecimal() and len(each) <= 4 for each in words):
+            found[name] = tuple(map(int, words))
     return found
 
 

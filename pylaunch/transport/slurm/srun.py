@@ -34,19 +34,33 @@ def without_inputs(environment: Mapping[str, str] | None = None) -> Argv:
     return ("env", *(word for name in removed for word in ("-u", name)), f"SLURM_EXIT_ERROR={FAILED}")
 
 
-def step(job: str, hosts: Iterable[str], words: Argv, *, environment: Mapping[str, str] | None = None) -> Argv:
+def step(
+    job: str, hosts: Iterable[str], words: Argv, *, gpus: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Argv:  # fmt: skip
     """Return the command line that runs `words` once on each of `hosts`, nodes of `job`, and carries stdin and output.
 
-    The exit status is the highest of all hosts.
+    `gpus` are those of all hosts together; None requests those of the job. The exit status is the highest of all hosts.
     """
     names = tuple(hosts)
-    where = f"--nodelist={','.join(names)}"
-    return (*without_inputs(environment), "srun", where, *_words(job, str(len(names))), "--", *words)
+    component = job.partition("+")[2]
+    where = (f"--nodelist={','.join(names)}", *((f"--het-group={component}",) if component else ()))
+    some = () if gpus is None else (f"--gpus={gpus}" if gpus else "--gres=none",)
+    return (*without_inputs(environment), "srun", *where, *_words(leader(job), str(len(names))), *some, "--", *words)
 
 
-def step_of_script(job: str, nodes: str) -> str:
-    """Return the shell words that begin a step on all nodes of a job, from shell words for its id and node count."""
-    return " ".join(("srun", *_words(job, nodes), "--"))
+def leader(job: str) -> str:
+    """Return the id of the first component of `job`: the one that steps and their agents know it by."""
+    return job.partition("+")[0]
+
+
+def step_of_script(job: str, nodes: str, overlap: str) -> str:
+    """Return the shell words that begin a step on all nodes of a job, from shell words for its id and node count.
+
+    `overlap` are those in place of --overlap.
+    """
+    words = (overlap if word == "--overlap" else word for word in _words(job, nodes))
+    return " ".join(("srun", *words, "--"))
 
 
 def _words(job: str, nodes: str) -> Argv:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, node_source, request
+from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, jobs_here, node_source, request
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import Settings
 
@@ -45,7 +45,6 @@ def test_the_source_of_the_nodes(
         (SchedulerFlags(checkpoint_before_end=60.0), {}, True, "--checkpoint-before-end has no effect without Slurm"),
         (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
         (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
-        (SchedulerFlags(), {**IN_JOB, "SLURM_HET_SIZE": "2"}, False, "heterogeneous: it has 2 components"),
     ],
 )
 def test_flags_that_contradict_each_other_are_refused(
@@ -53,6 +52,19 @@ def test_flags_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=error):
         node_source(flags, NONE, environment, has_inventory=has_inventory)
+
+
+def test_the_job_of_this_shell_has_an_id_for_each_component() -> None:
+    assert jobs_here({}) == ()
+    assert jobs_here(IN_JOB) == ("7",)
+    assert jobs_here({**IN_JOB, "SLURM_HET_SIZE": "2"}) == ("7+0", "7+1")
+    assert jobs_here({"SLURM_JOB_ID": "8", "SLURM_HET_SIZE": "2", "SLURM_JOB_ID_HET_GROUP_0": "7"}) == ("7+0", "7+1")
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "9999"])
+def test_a_number_of_components_that_is_none_is_refused(size: str) -> None:
+    with pytest.raises(UsageError, match=f"SLURM_HET_SIZE={size}: expected the number of components"):
+        jobs_here({**IN_JOB, "SLURM_HET_SIZE": size})
 
 
 def test_an_unknown_scheduler_of_the_settings_is_refused() -> None:

@@ -19,23 +19,32 @@ JOB = (
 )
 
 
+CANCELLED = JobState("CANCELLED", nodes="n[1-2]")
+RUNNING = JobState("RUNNING", nodes="n3")
+
+
 @pytest.mark.parametrize(
-    ("output", "state"),
+    ("output", "states"),
     [
-        ("14|CANCELLED|None|2026-11-22T18:41:33|n[1-2]\n", JobState("CANCELLED", nodes="n[1-2]")),
-        ("16|RUNNING|None|2026-11-22T18:42:16|n[1-3]\n", JobState("RUNNING", nodes="n[1-3]")),
-        ("13|PENDING|Resources|N/A|\n", JobState("PENDING", "Resources")),
-        ("13|PENDING|None|Unknown|\n", JobState("PENDING")),
+        ("14|CANCELLED|None|2026-11-22T18:41:33|n[1-2]|14\n", {"14": CANCELLED}),
+        ("16|RUNNING|None|2026-11-22T18:42:16|n3|16\n", {"16": RUNNING}),
+        ("13|PENDING|Resources|N/A||13\n", {"13": JobState("PENDING", "Resources")}),
+        ("13|PENDING|None|Unknown||13\n", {"13": JobState("PENDING")}),
         (
-            "13|PENDING|Priority|2026-11-22T19:40:30|\n",
-            JobState("PENDING", "Priority", starts="2026-11-22T19:40:30"),
+            "13|PENDING|Priority|2026-11-22T19:40:30||13\n",
+            {"13": JobState("PENDING", "Priority", starts="2026-11-22T19:40:30")},
         ),
-        ("", JobState(UNKNOWN)),
-        ("some words of a site\n", JobState(UNKNOWN)),
+        (
+            "16|CANCELLED|None|2026-11-22T22:11:08|n[1-2]|16+0\n17|RUNNING|None|2026-11-22T22:11:08|n3|16+1\n",
+            {"16": CANCELLED, "16+0": CANCELLED, "17": RUNNING, "16+1": RUNNING},
+        ),
+        ("21|RUNNING|None|2026-11-22T22:11:08|n3|20_4\n", {"21": RUNNING, "20_4": RUNNING}),
+        ("", {}),
+        ("some words of a site\n", {}),
     ],
 )
-def test_the_state_of_a_job(output: str, state: JobState) -> None:
-    assert readings.job_state(output) == state
+def test_the_states_of_jobs(output: str, states: dict[str, JobState]) -> None:
+    assert readings.job_states(output) == states
 
 
 def test_jobs_that_have_ended_or_are_forgotten_are_over() -> None:
@@ -76,16 +85,45 @@ def test_other_nodes_answer(state: str) -> None:
     assert node.answers
 
 
-def test_a_job_has_accelerators_if_one_of_its_nodes_has() -> None:
-    assert not readings.has_accelerators(JOB.format("(null)", "", ""))
-    assert not readings.has_accelerators(JOB.format("shard:1", "shard:1(IDX:0)", ""))
-    assert readings.has_accelerators(JOB.format("gpu:3", "gpu:1(IDX:0)", "gpu:a100:2(IDX:0-1)"))
-    assert readings.has_accelerators(JOB.format("gpu:2", "", "nic:1,gpu:2(IDX:0-1)"))
+def test_the_number_of_gpus_of_a_job_on_each_node() -> None:
+    assert readings.gpus_of_nodes(JOB.format("(null)", "", "")) == {}
+    assert readings.gpus_of_nodes(JOB.format("shard:1", "shard:1(IDX:0)", "")) == {}
+    uneven = JOB.format("gpu:4", "gpu:1(IDX:0)", "gpu:a100:2(IDX:0-1)")
+    assert readings.gpus_of_nodes(uneven) == {"n1": 1, "n2": 1, "n3": 2}
+    assert readings.gpus_of_nodes(JOB.format("gpu:2", "", "nic:1,gpu:2(IDX:0-1)")) == {"n3": 2}
+    types = "gpu:a100:2(IDX:0-1),gpu:v100:1(IDX:2)"
+    assert readings.gpus_of_nodes(JOB.format("gpu:3", "", types)) == {"n3": 3}
 
 
-def test_devices_differ_by_node_and_words_that_are_no_numbers_are_omitted() -> None:
-    output = "n1|0,1\nn2|3\nn3|\nMIG|MIG-4f5\nnoise\n"
-    assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,)}
+@pytest.mark.parametrize(
+    ("requested", "shares"),
+    [
+        ("TresPerJob=gres:gpu:3", True),
+        ("TresPerTask=gres:gpu:1", True),
+        ("TresPerNode=gres:gpu:2", False),
+        ("TresPerJob=gres:license:1", False),
+        ("", False),
+    ],
+)
+def test_gpus_in_total_or_by_task_must_be_requested_by_steps(requested: str, shares: bool) -> None:
+    assert (
+        readings.shares_gpus(JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs"))
+        is shares
+    )
+
+
+def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_missing() -> None:
+    output = "n1|0,1\nn2|3\nn3|\nn4|NoDevFiles\nMIG|MIG-4f5\nnoise\n"
+    assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,), "n3": (), "n4": ()}
+
+
+@pytest.mark.parametrize(
+    ("gres", "has_gpus"),
+    [("(null)", False), ("shard:4", False), ("gpu:2", True), ("nic:1,gpu:a100:4(S:0-1)", True)],
+)
+def test_a_node_has_gpus_that_slurm_manages(gres: str, has_gpus: bool) -> None:
+    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", "IDLE").replace("Gres=(null)", f"Gres={gres}"))
+    assert node.has_gpus is has_gpus
 
 
 @pytest.mark.parametrize(
