@@ -62,6 +62,12 @@ class RunPlan:
     """Id of the Slurm job that pylaunch submitted for this run, and that ends with it."""
 
     @property
+    def slurm_jobs(self) -> tuple[str, ...]:
+        """Ids of the Slurm jobs that its nodes belong to: several in a heterogeneous job, none over SSH."""
+        jobs = (node.host.slurm_job for node in self.nodes)
+        return tuple(dict.fromkeys(job for job in jobs if job is not None))
+
+    @property
     def attempt(self) -> str:
         """Id of this attempt alone, also after further attempts."""
         return f"{self.run}.0" if self.restart == 0 and self.job.may_have_attempts else self.run

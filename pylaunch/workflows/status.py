@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.status import RunStatus, StatusQuery, ask_status
 from pylaunch.launch.existing.watch import Onlooker, watch
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import EventKind, RunRecord
+from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.store import runs
+from pylaunch.transport.slurm.commands import job_states
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.prove import is_in_doubt, prove_again
 from pylaunch.workflows.run_events import RunWatcher
@@ -30,6 +33,9 @@ class RunReport:
     proofs: Mapping[str, NodeProof] = field(default_factory=dict)
     """Answers of nodes that were asked again whether they are clean, by host."""
 
+    jobs: Mapping[str, JobState] = field(default_factory=dict)
+    """States of the Slurm jobs of a run that is not known to be over, by id, as far as Slurm answers."""
+
 
 def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
     """Return the state of one run. Nodes that have not proven that they are clean are asked again."""
@@ -38,7 +44,8 @@ def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
     if status.outcome is not None and is_in_doubt(status.outcome):
         proven = prove_again(record, status.outcome, on_note)
         status, proofs = replace(status, outcome=proven.outcome), proven.proofs
-    return RunReport(record, status, runs.controller(record.plan.run), proofs)
+    jobs = slurm_states([record.plan] if status.outcome is None else [], on_note)
+    return RunReport(record, status, runs.controller(record.plan.run), proofs, jobs)
 
 
 def list_runs(*, past: bool, on_note: Notes = ignore) -> list[RunReport]:
@@ -48,11 +55,30 @@ def list_runs(*, past: bool, on_note: Notes = ignore) -> list[RunReport]:
         for record in runs.readable(on_note)
         if past or record.outcome is None or is_in_doubt(record.outcome)
     ]  # fmt: skip
+    known = list(zip(records, statuses(records, on_note), strict=True))
+    jobs = slurm_states([record.plan for record, status in known if status.outcome is None], on_note)
     return [
-        RunReport(record, status, runs.controller(record.plan.run))
-        for record, status in zip(records, statuses(records, on_note), strict=True)
+        RunReport(
+            record, status, runs.controller(record.plan.run),
+            jobs={job: jobs[job] for job in record.plan.slurm_jobs if status.outcome is None and job in jobs},
+        )
+        for record, status in known
         if past or status.outcome is None or is_in_doubt(status.outcome)
-    ]
+    ]  # fmt: skip
+
+
+def slurm_states(plans: Iterable[RunPlan], on_note: Notes = ignore) -> Mapping[str, JobState]:
+    """Return the states of the Slurm jobs of runs, by id: one request to Slurm, and none without a job.
+
+    Empty, with a note, where Slurm does not answer.
+    """
+    wanted = tuple(dict.fromkeys(job for plan in plans for job in plan.slurm_jobs))
+    try:
+        found = job_states(wanted) if wanted else {}
+    except PylaunchError as error:
+        on_note(f"note: the state of Slurm job {', '.join(wanted)} is not known: {error.message}")
+        return {}
+    return {job: found.get(job, JobState(UNKNOWN)) for job in wanted}
 
 
 def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunStatus]:

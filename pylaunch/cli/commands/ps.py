@@ -11,7 +11,7 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import discovered
 from pylaunch.cli.views import document, run_data
-from pylaunch.cli.views.listing import row
+from pylaunch.cli.views.listing import row, slurm_cell
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.workflows.runs import adopt_runs
@@ -38,8 +38,12 @@ def command(*, everything: bool, inventory: Path | None, as_json: bool) -> int:
     if not listed:
         console.say("no run is live" + ("" if everything else "; past ones: pylaunch ps --all"))
         return ExitCode.DONE
-    columns = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
-    console.table(columns, [row(each, now) for each in listed])
+    columns: tuple[str, ...] = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
+    rows = [row(each, now) for each in listed]
+    if any(each.record.plan.slurm_jobs for each in listed):
+        columns = (*columns[:-1], "SLURM JOB", columns[-1])
+        rows = [(*cells[:-1], slurm_cell(each), cells[-1]) for cells, each in zip(rows, listed, strict=True)]
+    console.table(columns, rows)
     if any(each.status.outcome is not None and each.status.outcome.unproven for each in listed):
         console.say("\nhint: pylaunch stop RUN proves a run clean when its nodes can be reached again")
     return ExitCode.DONE

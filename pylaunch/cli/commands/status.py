@@ -11,7 +11,7 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.views import document, proving, run_data
-from pylaunch.cli.views.listing import row
+from pylaunch.cli.views.listing import row, slurm_cell
 from pylaunch.cli.views.live import counted, show_outcome
 from pylaunch.cli.views.watching import watch_attempts
 from pylaunch.errors import ExitCode
@@ -56,6 +56,9 @@ def _show(known: RunReport, *, verbose: bool) -> None:
     console.data(f"run {run}: {status}, {counted(record.plan.world_size, 'rank')} on {hosts}")
     console.data(f"  {words}")
     console.data(f"  started {created}, for {lasted}")
+    if record.plan.slurm_jobs:
+        ends = "ends with the run" if record.plan.submitted_job else "stays when the run ends"
+        console.data(f"  Slurm job {slurm_cell(known)}, {ends}")
     if answer.outcome is None:
         console.data(f"  controller: {f'process {known.controller} here' if known.controller else 'none here'}")
     if seconds := start_seconds(record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -17,9 +17,12 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, Usage
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.hostset import fold
+from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
+from pylaunch.model.slurm_job import JobState
 from pylaunch.workflows.allocation import end_submitted
 from pylaunch.workflows.runs import adopt_runs
+from pylaunch.workflows.status import slurm_states
 from pylaunch.workflows.stop import (
     StartInterrupted,
     StopEvent,
@@ -69,15 +72,27 @@ def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
             if entry["outcome"] is None:
                 entry["unreachable"] = error.message
             failed.append(error)
-    for job in dict.fromkeys(record.plan.submitted_job for record in records):
-        if job is not None:
-            end_submitted(job, queueing.show)
+    states = _end_jobs([record.plan for record in records])
+    for record, entry in zip(records, ended, strict=True):
+        entry["slurm_jobs"] = run_data.slurm_jobs(record.plan, states)
     document.show({"runs": ended})
     if failed and len(records) == 1:
         raise failed[0]
     if failed:
         raise _together(failed, len(records))
     return ExitCode.DONE
+
+
+def _end_jobs(plans: Sequence[RunPlan]) -> Mapping[str, JobState]:
+    """End the Slurm jobs that pylaunch submitted for the runs; name others that go on. Return the states of all."""
+    submitted = dict.fromkeys(plan.submitted_job for plan in plans if plan.submitted_job is not None)
+    for job in submitted:
+        end_submitted(job, queueing.show)
+    states = slurm_states(plans, console.say)
+    for job, state in states.items():
+        if job not in submitted and not state.is_over:
+            console.say(f"Slurm job {job} continues: pylaunch did not submit it (scancel {job} ends it)")
+    return states
 
 
 def _together(failed: list[ClusterNotReadyError], of: int) -> PylaunchError:

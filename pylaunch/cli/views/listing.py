@@ -27,6 +27,12 @@ def row(report: RunReport, now: float) -> tuple[str, ...]:
     )
 
 
+def slurm_cell(report: RunReport) -> str:
+    """Return the Slurm jobs of a run, with the states that are known: "12 RUNNING"; "" for a run without."""
+    jobs = report.record.plan.slurm_jobs
+    return ", ".join(f"{job} {report.jobs[job].state}" if job in report.jobs else job for job in jobs)
+
+
 def moment(time: float) -> str:
     """Return a time in the zone of this machine, to the second."""
     return in_utc(time).astimezone().isoformat(sep=" ", timespec="seconds")

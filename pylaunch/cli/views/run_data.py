@@ -12,6 +12,7 @@ from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord, first_line_timing
+from pylaunch.model.slurm_job import JobState
 from pylaunch.store import runs
 from pylaunch.workflows.status import RunReport, node_start_seconds, start_seconds, statuses
 
@@ -33,7 +34,20 @@ def summary(report: RunReport, now: float) -> dict[str, object]:
         "seconds": round((ended_at or now) - record.created_at, 1),
         "command": quoted(record.plan.job.command),
         "inventory": list(record.plan.sources),
+        "slurm_jobs": slurm_jobs(record.plan, report.jobs),
     }
+
+
+def slurm_jobs(plan: RunPlan, states: Mapping[str, JobState]) -> list[dict[str, object]]:
+    """Return the Slurm jobs that the nodes of a run belong to."""
+    return [
+        {
+            "job": job,
+            "state": states[job].state if job in states else None,
+            "submitted": job == plan.submitted_job,
+        }
+        for job in plan.slurm_jobs
+    ]
 
 
 def details(report: RunReport) -> dict[str, object]:
