@@ -84,7 +84,7 @@ def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
 
 
 def _end_jobs(plans: Sequence[RunPlan]) -> Mapping[str, JobState]:
-    """End the Slurm jobs that pylaunch submitted for the runs; name others that go on. Return the states of all."""
+    """End the Slurm jobs that pylaunch submitted for the runs; name others that continue. Return the states of all."""
     submitted = dict.fromkeys(plan.submitted_job for plan in plans if plan.submitted_job is not None)
     for job in submitted:
         end_submitted(job, queueing.show)

@@ -19,7 +19,7 @@ CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_command, "load_cluster", lambda inventory, limit: CLUSTER)
+    monkeypatch.setattr(check_command, "hosts_to_ask", lambda inventory, limit: CLUSTER)
     monkeypatch.setattr(check_command, "check", lambda request: Result(("n1",), (), (), 0.1))
 
 
@@ -38,7 +38,7 @@ def test_a_full_local_disk_is_reported_with_the_file_and_is_no_bug(
     def full(inventory: Path | None, limit: str | None) -> Cluster:
         raise OSError(number, os.strerror(number), "/tmp/pylaunch-x")
 
-    monkeypatch.setattr(check_command, "load_cluster", full)
+    monkeypatch.setattr(check_command, "hosts_to_ask", full)
     assert run(["check"]) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert error.startswith(f"error: /tmp/pylaunch-x: {os.strerror(number)}")

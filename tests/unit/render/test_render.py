@@ -55,6 +55,15 @@ def test_devices_become_visible_devices_and_their_absence_changes_nothing() -> N
     assert "CUDA_VISIBLE_DEVICES" not in second.env
 
 
+def test_ranks_see_no_device_of_others_where_a_scheduler_gives_devices_to_jobs() -> None:
+    hosts = (
+        Host("n1", "10.0.0.1", devices=(1,), withholds_devices=True),
+        Host("n2", "10.0.0.2", withholds_devices=True),
+    )
+    plan = plan_run(Cluster(hosts), JobSpec(("train.py",), Framework.DIRECT, "/home/ml"), "7f3a9c01")
+    assert [node.env["CUDA_VISIBLE_DEVICES"] for _, node in render(plan)] == ["1", ""]
+
+
 def test_several_ranks_on_a_node_share_its_cores_as_under_plain_torchrun() -> None:
     (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
     assert first.env["OMP_NUM_THREADS"] == "1"
