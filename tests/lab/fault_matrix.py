@@ -70,7 +70,7 @@ def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]
         "--",
         *faults_core.COMMAND,
     ]
-    read_once = mock.patch.object(verb, "load_cluster", lambda inventory, limit: faults_core.cluster_of(inventory))
+    read_once = mock.patch.object(verb, "hosts_to_ask", lambda inventory, limit: faults_core.cluster_of(inventory))
     with contextlib.redirect_stdout(out), read_once:
         run(words)
     findings = json.loads(out.getvalue())["findings"]

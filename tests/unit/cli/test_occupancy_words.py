@@ -41,7 +41,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
         "n1": swept(unread=UNREAD), "n2": swept(unread=UNREAD), "n3": swept(("run 7f3a",)), "n4": swept(),
     }  # fmt: skip
     for verb in (gpus, clean):
-        monkeypatch.setattr(verb, "load_cluster", lambda inventory, limit: CLUSTER)
+        monkeypatch.setattr(verb, "hosts_to_ask", lambda inventory, limit: CLUSTER)
     monkeypatch.setattr(workflows_gpus, "look", lambda cluster, port: (views, SILENT))
     monkeypatch.setattr(workflows_clean, "sweep", lambda cluster, port, targets, dry_run: (answers, dict(SILENT)))
 
