@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
@@ -72,13 +72,7 @@ def main() -> None:
     with lab(-(-max(sizes) // each)) as inventory:
         found, phases = measured(inventory if each == 1 else shared(inventory, each), sizes, arguments.runs)
     for verb in VERBS:
-        print(f"\n{verb:>6} hosts" + "".join(f"{name:>14}" for name in HEAD))
-        for size in sizes:
-            line(str(size), astuple(found[verb, size]))
-        lines = [fitted(sizes, [getattr(found[verb, size], field.name) for size in sizes]) for field in fields(Cost)]
-        line("+1", [slope for _, slope in lines], digits=4)
-        for size in model:
-            line(f"~{size}", [begin + slope * size for begin, slope in lines])
+        table(f"{verb:>6} hosts", HEAD, {size: found[verb, size] for size in sizes}, model)
     names = list(phases[min(sizes)])
     print("\n start phases" + "".join(f"{name:>14}" for name in names))
     for size in sizes:
@@ -144,30 +138,6 @@ def start_seconds() -> Mapping[str, float]:
     return next(event["seconds"] for event in newest_events() if "skew" in event["seconds"])
 
 
-def called(words: Sequence[str]) -> Cost:
-    """Run pylaunch to its end and return what it cost."""
-    before = shared_seconds()
-    enter = time.monotonic()
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- read only after a failure
-    process = subprocess.Popen((*PYLAUNCH, *words), stdout=subprocess.DEVNULL, stderr=errors)
-    most = [0.0] * 4
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        clients = children(process.pid)
-        now = (descriptors(process.pid), len(clients), memory([process.pid]), memory([*clients, *masters()]))
-        most = [max(pair) for pair in zip(most, now, strict=True)]
-        time.sleep(LOOK_S)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        errors.seek(0)
-        print(errors.read().decode(errors="replace")[-4000:])
-        raise SystemExit(f"pylaunch {' '.join(words)}: exit code {process.returncode}")
-    seconds = time.monotonic() - enter
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, shared_seconds() - before, *most)
-
-
 def masters() -> Iterator[int]:
     """Yield the processes of this machine that hold a shared connection of pylaunch."""
     directory = str(control_directory()).encode()
@@ -180,9 +150,33 @@ def masters() -> Iterator[int]:
             yield int(path.parent.name)
 
 
-def shared_seconds() -> float:
-    """Return the processor time of all shared connections."""
-    return sum(sum(map(int, stat(pid)[11:13])) for pid in masters()) / TICKS
+def called(words: Sequence[str], others: Callable[[], Iterable[int]] = masters) -> Cost:
+    """Run pylaunch to its end and return what it cost; `others` finds the processes whose cost is reported beside."""
+    before = seconds_of(others())
+    enter = time.monotonic()
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 -- read only after a failure
+    process = subprocess.Popen((*PYLAUNCH, *words), stdout=subprocess.DEVNULL, stderr=errors)
+    most = [0.0] * 4
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        clients = children(process.pid)
+        now = (descriptors(process.pid), len(clients), memory([process.pid]), memory([*clients, *others()]))
+        most = [max(pair) for pair in zip(most, now, strict=True)]
+        time.sleep(LOOK_S)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        errors.seek(0)
+        print(errors.read().decode(errors="replace")[-4000:])
+        raise SystemExit(f"pylaunch {' '.join(words)}: exit code {process.returncode}")
+    seconds = time.monotonic() - enter
+    return Cost(seconds, usage.ru_utime + usage.ru_stime, seconds_of(others()) - before, *most)
+
+
+def seconds_of(pids: Iterable[int]) -> float:
+    """Return the processor time of processes."""
+    return sum(sum(map(int, stat(pid)[11:13])) for pid in pids) / TICKS
 
 
 def stat(pid: int) -> list[str]:
@@ -222,6 +216,17 @@ def memory(pids: Sequence[int]) -> float:
             continue
         found += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
     return found / 1024
+
+
+def table(name: str, head: Sequence[str], costs: Mapping[int, Cost], model: Sequence[int]) -> None:
+    """Print the costs by number of hosts, the cost of one more host, and those of larger clusters."""
+    print(f"\n{name:>12}" + "".join(f"{column:>14}" for column in head))
+    for size, cost in costs.items():
+        line(str(size), astuple(cost))
+    lines = [fitted([*costs], [getattr(cost, field.name) for cost in costs.values()]) for field in fields(Cost)]
+    line("+1", [slope for _, slope in lines], digits=4)
+    for size in model:
+        line(f"~{size}", [begin + slope * size for begin, slope in lines])
 
 
 def fitted(sizes: Sequence[int], values: Sequence[float]) -> tuple[float, float]:

@@ -58,11 +58,6 @@ class StartNodes:
             return None
         return JobRequeues(self.allocation, self.restarts)
 
-    def start_agents(self) -> None:
-        """Start the agents of a job that pylaunch did not submit."""
-        if self.allocation is not None:
-            self.allocation.start_agents()
-
     def end(self, is_good: bool) -> None:
         """End the job, if pylaunch submitted it."""
         if self.allocation is not None:
@@ -120,7 +115,10 @@ def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> Start
     named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"
     over_ssh = f"--scheduler {scheduler.NONE}"
-    return StartNodes(_selected(allocation, named, limit, (without, over_ssh)), allocation, _restarts(os.environ))
+    cluster = _selected(allocation, named, limit, (without, over_ssh))
+    if not flags.dry_run:  # The agents load while the start is planned; without a run, they end on their own.
+        allocation.start_agents()
+    return StartNodes(cluster, allocation, _restarts(os.environ))
 
 
 def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:

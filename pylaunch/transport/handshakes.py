@@ -32,6 +32,10 @@ SLOW_S = 2.0
 MOST_AGENTS = 64
 """A command over an open connection costs a few milliseconds here; the rest of its time is the host's own."""
 
+AGENT_SLOW_S = 10.0
+"""After this, another agent may start beside one that has not answered. Hosts that share processors, virtual machines
+or containers, answer late together: agents that start beside 64 of them would make all exceed their time-out."""
+
 POLL_S = 0.01
 
 
@@ -122,7 +126,7 @@ class Turns:
 TURNS = Turns()
 """The processors are those of this machine, so all connections of this process share the turns."""
 
-AGENTS = Turns(MOST_AGENTS, opened=frozenset)
+AGENTS = Turns(MOST_AGENTS, opened=frozenset, slow_s=AGENT_SLOW_S)
 """No connection exempts an agent from its turn."""
 
 

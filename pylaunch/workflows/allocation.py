@@ -22,10 +22,11 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN, JobRequest, JobState, SlurmJob, SlurmNode
 from pylaunch.transport.slurm import commands, srun
 
-FIRST_POLL_S = 0.25
-LAST_POLL_S = 30.0
-GROWTH = 1.3
-"""Between two requests for the state of a job in the queue: slurmctld serves all users of the cluster."""
+FIRST_POLL_S = 0.05
+LAST_POLL_S = 10.0
+GROWTH = 1.2
+"""Between two requests for the state of a job: a fifth of the wait so far, and no more often than `sbatch --wait` asks
+later, because slurmctld serves all users of the cluster. The nodes of a granted job are idle until it is noticed."""
 
 SILENT_S = 600.0
 """Pauses together without an answer of Slurm after which a wait in the queue ends: slurmctld may be restarted."""

@@ -130,10 +130,14 @@ class Node:
     def attach(self, run: str = "r1") -> Controller:
         return self._talk("attach", run)
 
-    def _talk(self, verb: str, run: str) -> Controller:
-        controller = Controller(self.words(verb, "--run", run))
+    def connected(self, words: list[str]) -> Controller:
+        """Return a controller on the pipes of another command line that reaches this node."""
+        controller = Controller(words)
         self._controllers.append(controller)
         return controller
+
+    def _talk(self, verb: str, run: str) -> Controller:
+        return self.connected(self.words(verb, "--run", run))
 
     def prepared(self, task: wire.NodeTask) -> Controller:
         """Return a controller whose run is ready on this node."""

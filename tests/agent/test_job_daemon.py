@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pylaunch.agent import wire
-from tests.agent.controller import DEADLINE_S, Node, gone, is_alive, task
+from pylaunch.launch.connect.agent_link import AgentVersion, enter
+from pylaunch.launch.start import archive
+from pylaunch.model.cluster import Connection, Host
+from tests.agent.controller import DEADLINE_S, Controller, Node, gone, is_alive, task
 from tests.waiting import wait_until
 
 LONG_S = "600"
@@ -122,6 +126,41 @@ def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytes
     controller = node.open()
     failed = controller.until(wire.Failed)
     assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 10 s"
+
+
+def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
+    """Open a connection with the words that a controller gives to srun."""
+    host = Host("n1", "n1", Connection.SLURM, slurm_job="7", node_root=str(node.root), agent_python=sys.executable)
+    return node.connected([*enter(host, AgentVersion(archive.build().version), "open", run)])
+
+
+def test_the_relay_of_a_job_loads_no_agent_and_reaches_the_supervisor(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    relay = opened_as_in_a_job(node)  # Before the daemon.
+    daemon = start_daemon(LONG_S)
+    assert parent(relay.until(wire.Hello).pid) == daemon.pid
+    relay.send(wire.Prepare(task(tmp_path, "read line; sleep 600"), {}))
+    relay.until(wire.Ready)
+    command = Path(f"/proc/{relay.process.pid}/cmdline").read_bytes().split(b"\0")
+    assert command[1:4] == [b"-I", b"-S", b"-c"]
+    again = opened_as_in_a_job(node)
+    assert parent(again.until(wire.Hello).pid) == daemon.pid
+    relay.disconnect()
+    assert relay.process.returncode == 0
+
+
+def test_what_the_relay_of_a_job_cannot_do_the_agent_explains(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    start_daemon(LONG_S)
+    controller = node.started(task(tmp_path, "true"))
+    controller.until(wire.Finished)
+    controller.disconnect()
+    wait_until((node.root / "runs" / "r1" / "outcome.json").exists, "the run is over")
+    assert opened_as_in_a_job(node).until(wire.Failed).message == "run r1 is over on this host"
+    refused = opened_as_in_a_job(node, run="../r1").until(wire.Failed)
+    assert refused.message.startswith("run id: expected letters")
 
 
 def test_another_id_than_a_number_is_refused(node: Node) -> None:

@@ -99,7 +99,7 @@ def test_the_queue_is_shown_when_it_changes_and_polled_less_and_less(slurm: Fake
     assert isinstance(events[3], JobGranted)
     assert len(events) == 4
     assert slurm.pauses == sorted(slurm.pauses)
-    assert (slurm.pauses[0], slurm.pauses[-1]) == (0.25, 30.0)
+    assert (slurm.pauses[0], slurm.pauses[-1]) == (0.05, 10.0)
     assert [(host.name, host.address, host.connection, host.slurm_job) for host in granted.cluster.hosts] == [
         ("n1", "10.0.0.1", Connection.SLURM, "7"),
         ("n2", "10.0.0.2", Connection.SLURM, "7"),

@@ -6,7 +6,7 @@ lasts as long as the job: what it forks survives every relay, and Slurm ends it 
 
     relay of `open`                     this process
     run id and newline           ──►    take the lock of the run, fork its supervisor
-                                 ◄──    one byte
+                                 ◄──    path of the supervisor's socket and newline
     connection that stays open          keeps the daemon alive (`hold`)
 
 The daemon ends when it has had no run and no connection for a while, and when the controller requests it: a signal of
@@ -32,7 +32,7 @@ from pylaunch.agent.shared.layout import BAD_END, GOOD_END, AgentError, NodeRoot
 _GOOD = signal.Signals[f"SIG{GOOD_END}"]
 ENDS = {signal.SIGTERM, signal.SIGINT, _GOOD, signal.Signals[f"SIG{BAD_END}"]}
 ANSWERS_S = 10.0
-POLL_S = 0.02
+POLL_S = 0.005
 LONGEST_REQUEST = 256
 
 StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
@@ -95,8 +95,8 @@ class JobDaemon:
         try:
             request = connected.recv(LONGEST_REQUEST)
             if request and not self._is_ending:
-                self._start_run(request.decode("ascii").strip())
-                connected.sendall(b"s")
+                path = self._start_run(request.decode("ascii").strip())
+                connected.sendall(os.fsencode(path) + b"\n")
                 return
         except (OSError, UnicodeDecodeError, AgentError):
             pass
@@ -104,12 +104,18 @@ class JobDaemon:
         self._connections.discard(connected)
         connected.close()
 
-    def _start_run(self, run: str) -> None:
-        """Start the supervisor of `run` unless it has one. Raises AgentError for a run without a directory."""
+    def _start_run(self, run: str) -> str:
+        """Start the supervisor of `run` unless it has one, or is over; return the path of its socket.
+
+        Raises AgentError for an invalid id.
+        """
         directory = self._root.run(run)
-        held = clean.lock(directory) if os.path.isdir(directory.path) and not directory.is_over else None
+        for made in (directory.path, directory.logs):
+            os.makedirs(made, mode=0o700, exist_ok=True)
+        held = None if directory.is_over else clean.lock(directory)
         if held is not None:
             self._start(self._root, directory, held)
+        return directory.file("agent.sock")
 
 
 def _remove_unused(directory: str) -> None:

@@ -190,7 +190,6 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)
             return ExitCode.DONE
-        nodes.start_agents()
         shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file(), nodes.end)
     try:
         return run_planned(planned, wanted, shown)

@@ -10,7 +10,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
+from pylaunch.launch.connect.node_script import (
+    AGENT_ABSENT,
+    ENTER,
+    PYTHON_ABSENT,
+    ROOT_UNTRUSTED,
+    job_relay,
+    root_words,
+)
 from pylaunch.model.argv import Argv
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
@@ -66,7 +73,8 @@ class AgentVersion:
 
 def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
     """Return the command that reaches the agent on `host`. `{user}` in the node root becomes the user id there."""
-    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
+    relay = (job_relay(),) if host.slurm_job is not None and verb == "open" else ()
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run, *relay)
 
 
 class AgentLink:

@@ -7,6 +7,9 @@ name. `sha256sum` and `ls` are of coreutils and of busybox.
 
 from __future__ import annotations
 
+import functools
+from importlib import resources
+
 from pylaunch.agent.shared.layout import JOB_VARIABLE
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
@@ -41,22 +44,27 @@ _ROOT = f"""\
 trusted || exit {ROOT_UNTRUSTED}
 """
 
-_AWAIT_JOB_DAEMON = f"""\
-if [ -n "${JOB_VARIABLE}" ]; then
-  root=$1$2; [ "$3" = user ] && root=$1$(id -u)$2
-  left={STARTS_S * 20}
-  while [ ! -S "$root/jobs/${JOB_VARIABLE}.sock" ] && [ $left -gt 0 ]; do sleep 0.05; left=$((left - 1)); done
-fi
+_AWAIT_INSTALLATION = f"""\
+left=0
+[ -z "${JOB_VARIABLE}" ] || left={STARTS_S * 20}
+root=$1$2; [ "$3" = user ] && root=$1$(id -u)$2
+while [ $left -gt 0 ] && [ ! -f "$root/agents/$5.pyz" ]; do sleep 0.05; left=$((left - 1)); done
 """
+"""The daemon of a Slurm job installs the agent, and is being started at the same time."""
 
 ENTER = f"""\
-{_AWAIT_JOB_DAEMON}
+{_AWAIT_INSTALLATION}
 {_ROOT}
 agent=$root/agents/$5.pyz
-whole "$agent" "$5" || exit {AGENT_ABSENT}
+until whole "$agent" "$5"; do
+  [ $left -gt 0 ] || exit {AGENT_ABSENT}
+  sleep 0.05; left=$((left - 1))
+done
+[ -z "${{8-}}" ] || exec "$4" -I -S -c "$8" "$agent" "$root" "$7" "$root/jobs/${JOB_VARIABLE}.sock"
 exec "$4" -I -S "$agent" "$6" --root "$root" --run "$7"
 """
-"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run.
+"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run, and
+for `open` in a Slurm job the source of its relay.
 
 An archive that is damaged counts as absent: it is installed again.
 """
@@ -92,6 +100,12 @@ exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
 """
 """Words: as for ENTER, with idle seconds and Slurm job instead of verb and run. stdin is the archive, for a node that
 lacks it."""
+
+
+@functools.cache
+def job_relay() -> str:
+    """Return the source of the relay of `open` in a Slurm job."""
+    return resources.files("pylaunch.agent.piped").joinpath("job_relay.py").read_text(encoding="utf-8")
 
 
 def root_words(host: Host) -> Argv:

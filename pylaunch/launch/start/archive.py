@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import zipfile
@@ -34,8 +35,9 @@ class AgentArchive:
     """The first 16 hex digits of the SHA-256 of `data`."""
 
 
+@functools.cache
 def build() -> AgentArchive:
-    """The agent of this pylaunch, and pylaunch.runtime for the ranks that it starts."""
+    """Return the agent of this pylaunch with pylaunch.runtime, for the ranks that it starts; built once."""
     files = {"pylaunch/__init__.py": PACKAGE}
     files |= dict(_modules(resources.files("pylaunch.agent"), "pylaunch/agent"))
     files |= dict(_modules(resources.files("pylaunch.runtime"), "pylaunch/runtime"))
