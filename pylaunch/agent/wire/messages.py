@@ -32,7 +32,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
-from pylaunch.agent.shared.dataclass import asdict, dataclass, field
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.agent.wire import fields
 from pylaunch.agent.wire.examination import UNASKED as UNASKED
@@ -424,8 +424,8 @@ def encode(message: object) -> bytes:
     name = type(message).__name__
     if _BY_NAME.get(name) is not type(message):
         raise WireError(f"not a message: {message!r}")
-    body = asdict(message)  # type: ignore[call-overload]  # one of the dataclasses above
-    return json.dumps({"type": name, **body}, separators=(",", ":")).encode() + b"\n"
+    # Without a copy as by `asdict`: messages of a start name all nodes, and each node gets one.
+    return json.dumps({"type": name, **vars(message)}, default=vars, separators=(",", ":")).encode() + b"\n"
 
 
 def decode(line: bytes) -> Any:

@@ -31,6 +31,9 @@ from pylaunch.model.secret import Secrets
 RELEASE_LEAD_S = 0.05
 """Lead of the common instant, on top of the delay of the slowest connection."""
 
+SENT_S = 0.0005
+"""Lead for each node, whose message has to be sent before the instant: the last of 1,000 is sent after 0.2 s."""
+
 RELEASED_TIMEOUT_S = 10.0
 PRELOAD_TIMEOUT_S = 60.0
 """Time that nodes have for a preload once everything else is ready; then their ranks import on their own."""
@@ -327,7 +330,8 @@ class Session:
     async def _release(self) -> float:
         """Send every node the same instant on its own clock, and return the measured skew."""
         links = self._fleet.links
-        instant = time.time() + RELEASE_LEAD_S + 2 * max(link.clock.uncertainty for link in links.values())
+        delay_s = max(link.clock.uncertainty for link in links.values())
+        instant = time.time() + RELEASE_LEAD_S + SENT_S * len(links) + 2 * delay_s
         key = secrets.token_hex(KEY_BYTES)
         await self._fleet.send(
             {
