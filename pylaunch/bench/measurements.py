@@ -163,7 +163,10 @@ class Readings:
         """Return False for a rank that does not exist, and for results of all ranks that another one than 0 claims."""
         if isinstance(line, CollectiveTimed | Omitted | StageEnded) and line.rank != 0:
             return isinstance(line, Omitted)
-        peer = line.peer if isinstance(line, PairTimed | LatencyTimed) else None
+        if isinstance(line, LatencyTimed):
+            is_own = line.rank == 0 if line.peer is None else line.rank < line.peer < self.ranks
+            return is_own and (line.of == "all-reduce") == (line.peer is None)
+        peer = line.peer if isinstance(line, PairTimed) else None
         return peer is None or (peer < self.ranks and peer != line.rank)
 
     def of(self, kind: type[Any]) -> Sequence[Any]:

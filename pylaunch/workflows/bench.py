@@ -232,7 +232,7 @@ class _Measuring:
             tuple(run.plan.run for run in self.runs if run.plan is not None),
             tuple(line for line in lines if isinstance(line, CollectiveTimed)),
             tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
-            tuple(line for line in lines if isinstance(line, LatencyTimed)),
+            tuple({(line.of, line.rank): line for line in lines if isinstance(line, LatencyTimed)}.values()),
             by_pair, tuple(beside), verdict, compute, reads, _stragglers(plan, compute, reads),
             dropped=sum(run.readings.dropped for run in self.runs),
         )  # fmt: skip

@@ -21,6 +21,10 @@ from pylaunch.workflows.bench_events import BenchBegun, BenchEvent, BenchResult,
 from pylaunch.workflows.run_events import Notice
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
+MOST_TRIPS = 8
+LONGEST_TRIPS = 3
+"""Round trips with a line, of more than MOST_TRIPS."""
+
 UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
 
 
@@ -82,10 +86,7 @@ def conclude(result: BenchResult) -> None:
 
 def conclusions(result: BenchResult) -> Iterator[str]:
     """Yield one line for each verdict."""
-    for latency in result.latencies:
-        low, middle, high = _latencies(latency)
-        who = "" if latency.peer is None else f" between ranks {latency.rank} and {latency.peer}"
-        yield f"latency of {latency.of}{who}: median {middle:.1f} us, p99 {high:.1f} us, least {low:.1f} us"
+    yield from _latency_lines(result)
     yield from _bounds(result)
     yield from _beside(result)
     yield from _pairs(result)
@@ -100,6 +101,19 @@ def conclusions(result: BenchResult) -> Iterator[str]:
         )
     if result.dropped:
         yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
+
+
+def _latency_lines(result: BenchResult) -> Iterator[str]:
+    """Yield the latency of the all-reduce and of each round trip; of many round trips, the longest ones."""
+    trips = sorted((each for each in result.latencies if each.peer is not None), key=lambda each: -median(each.seconds))
+    shown = trips if len(trips) <= MOST_TRIPS else trips[:LONGEST_TRIPS]
+    for each in (*(each for each in result.latencies if each.peer is None), *shown):
+        low, middle, high = _latencies(each)
+        who = "" if each.peer is None else f" between ranks {each.rank} and {each.peer}"
+        yield f"latency of {each.of}{who}: median {middle:.1f} us, p99 {high:.1f} us, least {low:.1f} us"
+    if len(shown) < len(trips):
+        usual = median(median(each.seconds) for each in trips) * 1e6
+        yield f"latency of the {len(trips)} round trips, of which the longest are above: median {usual:.1f} us"
 
 
 def _bounds(result: BenchResult) -> Iterator[str]:

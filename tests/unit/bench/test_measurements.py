@@ -15,6 +15,8 @@ COLLECTIVE = {
 }  # fmt: skip
 PAIR = {"kind": "pair", "rank": 1, "round": 0, "peer": 2, "size": 8, "seconds": [0.1]}
 
+LATENCY = {"kind": "latency", "rank": 0, "of": "all-reduce", "size": 4, "seconds": [0.001]}
+
 
 def line(**fields: object) -> str:
     return PREFIX + json.dumps(fields)
@@ -27,7 +29,9 @@ def test_a_line_of_each_kind_is_kept() -> None:
     assert isinstance(found, CollectiveTimed)
     assert found.operation is Operation.ALL_REDUCE
     assert isinstance(readings.take(1, line(**PAIR)), PairTimed)
-    assert (len(readings.lines), readings.dropped) == (3, 0)
+    assert readings.take(0, line(**LATENCY)) is not None
+    assert readings.take(1, line(**{**LATENCY, "rank": 1, "of": "round trip", "peer": 2})) is not None
+    assert (len(readings.lines), readings.dropped) == (5, 0)
     assert [each.rank for each in readings.of(PairTimed)] == [1]
 
 
@@ -55,6 +59,11 @@ def test_output_of_libraries_is_no_measurement() -> None:
         (1, line(kind="end", rank=1, stage="sweep")),
         (2, line(kind="barrier", rank=1)),
         (None, line(kind="barrier", rank=1)),
+        (1, line(**{**LATENCY, "rank": 1})),
+        (0, line(**{**LATENCY, "of": "round trip"})),
+        (0, line(**{**LATENCY, "peer": 1})),
+        (2, line(**{**LATENCY, "rank": 2, "of": "round trip", "peer": 1})),
+        (1, line(**{**LATENCY, "rank": 1, "of": "round trip", "peer": 4})),
         (1, line(**{**PAIR, "peer": 1})),
         (1, line(**{**PAIR, "peer": 4})),
         (1, line(**{**PAIR, "seconds": [float("inf")]})),

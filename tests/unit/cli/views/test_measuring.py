@@ -51,3 +51,16 @@ def test_the_plot_shows_it() -> None:
         points = [tuple(map(float, point.split(","))) for point in line.get("points", "").split()]
         middles.append(min(points, key=lambda point: abs(point[1] - (TOP + HEIGHT - 40) / 2))[0])
     assert middles[1] - middles[0] > 5  # pixels; coordinates have a tenth of one
+
+
+def test_of_many_round_trips_the_longest_have_a_line() -> None:
+    trips = tuple(
+        LatencyTimed(rank=rank, of="round trip", size=4, seconds=(1e-6 * (100 + rank),), peer=rank + 1)
+        for rank in range(0, 1024, 2)
+    )
+    found = BenchResult(("n1", "n2"), Conditions("gloo", 1024, 1, 5, {}), latencies=trips)
+    lines = [line for line in conclusions(found) if line.startswith("latency")]
+    assert [line.partition(":")[0] for line in lines[:3]] == [
+        f"latency of round trip between ranks {rank} and {rank + 1}" for rank in (1022, 1020, 1018)
+    ]
+    assert lines[3:] == ["latency of the 512 round trips, of which the longest are above: median 611.0 us"]
