@@ -110,7 +110,14 @@ def _check_size(flags: StartFlags, allocation: Allocation) -> None:
 
 def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
     """Return the nodes of the job in which pylaunch runs, as far as an inventory or `limit` selects them."""
-    allocation = allocation_here(scheduler.jobs_here(os.environ), queueing.show)
+    jobs = scheduler.jobs_here(os.environ)
+    if len(jobs) > 1 and flags.max_requeues:
+        raise UsageError(
+            f"--max-requeues {flags.max_requeues}: Slurm job {os.environ[JOB_ID]} has {len(jobs)} components, and "
+            "pylaunch requeues jobs of one",
+            hint="omit --max-requeues",
+        )
+    allocation = allocation_here(jobs, queueing.show)
     _check_size(flags, allocation)
     named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"

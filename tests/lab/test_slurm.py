@@ -375,6 +375,8 @@ def test_components_of_a_heterogeneous_job_are_one_run(slurm: Lab, tmp_path: Pat
         "n1 0 0/2 of 4 sees 0,1", "n1 1 1/2 of 4 sees 0,1", "n2 2 0/1 of 4 sees", "n3 3 0/1 of 4 sees all",
     ]  # fmt: skip
     assert "n[1-3]: clean" in started.stderr
+    refused = slurm.pylaunch("start", "--max-requeues", "1", *COMMAND, "--", "hostname", env=inside)
+    assert (refused.returncode, "has 2 components" in refused.stderr) == (ExitCode.USAGE, True), refused.stderr
     cancelled(slurm, ids[0])
     must_be_clean(slurm)
 
