@@ -63,6 +63,16 @@ def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Pa
     assert {ended.exit_code for ended in controller.all(wire.RankEnded)} == {0}
 
 
+def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_path: Path) -> None:
+    words = ["/bin/sh", "-c", 'echo "$PYTHONPATH"; LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/of/the/user"}
+    controller = node.started(task(tmp_path, 'echo "$PYTHONPATH"', launcher=words, env=env))
+    controller.until(wire.Finished)
+    assert controller.text("launcher.out") == "/of/the/user\n"
+    first, *others = controller.text("0.out").strip().split(":")
+    assert (first, others) == (f"{node.archive}/pylaunch/agent/in_rank", ["/of/the/user", str(node.archive)])
+
+
 @pytest.mark.parametrize(
     ("program", "exit_code", "number", "seen"),
     [("exit 7", 7, None, 7), ("kill -SEGV $$", None, signal.SIGSEGV, -11), ("kill -KILL $$", None, signal.SIGKILL, -9)],

@@ -163,7 +163,9 @@ class WorkerGroup:
         rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
         programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
         if self.task.launcher:
-            own = {**self._agent_variables, SOCKET: self._directory.file("ranks.sock")}
+            # A launcher needs none of our modules, and looks for each of its own there first.
+            own = {name: value for name, value in self._agent_variables.items() if name != RUNTIME_PATH}
+            own[SOCKET] = self._directory.file("ranks.sock")
             programs = [(None, self._launcher_words(), {Layer.AGENT: own})]
         else:
             programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
