@@ -14,6 +14,10 @@ from pylaunch.model.size import shown_size
 
 WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 24, 40
+FONT = 11
+GLYPH = 0.6
+"""Width of a character, relative to the size of its font."""
+
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Distinct also for colour-blind readers (Okabe and Ito)."""
 
@@ -82,9 +86,16 @@ def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]]) ->
                     f'width="{side - 1:.1f}" height="{side - 1:.1f}" fill="{_shade(share)}">'
                     f"<title>{title}</title></rect>"
                 )
+    font = min(FONT, side)
+    fits = int((LEFT + 24) / (GLYPH * font))
     for node, index in place.items():
-        parts.append(_text(LEFT + 24, TOP + (index + 0.7) * side, hosts[node], "end"))
+        parts.append(_text(LEFT + 24, TOP + (index + 0.8) * side, _label(hosts[node], fits), "end", font))
     return _svg("rates of pairs relative to the median", parts, TOP + len(shown) * side + 20)
+
+
+def _label(name: str, most: int) -> str:
+    """Return the end of a long name, which distinguishes hosts; the cells have the whole one."""
+    return name if len(name) <= most else f"…{name[1 - most :]}"
 
 
 def _shown(count: int, lowest: Mapping[Pair, float]) -> list[int]:
@@ -147,14 +158,15 @@ def _legend(names: list[str]) -> list[str]:
     return parts
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, anchor: str, font: float = FONT) -> str:
+    size = "" if font == FONT else f' font-size="{font:.1f}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{size}>{escape(text)}</text>'
 
 
 def _svg(title: str, parts: list[str], height: float) -> str:
     body = "\n".join(parts or [_text(LEFT, TOP + 20, "not measured", "start")])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
-        f'font-family="sans-serif" font-size="11" role="img" aria-label="{escape(title)}">\n'
+        f'font-family="sans-serif" font-size="{FONT}" role="img" aria-label="{escape(title)}">\n'
         f'<rect width="100%" height="100%" fill="#fff"/>\n<title>{escape(title)}</title>\n{body}\n</svg>\n'
     )
