@@ -1,6 +1,7 @@
 """Measure how the cost of `check` and `start` for the controller grows with the number of hosts, on lab nodes.
 
-    .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000] [--agents-per-node 32]
+    .venv/bin/python benchmarks/growth.py [--hosts 3,16,32,64] [--runs 5] [--model 256,1000]
+        [--agents-per-node 32] [--start-only]
 
 Needs root, for the lab: one of the largest size, of which each row uses the first nodes, over connections that are
 open. With --agents-per-node, each lab node is that many hosts: a port of its sshd for each, and files of its own. So
@@ -66,12 +67,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--model", default="256,1000")
     parser.add_argument("--agents-per-node", type=int, default=1)
+    parser.add_argument("--start-only", action="store_true")
     arguments = parser.parse_args()
+    verbs = ["start"] if arguments.start_only else [*VERBS]
     sizes, model = ([int(each) for each in text.split(",")] for text in (arguments.hosts, arguments.model))
     each = arguments.agents_per_node
     with lab(-(-max(sizes) // each)) as inventory:
-        found, phases = measured(inventory if each == 1 else shared(inventory, each), sizes, arguments.runs)
-    for verb in VERBS:
+        where = inventory if each == 1 else shared(inventory, each)
+        found, phases = measured(where, sizes, arguments.runs, verbs)
+    for verb in verbs:
         table(f"{verb:>6} hosts", HEAD, {size: found[verb, size] for size in sizes}, model)
     names = list(phases[min(sizes)])
     print("\n start phases" + "".join(f"{name:>14}" for name in names))
@@ -110,11 +114,11 @@ def shared(inventory: Path, each: int) -> Path:
 
 
 def measured(
-    inventory: Path, sizes: Sequence[int], runs: int
+    inventory: Path, sizes: Sequence[int], runs: int, verbs: Sequence[str]
 ) -> tuple[dict[tuple[str, int], Cost], dict[int, dict[str, float]]]:
     """Return the median cost of every verb for every size, and the seconds of each phase of a start; all take turns."""
-    calls = {(verb, size): (words[0], "-i", str(inventory), "--limit", f"n[1-{size}]", *words[1:])
-             for verb, words in VERBS.items() for size in sizes}  # fmt: skip
+    calls = {(verb, size): (VERBS[verb][0], "-i", str(inventory), "--limit", f"n[1-{size}]", *VERBS[verb][1:])
+             for verb in verbs for size in sizes}  # fmt: skip
     costs: dict[tuple[str, int], list[Cost]] = {call: [] for call in calls}
     starts: dict[int, list[Mapping[str, float]]] = {size: [] for size in sizes}
     for turn in range(runs + 1):

@@ -1,10 +1,11 @@
 """Measure a start inside an allocation of Slurm beside srun of the same command, phase by phase, on lab nodes.
 
-    .venv/bin/python benchmarks/slurm_phases.py [--nodes 3] [--runs 100]
+    .venv/bin/python benchmarks/slurm_phases.py [--nodes 3] [--runs 50]
 
 Needs root, for the lab. In turns, in one allocation: `pylaunch start`, the same without checks, and srun, each from
 Enter to the time at which the last rank printed. Prints quantiles of these, of their ratio to srun in the same turn and
-of the release skew, and the medians of the phases of `start`: when each began and how long it took.
+of the release skew of both starts (100), and the medians of the phases of `start`: when each began and how long it
+took.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ MARKS = "PYLAUNCH_BENCH_MARKS"
 
 PHASES = (
     ("pylaunch.cli.commands.start", "plan_start", "plan"),
-    ("pylaunch.transport.slurm.commands", "job_state", "squeue"),
+    ("pylaunch.transport.slurm.commands", "job_states", "squeue"),
     ("pylaunch.transport.slurm.commands", "nodes_of", "scontrol show node"),
-    ("pylaunch.transport.slurm.commands", "devices_of", "scontrol show job"),
+    ("pylaunch.transport.slurm.commands", "gpu_requests", "scontrol show job"),
     ("pylaunch.workflows.allocation", "start_daemons", "begin the step of the agents"),
     ("pylaunch.workflows.start", "begin", "record"),
     ("pylaunch.launch.start.session.Session", "_connect", "connect to the agents"),
@@ -47,7 +48,7 @@ def main() -> None:
     from on_lab import asked  # noqa: PLC0415 -- the controller of a start imports nothing of this
     from slurm_start import DATE, START, allocation, last_date, newest_events, slurm_lab  # noqa: PLC0415
 
-    arguments = asked(__doc__, runs=100)
+    arguments = asked(__doc__, runs=50)
     start = (sys.executable, __file__, "start", *START)
     ours: list[float] = []
     unchecked: list[float] = []
@@ -65,9 +66,12 @@ def main() -> None:
                 ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
                 return last_date(ended.stdout) - entered, json.loads(marks.read() or "{}")
 
+        def skew() -> float:
+            return float(next(event["seconds"]["skew"] for event in newest_events() if "skew" in event["seconds"]))
+
         for turn in range(arguments.runs + 1):
             seconds, found = timed(*start, "--", *DATE)
-            skew = next(event["seconds"]["skew"] for event in newest_events() if "skew" in event["seconds"])
+            with_checks = skew()
             without, _ = timed(*start, "--no-check", "--", *DATE)
             plain, _ = timed("srun", f"--jobid={job}", f"--nodes={arguments.nodes}", *DATE)
             if turn:  # The first one installs the agent.
@@ -75,12 +79,12 @@ def main() -> None:
                 unchecked.append(without)
                 theirs.append(plain)
                 phases.append(found)
-                skews.append(skew)
+                skews += [with_checks, skew()]
     quantiles("Enter → last rank prints, seconds", ours)
     quantiles("the same without checks (--no-check)", unchecked)
     quantiles("srun: Enter → last task prints", theirs)
     quantiles("start / srun of the same turn", [a / b for a, b in zip(ours, theirs, strict=True)])
-    quantiles("release skew, seconds", skews)
+    quantiles("release skew of both, seconds", skews)
     print(f"\n{'phase, milliseconds':46}{'begins at':>12}{'takes':>9}")
     for name in phases[0]:
         begins, takes = (statistics.median(each[name][part] for each in phases if name in each) for part in (0, 1))
