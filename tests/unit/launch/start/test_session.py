@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import cast
 
@@ -12,7 +13,13 @@ from pylaunch.agent import wire
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError, Launch, Session
+from pylaunch.launch.start.session import (
+    RELEASE_LEAD_S,
+    SENT_S,
+    InterruptedBeforeReleaseError,
+    Launch,
+    Session,
+)
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -28,10 +35,13 @@ HELLO = wire.Hello(wire.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepa
 
 
 class DeafChild:
-    """Discards messages."""
+    """Keeps what it is sent and answers nothing."""
+
+    def __init__(self, sent: list[bytes] | None = None) -> None:
+        self.sent = [] if sent is None else sent
 
     async def send(self, line: bytes) -> None:
-        assert line
+        self.sent.append(line)
 
 
 def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
@@ -103,6 +113,33 @@ def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without
     assert listener.phases == ["importing on n[1-3]", refusal]
     assert left == [("n1", other)]
     assert "preload" in session._phases
+
+
+def released(hosts: int) -> tuple[float, list[wire.Release]]:
+    """Return the time before a release of so many nodes, and the messages that they are sent."""
+    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(hosts)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    sent: list[bytes] = []
+
+    async def release() -> float:
+        fleet = Fleet(plan, AgentVersion("0123"))
+        for host in cluster.hosts:
+            child = cast(Child, DeafChild(sent))
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        fleet.put_back([("", Interrupted("nobody answers"))])
+        began = time.time()
+        await Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, Listener()).release()
+        return began
+
+    return asyncio.run(release()), [wire.decode(line) for line in sent]
+
+
+@pytest.mark.parametrize("hosts", [1, 200])
+def test_the_instant_of_a_release_is_one_and_leaves_time_to_send_it_to_every_node(hosts: int) -> None:
+    began, messages = released(hosts)
+    assert len(messages) == hosts
+    assert len({message.at for message in messages}) == 1
+    assert messages[0].at - began >= RELEASE_LEAD_S + hosts * SENT_S
 
 
 @pytest.mark.parametrize("last", [wire.Failed("it cannot continue"), ConnectionEnded("broken")])
