@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, nargs="+", default=[2, 4, 8])
     parser.add_argument("--ranks", type=int, default=1, help="on each node")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="contenders with a WORD in their name")
     parser.add_argument("--environment", type=Path, help="one that is there already, with all of it installed")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pylaunch-bench-") as directory:
@@ -85,7 +86,8 @@ def compare(lab: Lab, work: Path, environment: Path, asked: argparse.Namespace) 
     sizes, ranks, runs = asked.nodes, asked.ranks, asked.runs
     cluster = load_cluster(lab.inventory)
     names_for_all(lab, cluster, work / "hosts")
-    contenders = all_contenders(cluster, str(lab.inventory), environment, work, ranks)
+    every = all_contenders(cluster, str(lab.inventory), environment, work, ranks)
+    contenders = {name: each for name, each in every.items() if any(word in name for word in asked.only)}
     seconds: dict[str, dict[int, list[float]]] = {name: {size: [] for size in sizes} for name in contenders}
     print(f"seconds, median and worst of {runs}; ranks on each node: {ranks}")
     for size in sizes:
