@@ -1,4 +1,4 @@
-"""The nodes of a verb: hosts of the inventory, or of a Slurm job."""
+"""The nodes of a start, and the hosts of other verbs in a Slurm job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
-from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
+from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
 from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
@@ -128,15 +128,11 @@ def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> Start
     return StartNodes(cluster, allocation, _restarts(os.environ))
 
 
-def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:
-    """Return the hosts of a verb that starts no ranks: nodes of the job in which pylaunch runs, else the inventory's.
+def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
+    """Return the nodes of the job in which pylaunch runs, for a verb that starts no ranks.
 
     As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
     """
-    settings = read_settings(Path.cwd())
-    source = scheduler.node_source(SchedulerFlags(), settings, os.environ, has_inventory=inventory is not None)
-    if source is not NodeSource.HERE:
-        return load_cluster(inventory, limit=limit)
     allocation = allocation_here(scheduler.jobs_here(os.environ), queueing.show)
     named = inventory if inventory is not None else source_of(None)
     without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))

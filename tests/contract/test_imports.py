@@ -12,6 +12,7 @@ import pytest
     ("verb", "absent"),
     [
         ("check", ("pylaunch.launch.start", "pylaunch.launch.follow.run_follower", "pylaunch.report", "jinja2")),
+        ("gpus", ("pylaunch.launch.start", "pylaunch.launch.follow.run_follower", "pylaunch.report", "jinja2")),
         ("start", ("pylaunch.report.page", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
     ],
 )  # fmt: skip

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from pylaunch.cli import console
+from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document, findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.sync.tree import Tree

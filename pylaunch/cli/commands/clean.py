@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from pylaunch.cli import console
+from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options
-from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document, hints, proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from pylaunch.cli import console
+from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options
-from pylaunch.cli.nodes import hosts_to_ask
 from pylaunch.cli.views import document
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
