@@ -11,7 +11,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ONCE = {
-    "framework_lab": ("tests/lab/test_frameworks.py", "tests/lab/test_torchrun.py"),
+    "framework_lab": (
+        "tests/lab/test_frameworks.py",
+        "tests/lab/test_rendered",
+        "tests/lab/test_torchrun.py",
+    ),
     "provisioned": ("tests/roles/",),
     "torch_python": ("tests/contract/test_torch", "tests/lab/test_bench.py"),
 }
