@@ -175,6 +175,7 @@ class Node:
             with contextlib.suppress(ProcessLookupError):  # It may be about to exit on its own.
                 os.kill(pid, signal.SIGKILL)
         if left:
+            gone(*left)  # While one of them ends, its lock shows a live run.
             self.ask("clean")
 
 
