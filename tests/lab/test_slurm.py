@@ -436,8 +436,8 @@ def test_a_restart_after_a_killed_rank_uses_the_preloaded_imports(slurm: Lab, tm
     for node in slurm:
         node.run("install", "-D", "/dev/stdin", str(script), stdin=script.read_bytes())
     with starting(
-        slurm, tmp_path, "--nodes", "2", "--max-restarts", "1", "--preload", "auto", "--workdir", "/tmp", "--",
-        str(script),
+        slurm, tmp_path, "--nodes", "2", "--max-restarts", "1", "--preload", "auto", "--workdir", "/tmp",
+        "--python", sys.executable, "--", str(script),
     ) as started:  # fmt: skip
         assert started.ends() == ExitCode.DONE, started.stderr
     assert started.stdout.count("attempt 1 yaml") == 2, started.stdout

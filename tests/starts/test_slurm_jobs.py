@@ -279,7 +279,7 @@ def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm:
 
 
 def test_a_requeued_job_that_is_cancelled_in_the_queue_ends_the_run(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A|\n")
+    slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A||7\n")
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
         requeues([], slurm).next_cluster(PLAN, OUT_OF_TIME)
 
