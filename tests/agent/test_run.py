@@ -346,6 +346,19 @@ def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Pat
     assert "over" in node.open().until(wire.Failed).message
 
 
+def test_a_controller_that_does_not_know_of_the_end_yet_is_answered_as_before_it(node: Node, tmp_path: Path) -> None:
+    first = node.started(task(tmp_path, "exit 4"))
+    first.until(wire.Finished)
+    gone(node.supervisor(first))
+    controller = node.attach()
+    controller.send(wire.Examine(3), wire.TryPeers({"n1": 1}), wire.Notify(10), wire.Follow({}, None))
+    controller.until(wire.Finished)
+    assert controller.all(wire.Examined) == [wire.Examined(3, [])]
+    assert controller.all(wire.PeersTried) == [wire.PeersTried({})]
+    assert controller.ended(0).exit_code == 4
+    assert not controller.all(wire.Failed)
+
+
 def test_an_unknown_run_is_reported_as_unknown(node: Node) -> None:
     assert node.attach("nope").until(wire.Failed).message == "no run nope on this host"
 
