@@ -8,6 +8,7 @@ from pathlib import Path
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
 from pylaunch.store.paths import project_directory
+from pylaunch.store.whole_file import write_whole
 
 LATEST = "latest.json"
 
@@ -29,9 +30,7 @@ def keep(inventory: Path, attestation: Attestation, *, of_all_hosts: bool) -> Pa
 
 def write(path: Path, attestation: Attestation) -> None:
     """Write `attestation` to `path`, whole or not at all."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(attestation.text, encoding="utf-8")
-    aside.replace(path)
+    write_whole(path, attestation.text.encode())
 
 
 def latest(inventory: Path) -> Attestation | None:

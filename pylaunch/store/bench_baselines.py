@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import msgspec
 
 from pylaunch.bench.baseline import Baseline, Level
 from pylaunch.errors import UsageError
+from pylaunch.store.whole_file import write_whole
 
 
 class _BaselineRow(msgspec.Struct, frozen=True):
@@ -48,10 +48,8 @@ def write_baseline(path: Path, baseline: Baseline) -> None:
         for (operation, size), level in sorted(baseline.levels.items())
     ]
     text = json.dumps({"conditions": baseline.conditions, "made_at": baseline.made_at, "levels": rows}, indent=1)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text + "\n", encoding="utf-8")
-        aside.replace(path)
+        write_whole(path, f"{text}\n".encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

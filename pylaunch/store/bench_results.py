@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from pylaunch.bench.summary import BenchSummary
 from pylaunch.errors import UsageError
 from pylaunch.store.paths import run_paths
+from pylaunch.store.whole_file import write_whole
 
 
 def write_bench_summary(run: str, summary: BenchSummary) -> None:
     """Write `summary` to the record of `run`, whole or not at all, if there is one. Raises OSError."""
     paths = run_paths(run)
     if paths.plan.exists():
-        aside = paths.bench.with_name(f".{paths.bench.name}.{os.getpid()}")
-        aside.write_bytes(msgspec.json.encode(summary))
-        aside.replace(paths.bench)
+        write_whole(paths.bench, msgspec.json.encode(summary))
 
 
 def read_bench_summary(run: str) -> BenchSummary | None:

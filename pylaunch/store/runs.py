@@ -28,6 +28,7 @@ from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.store.paths import RunPaths, run_paths, runs_directory
+from pylaunch.store.whole_file import write_whole
 
 KEPT = 200
 """Ended runs whose records are kept, with all attempts of each."""
@@ -68,7 +69,7 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
     paths = run_paths(plan.run)
     try:
         paths.directory.mkdir(mode=0o700, parents=True)
-        _write(paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign)))
+        write_whole(paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign)))
     except OSError as error:
         raise UsageError(
             f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
@@ -115,7 +116,7 @@ class Recorder:
     def attest(self, attestation: Attestation) -> None:
         """Write the facts of the nodes."""
         with self._errors_reported():
-            _write(self._paths.attestation, attestation.text.encode())
+            write_whole(self._paths.attestation, attestation.text.encode())
 
     def append(self, event: Event) -> None:
         """Append `event`; it is written when this returns."""
@@ -135,7 +136,7 @@ class Recorder:
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
         with self._errors_reported():
-            _write(self._paths.outcome, msgspec.json.encode(outcome))
+            write_whole(self._paths.outcome, msgspec.json.encode(outcome))
 
     @contextlib.contextmanager
     def _errors_reported(self) -> Iterator[None]:
@@ -192,7 +193,7 @@ def adopt(record: RunRecord) -> None:
         if not known.is_foreign:
             return
         plan = _reached_alike(known.plan, record.plan)
-        _write(paths.plan, msgspec.json.encode(_Head(known.created_at, known.agent, plan, is_foreign=True)))
+        write_whole(paths.plan, msgspec.json.encode(_Head(known.created_at, known.agent, plan, is_foreign=True)))
     os.utime(paths.plan, (record.created_at, record.created_at))
 
 
@@ -349,9 +350,3 @@ def prune(keep: int = KEPT) -> None:
     for each in ended[keep:]:
         for run in each:
             shutil.rmtree(run_paths(run).directory, ignore_errors=True)
-
-
-def _write(path: Path, content: bytes) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_bytes(content)
-    aside.replace(path)

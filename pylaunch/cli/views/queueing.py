@@ -63,6 +63,6 @@ def line(event: JobEvent) -> str:
             then = "" if is_ours else ", when Slurm starts its script again"
             return f"Slurm job {job} requeued ({cause}{allowed}); the run continues as {run}{then}"
         case JobNotRequeued(job, why):
-            return f"Slurm job {job} is not requeued: {why}"
+            return f"Slurm job {job} is not requeued: {why}; a new start continues from the last checkpoint"
         case JobEnded(job, state):
             return f"Slurm job {job} ended" + ("" if state.state == UNKNOWN else f": {state.state}")

@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.shared.layout import RunDirectory
-from pylaunch.runtime import failure
+from pylaunch.runtime import failure, progress
 
 STACK = """Traceback (most recent call last):
   File "/home/ml/train.py", line 40, in <module>
@@ -92,3 +92,8 @@ def test_an_invalid_error_file_is_ignored(tmp_path: Path) -> None:
         Path(directory.of_rank(0, "error.json")).write_text(content)
         assert rank_report.error(directory, 0) == ""
     assert rank_report.last_step(directory, 0) is None
+
+
+def test_ranks_find_their_step_file_in_the_variable_that_the_agent_sets(tmp_path: Path) -> None:
+    names = rank_report.environment(RunDirectory("r1", str(tmp_path)), 0)
+    assert names[progress.VARIABLE].endswith("step")

@@ -45,7 +45,10 @@ NODES = (SlurmNode("n1", "10.0.0.1"), SlurmNode("n2", "10.0.0.2"))
                 "when Slurm starts its script again"
             ),
         ),
-        (JobNotRequeued("7", "the job is CANCELLED"), "Slurm job 7 is not requeued: the job is CANCELLED"),
+        (
+            JobNotRequeued("7", "the job is CANCELLED"),
+            "Slurm job 7 is not requeued: the job is CANCELLED; a new start continues from the last checkpoint",
+        ),
         (JobEnded("7", JobState(UNKNOWN)), "Slurm job 7 ended"),
         (
             JobRemains("7", JobState("COMPLETING", nodes="n2")),
