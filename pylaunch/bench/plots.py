@@ -1,6 +1,7 @@
 """Results as SVG: bandwidth over size, rates of pairs, distribution of latency. Pure.
 
-Each plot is one `<svg>` without scripts and without references to other files. Names of hosts are escaped.
+Each plot is one `<svg>` without scripts and without references to other files. Names of hosts are escaped. A `note`,
+for example that the measurement is incomplete, is a line above the plot.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ MOST_CELLS = 64
 Curve = Sequence[tuple[float, float]]
 
 
-def bandwidth_plot(curves: Mapping[str, Curve]) -> str:
+def bandwidth_plot(curves: Mapping[str, Curve], note: str = "") -> str:
     """Return bus bandwidth (GB/s) over size (bytes) of each collective, both logarithmic."""
     sizes = [size for curve in curves.values() for size, _ in curve]
     rates = [rate for curve in curves.values() for _, rate in curve if rate > 0]
     if not sizes or not rates:
-        return _svg("bus bandwidth", [], HEIGHT)
+        return _svg("bus bandwidth", [], HEIGHT, note)
     x = _Scale(min(sizes), max(sizes), LEFT, WIDTH - RIGHT)
     y = _Scale(min(rates), max(rates), HEIGHT - BOTTOM, TOP)
     parts = [_text(x.at(size), HEIGHT - 18, shown_size(int(size)), "middle") for size in _some(sorted(set(sizes)), 7)]
@@ -41,14 +42,14 @@ def bandwidth_plot(curves: Mapping[str, Curve]) -> str:
         points = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in curve if rate > 0)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += _legend(list(curves))
-    return _svg("bus bandwidth over size", parts, HEIGHT)
+    return _svg("bus bandwidth over size", parts, HEIGHT, note)
 
 
-def latency_plot(samples: Mapping[str, Sequence[float]]) -> str:
+def latency_plot(samples: Mapping[str, Sequence[float]], note: str = "") -> str:
     """Return the share of messages that took at most so many microseconds; `samples` are sorted seconds."""
     found = {name: values for name, values in samples.items() if values}
     if not found:
-        return _svg("latency", [], HEIGHT)
+        return _svg("latency", [], HEIGHT, note)
     least = min(values[0] for values in found.values()) * 1e6
     most = max(values[-1] for values in found.values()) * 1e6
     x = _Scale(least, most, LEFT, WIDTH - RIGHT)
@@ -63,14 +64,14 @@ def latency_plot(samples: Mapping[str, Sequence[float]]) -> str:
         )
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += _legend(list(found))
-    return _svg("share of messages that took at most so long", parts, HEIGHT)
+    return _svg("share of messages that took at most so long", parts, HEIGHT, note)
 
 
-def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]]) -> str:
+def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]], note: str = "") -> str:
     """Return the lowest rate of each pair, relative to the median of all; pairs that were not measured are empty."""
     lowest = {pair: min(values) for pair, values in rates.items() if values}
     if not lowest:
-        return _svg("rates of pairs", [], HEIGHT)
+        return _svg("rates of pairs", [], HEIGHT, note)
     middle = sorted(lowest.values())[len(lowest) // 2]
     shown = _shown(len(hosts), lowest)
     side = max(6.0, min(28.0, 520 / len(shown)))
@@ -90,7 +91,7 @@ def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]]) ->
     fits = int((LEFT + 24) / (GLYPH * font))
     for node, index in place.items():
         parts.append(_text(LEFT + 24, TOP + (index + 0.8) * side, _label(hosts[node], fits), "end", font))
-    return _svg("rates of pairs relative to the median", parts, TOP + len(shown) * side + 20)
+    return _svg("rates of pairs relative to the median", parts, TOP + len(shown) * side + 20, note)
 
 
 def _label(name: str, most: int) -> str:
@@ -163,10 +164,20 @@ def _text(x: float, y: float, text: str, anchor: str, font: float = FONT) -> str
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{size}>{escape(text)}</text>'
 
 
-def _svg(title: str, parts: list[str], height: float) -> str:
-    body = "\n".join(parts or [_text(LEFT, TOP + 20, "not measured", "start")])
+def _svg(title: str, parts: list[str], height: float, note: str) -> str:
+    body = "\n".join((*_noted(note), *(parts or [_text(LEFT, TOP + 20, "not measured", "start")])))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
         f'font-family="sans-serif" font-size="{FONT}" role="img" aria-label="{escape(title)}">\n'
         f'<rect width="100%" height="100%" fill="#fff"/>\n<title>{escape(title)}</title>\n{body}\n</svg>\n'
     )
+
+
+def _noted(note: str) -> list[str]:
+    """Return `note` as one line above the plot, cut where it does not fit, and whole for a reader that points at it."""
+    if not note:
+        return []
+    fits = int(WIDTH / (GLYPH * FONT)) - 2
+    shown = note if len(note) <= fits else f"{note[: fits - 1]}…"
+    text = f'<text x="{FONT}" y="12" text-anchor="start" fill="#b2182b">{escape(shown)}</text>'
+    return [f"<g>{text}<title>{escape(note)}</title></g>"]

@@ -59,6 +59,9 @@ class BenchSummary:
     pairs: tuple[tuple[int, int, float], ...] = ()
     """Indexes of two hosts, and their lowest rate in GB/s."""
 
+    incomplete: str = ""
+    """Where an incomplete measurement ended; "" for a complete one."""
+
 
 def size_results(collectives: Iterable[CollectiveTimed], ranks: int) -> tuple[SizeResult, ...]:
     """Return the median result of each size of each collective."""
@@ -100,9 +103,9 @@ def drawn(summary: BenchSummary, hosts: Sequence[str]) -> dict[str, str]:
         curves.setdefault(each.operation, []).append((each.size, each.bandwidth))
     rates = {(first, second): (rate,) for first, second, rate in summary.pairs}
     return {
-        "bandwidth": bandwidth_plot(curves),
-        "pairs": pair_heatmap(hosts, rates),
-        "latency": latency_plot(summary.latencies),
+        "bandwidth": bandwidth_plot(curves, summary.incomplete),
+        "pairs": pair_heatmap(hosts, rates, summary.incomplete),
+        "latency": latency_plot(summary.latencies, summary.incomplete),
     }
 
 

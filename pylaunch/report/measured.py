@@ -6,7 +6,7 @@ Names of hosts become text of a plot, so they are masked and made visible before
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pylaunch.bench.summary import BenchSummary, SizeResult, sections
 from pylaunch.model.sanitise import visible_line
@@ -29,6 +29,7 @@ class MeasuredSection:
     """Heading → SVG, safe to insert as it is."""
 
     sizes: Sequence[SizeResult]
+    is_incomplete: bool
 
 
 def measured_section(summary: BenchSummary | None, hide: Callable[[str], str]) -> MeasuredSection | None:
@@ -36,7 +37,8 @@ def measured_section(summary: BenchSummary | None, hide: Callable[[str], str]) -
     if summary is None:
         return None
     names = [visible_line(hide(name))[:LONGEST_NAME] for name in summary.hosts]
+    plotted = replace(summary, incomplete=visible_line(hide(summary.incomplete)))
     return MeasuredSection(
-        summary.backend, summary.ranks, summary.runs, summary.verdicts[:MOST_VERDICTS], sections(summary, names),
-        summary.collectives[:MOST_SIZES],
+        summary.backend, summary.ranks, summary.runs, summary.verdicts[:MOST_VERDICTS], sections(plotted, names),
+        summary.collectives[:MOST_SIZES], bool(summary.incomplete),
     )  # fmt: skip

@@ -4,7 +4,8 @@
     one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
     second run   only if pairs were slow: each suspect with nodes that are known good
 
-Ranks measure, `pylaunch.bench` judges, this module acts on the verdict. A broken stage ends the measurement.
+Ranks measure, `pylaunch.bench` judges, this module acts on the verdict. A broken stage and an interrupt end the
+measurement; what was measured before is the result.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from dataclasses import dataclass, field, replace
 from pylaunch.bench.bounds import Conditions, HostSpeeds
 from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted
-from pylaunch.bench.pairs import Pair, round_numbers, screened
+from pylaunch.bench.pairs import Pair, Screening, round_numbers, screened
 from pylaunch.bench.peers import Straggler, stragglers
 from pylaunch.bench.sweep import MOST_RANKS
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.launch.connect.interruptible import InterruptSource
-from pylaunch.launch.start.session import NodesRefusedError
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -34,13 +35,17 @@ from pylaunch.preflight.wanted import wanted_by
 from pylaunch.workflows.bench_events import (
     NO_IB,
     OF_ALL_RUNS,
+    OTHER_SWEEP,
+    PAIRS_AGAIN,
     BenchEmit,
     BenchRequest,
     BenchResult,
     BenchStage,
+    Incomplete,
     StageEndedOnAll,
     StageState,
 )
+from pylaunch.workflows.bench_progress import NOTHING
 from pylaunch.workflows.bench_run import MARGIN_S, BenchRun, RoundPlan, job
 from pylaunch.workflows.run_events import Notice
 
@@ -75,9 +80,10 @@ def planned_cluster(cluster: Cluster, backend: str) -> Cluster:
 
 
 def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: InterruptSource) -> BenchResult:
-    """Measure `cluster` and return the result, up to the first broken stage.
+    """Measure `cluster` and return the result, up to the first broken stage or an interrupt.
 
-    Raises UsageError for a request that does not fit the cluster, before any host is contacted.
+    Raises UsageError for a request that does not fit the cluster, before any host is contacted, and
+    InterruptedBeforeReleaseError or KeyboardInterrupt for an interrupt before the first stage ended.
     """
     backend = chosen_backend(cluster, request)
     used = planned_cluster(cluster, backend)
@@ -95,8 +101,16 @@ class _Measuring:
     stages: list[StageEndedOnAll] = field(default_factory=list)
     runs: list[BenchRun] = field(default_factory=list)
     speeds: Mapping[str, HostSpeeds] = field(default_factory=dict)
+    first: BenchRun | None = None
+    screening: Screening | None = None
+    again: tuple[tuple[Pair, ...], ...] = ()
+    """Rounds of the second run."""
+
+    second: BenchRun | None = None
     other: BenchRun | None = None
     """Sweep over the other network."""
+
+    ended_by: InterruptedBeforeReleaseError | None = None
 
     def result(self) -> BenchResult:
         request = self.request
@@ -125,14 +139,28 @@ class _Measuring:
             )
         self._skip_unfit()
         self._survey(plan)
-        verdict = None
-        if not self._is_broken and set(of_ranks):
-            first = self._run(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
-            if BenchStage.PAIRS in of_ranks and not self._is_broken:
-                verdict = self._verdict(first)
-        if request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
-            self.other = self._beside()
-        return self._collected(plan, verdict)
+        try:
+            self._measure(spec, of_ranks, rounds)
+        except InterruptedBeforeReleaseError as error:
+            self.ended_by = error
+        except KeyboardInterrupt as interrupt:  # Between two runs.
+            self.ended_by = InterruptedBeforeReleaseError(str(interrupt) or "interrupted")
+        if self.ended_by is not None and not any(each.state is StageState.OK for each in self.stages):
+            raise self.ended_by
+        self._screen()
+        return replace(self._collected(plan), incomplete=self._incomplete(wanted), ended_by=self.ended_by)
+
+    def _measure(self, spec: JobSpec, of_ranks: tuple[BenchStage, ...], rounds: RoundPlan) -> None:
+        """Run all ranks, up to three times."""
+        if self._is_broken or not of_ranks:
+            return
+        self.first = self._begun(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
+        self._finish(self.first)
+        self._screen()
+        if self.screening is not None and self.again and not self._is_broken:
+            self._measure_again(self.screening)
+        if self.request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
+            self._measure_beside()
 
     def _unfit(self, stage: BenchStage) -> str:
         """Return the reason why this cluster cannot have `stage`; "" if it can."""
@@ -167,51 +195,105 @@ class _Measuring:
         self.stages.append(stage)
         self.emit(stage)
 
-    def _run(self, spec: JobSpec, stages: tuple[BenchStage, ...], rounds: RoundPlan) -> BenchRun:
+    def _begun(self, spec: JobSpec, stages: tuple[BenchStage, ...], rounds: RoundPlan) -> BenchRun:
         limit_s = self.request.sweep.time_limit_s + MARGIN_S
         run = BenchRun(self.cluster, spec, stages, rounds, self.emit, self.backend, limit_s)
         self.runs.append(run)
+        return run
+
+    def _finish(self, run: BenchRun) -> None:
+        """Measure `run` and add its stages. Raises InterruptedBeforeReleaseError and KeyboardInterrupt."""
         try:
             run.measure(self.interrupts)
-        except ClusterNotReadyError as error:
+        except (ClusterNotReadyError, UsageError) as error:
+            if run is self.first and isinstance(error, UsageError):
+                raise  # Nothing is measured yet.
             hosts = tuple(error.reasons) if isinstance(error, NodesRefusedError) else ()
             broken = StageEndedOnAll(
-                stages[0], StageState.BROKEN, error.message, hosts, tuple(error.evidence),
+                run.stages[0], StageState.BROKEN, error.message, hosts, tuple(error.evidence),
                 (error.hint,) if error.hint else (),
             )  # fmt: skip
             run.ended.append(broken)
             self.emit(broken)
-        self.stages += run.ended
-        return run
+        except (InterruptedBeforeReleaseError, KeyboardInterrupt):
+            run.interrupt()
+            raise
+        finally:
+            self.stages += run.ended
 
-    def _beside(self) -> BenchRun:
+    def _screen(self) -> None:
+        """Find the suspects and the rounds that decide about them, if all first rounds are measured."""
+        if self.screening is None and self.first is not None and self.first.has_all_pairs:
+            self.screening = screened(self.first.pair_rates(), len(self.cluster.hosts))
+            self.again = confirmations(self.screening)
+
+    def _measure_beside(self) -> None:
         """Measure the sweep again over the other network."""
         name = self.request.beside
         request = replace(self.request, uses_infiniband=False)
         request = request if name == NO_IB else replace(request, interface=name)
         self.emit(Notice(f"the same sweep over {name}" if name != NO_IB else "the same sweep without InfiniBand"))
         spec = job(request, self.backend, (BenchStage.SWEEP,), RoundPlan())
-        return self._run(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
+        self.other = self._begun(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
+        self._finish(self.other)
 
-    def _verdict(self, first: BenchRun) -> PairVerdict:
-        count = len(self.cluster.hosts)
-        rates = first.pair_rates()
-        screening = screened(rates, count)
-        again = confirmations(screening)
-        if screening.abstained or not again:
-            return pair_verdict(screening, ())
+    def _measure_again(self, screening: Screening) -> None:
+        """Measure the suspects of `screening` with other partners."""
         names = fold(sorted({self.cluster.names[node] for node in screening.suspects}))
         what = names if screening.suspects else f"{len(screening.links)} pairs"
         self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
         request = replace(self.request, data="")
-        explicit = RoundPlan(explicit=again)
+        explicit = RoundPlan(explicit=self.again)
         spec = job(request, self.backend, (BenchStage.PAIRS,), explicit)
-        second = self._run(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), explicit)
-        if self._is_broken:
-            return PairVerdict(abstained="the second measurement of the suspects failed")
+        self.second = self._begun(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), explicit)
+        self._finish(self.second)
+
+    def _verdict(self) -> PairVerdict | None:
+        """Return the verdict on all nodes; None if no pair was measured.
+
+        Rounds that were interrupted or failed give no verdict: a slow node and its partners look alike in them.
+        """
+        first, screening, second = self.first, self.screening, self.second
+        if screening is None:
+            rates = [] if first is None else first.pair_rates()
+            if first is None or not rates:
+                return None
+            reached = f"only {len(rates)} of {first.planned_pairs} pairs were measured"
+            return PairVerdict(abstained=f"{reached}, which do not tell a slow node from its partners")
+        if screening.abstained or not self.again:
+            return pair_verdict(screening, ())
+        if second is None or not second.has_all_pairs:
+            return PairVerdict(
+                unclear=screening.suspects,
+                abstained="the second measurement, which tells a slow node from its partners, did not end",
+            )
         return pair_verdict(screening, second.pair_rates())
 
-    def _collected(self, plan: RunPlan, verdict: PairVerdict | None) -> BenchResult:
+    def _incomplete(self, wanted: tuple[BenchStage, ...]) -> Incomplete | None:
+        """Return where the measurement ended; None if it measured everything in `wanted`."""
+        later = [each.value for each in wanted if not self._has_measured(each)]
+        if self.again and self.second is None:
+            later.append(PAIRS_AGAIN)
+        if self.request.beside and BenchStage.SWEEP in wanted and self.other is None:
+            later.append(OTHER_SWEEP)
+        last = next((each for each in self.stages if each.state in (StageState.BROKEN, StageState.INTERRUPTED)), None)
+        if last is None:
+            is_over = self.ended_by is None or not later
+            return None if is_over else Incomplete(later[0], StageState.INTERRUPTED, NOTHING, tuple(later[1:]))
+        run = next((run for run in self.runs if any(each is last for each in run.ended)), None)
+        if run is None:
+            return Incomplete(last.stage.value, last.state, NOTHING, tuple(later))
+        if last.state is StageState.BROKEN and run.has_measured(last.stage) and not later:
+            return None
+        name = PAIRS_AGAIN if run is self.second else OTHER_SWEEP if run is self.other else last.stage.value
+        return Incomplete(name, last.state, run.reached(last.stage), tuple(each for each in later if each != name))
+
+    def _has_measured(self, stage: BenchStage) -> bool:
+        if stage is BenchStage.CONNECT:
+            return any(each.stage is stage for each in self.stages)
+        return self.first is not None and self.first.has_measured(stage)
+
+    def _collected(self, plan: RunPlan) -> BenchResult:
         names = plan.cluster.names
         lines = [line for run in self.runs if run is not self.other for line in run.readings.lines]
         beside = [] if self.other is None else self.other.readings.of(CollectiveTimed)
@@ -226,6 +308,7 @@ class _Measuring:
             if isinstance(line, FileRead) and line.rank < plan.world_size
         }
         warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
+        found, unjudged = _stragglers(plan, compute, reads)
         conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
         return BenchResult(
             names, conditions, tuple(self.stages),
@@ -233,8 +316,8 @@ class _Measuring:
             tuple(line for line in lines if isinstance(line, CollectiveTimed)),
             tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
             tuple({(line.of, line.rank): line for line in lines if isinstance(line, LatencyTimed)}.values()),
-            by_pair, tuple(beside), verdict, compute, reads, _stragglers(plan, compute, reads),
-            dropped=sum(run.readings.dropped for run in self.runs),
+            by_pair, tuple(beside), self._verdict(), compute, reads, found,
+            dropped=sum(run.readings.dropped for run in self.runs), unjudged=unjudged,
         )  # fmt: skip
 
 
@@ -258,11 +341,19 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
 
 def _stragglers(
     plan: RunPlan, compute: Mapping[int, ComputeTimed], reads: Mapping[str, FileRead]
-) -> dict[str, tuple[Straggler, ...]]:
+) -> tuple[dict[str, tuple[Straggler, ...]], tuple[str, ...]]:
+    """Return the slow peers of each kind of work, and why a kind was not judged: the fast ones report first."""
     names = {rank: f"rank {rank} on {plan.node_of_rank(rank).host.name}" for rank in compute}
-    found = {
-        "matrix product": stragglers({names[rank]: each.flops for rank, each in compute.items()}),
-        "memory": stragglers({names[rank]: each.memory for rank, each in compute.items()}),
-        "file read": stragglers({host: each.size / each.seconds for host, each in reads.items() if each.seconds > 0}),
-    }
-    return {kind: each for kind, each in found.items() if each}
+    found: dict[str, tuple[Straggler, ...]] = {}
+    unjudged = []
+    if len(compute) == plan.world_size:
+        found["matrix product"] = stragglers({names[rank]: each.flops for rank, each in compute.items()})
+        found["memory"] = stragglers({names[rank]: each.memory for rank, each in compute.items()})
+    elif compute:
+        unjudged.append(f"compute: no verdict: {len(compute)} of {plan.world_size} ranks reported")
+    if len(reads) == len(plan.nodes):
+        rates = {host: each.size / each.seconds for host, each in reads.items() if each.seconds > 0}
+        found["file read"] = stragglers(rates)
+    elif reads:
+        unjudged.append(f"read: no verdict: {len(reads)} of {len(plan.nodes)} hosts reported")
+    return {kind: each for kind, each in found.items() if each}, tuple(unjudged)

@@ -13,6 +13,7 @@ from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead,
 from pylaunch.bench.pairs import Pair
 from pylaunch.bench.peers import Straggler
 from pylaunch.bench.sweep import Sweep
+from pylaunch.errors import PylaunchError
 from pylaunch.workflows.run_events import Notice
 
 
@@ -35,6 +36,12 @@ OF_ALL_RUNS = (BenchStage.BARRIER, BenchStage.CORRECTNESS)
 USUAL = (BenchStage.CONNECT, *OF_ALL_RUNS, BenchStage.SWEEP, BenchStage.LATENCY, BenchStage.PAIRS, BenchStage.COMPUTE)
 
 
+PAIRS_AGAIN = "pairs of the suspects again"
+"""Second run, which decides about slow nodes and links."""
+
+OTHER_SWEEP = "sweep over the other network"
+"""Run of `--beside`."""
+
 NO_IB = "no-ib"
 """Network without InfiniBand and RoCE."""
 
@@ -44,6 +51,9 @@ class StageState(Enum):
 
     OK = "ok"
     BROKEN = "broken"
+    INTERRUPTED = "interrupted"
+    """Neither ended nor failed."""
+
     SKIPPED = "skipped"
 
 
@@ -97,6 +107,23 @@ BenchEmit = Callable[[BenchEvent], None]
 
 
 @dataclass(frozen=True)
+class Incomplete:
+    """End of a measurement before everything that was requested was measured."""
+
+    stage: str
+    """In which it ended: name of a stage of the first run, PAIRS_AGAIN or OTHER_SWEEP."""
+
+    state: StageState
+    """Of that stage."""
+
+    reached: str
+    """Part of that stage that was measured: "3 results, the last one all-reduce of 65536 bytes"."""
+
+    not_measured: tuple[str, ...] = ()
+    """What was to follow, in order, with the same names."""
+
+
+@dataclass(frozen=True)
 class BenchResult:
     """Everything that was measured, and the verdicts."""
 
@@ -129,6 +156,15 @@ class BenchResult:
 
     dropped: int = 0
     """Lines of ranks that were not understood."""
+
+    unjudged: tuple[str, ...] = ()
+    """Reasons why kinds of work were not compared, one line each."""
+
+    incomplete: Incomplete | None = None
+    """None if everything that was requested was measured."""
+
+    ended_by: PylaunchError | None = None
+    """Interrupt that ended the measurement."""
 
     @property
     def is_broken(self) -> bool:

@@ -38,6 +38,7 @@ from pylaunch.workflows.bench_events import (
     StageEndedOnAll,
     StageState,
 )
+from pylaunch.workflows.bench_progress import reached
 from pylaunch.workflows.run_events import LinesWritten, Notice
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent
@@ -118,6 +119,8 @@ class BenchRun:
     readings: Readings = field(default_factory=lambda: Readings(0))
     ended: list[StageEndedOnAll] = field(default_factory=list)
     since: float = field(default_factory=time.monotonic)
+    is_complete: bool = False
+    """It ended on its own, with all stages: no output of its ranks is missing because of an early end."""
 
     def measure(self, interrupts: InterruptSource) -> bool:
         """Run it and report its stages; return False if one is broken.
@@ -131,11 +134,39 @@ class BenchRun:
         limit = TimeLimit(self.limit_s, "the measurement", interrupts)
         outcome = start(planned, StartOptions(tree=tree), self._take, limit.interrupts)
         if outcome.status is Status.STOPPED and not limit.is_over:
-            raise InterruptedBeforeReleaseError(f"{outcome.reason}: the run of bench is stopped")
+            raise _interrupted(outcome, planned.plan.run)
         if len(self.ended) == len(self.stages):
+            self.is_complete = outcome.status is Status.DONE
             return True
         self._end(self._broken(self.stages[len(self.ended)], outcome))
         return False
+
+    def interrupt(self) -> None:
+        """Report the stage that an interrupt ended, if one has not ended yet."""
+        if len(self.ended) < len(self.stages):
+            stage = self.stages[len(self.ended)]
+            self._end(StageEndedOnAll(stage, StageState.INTERRUPTED, f"measured of it: {self.reached(stage)}"))
+
+    def reached(self, stage: BenchStage) -> str:
+        """Return the part of `stage` that was measured."""
+        return reached(stage, self.readings, (len(self.pair_rates()), self.planned_pairs))
+
+    def has_measured(self, stage: BenchStage) -> bool:
+        """Return True if `stage` has ended on all ranks and, for the pairs, all of its results are there."""
+        if stage is BenchStage.PAIRS and not self.is_complete and len(self.pair_rates()) < self.planned_pairs:
+            return False
+        return self._reported(stage) or any(each.stage == stage.value for each in self.readings.of(StageEnded))
+
+    @property
+    def has_all_pairs(self) -> bool:
+        """Return True if the rounds of pairs are measured, so that they can be judged."""
+        return BenchStage.PAIRS in self.stages and self.has_measured(BenchStage.PAIRS)
+
+    @property
+    def planned_pairs(self) -> int:
+        """Return the number of pairs of all rounds."""
+        nodes = 0 if self.plan is None else len(self.plan.nodes)
+        return sum(len(tuple(pairs)) for pairs in self.rounds.pairs(nodes)) if nodes > 1 else 0
 
     def pair_rates(self) -> list[PairRate]:
         """Return the rates of the pairs that were planned and that both ends reported."""
@@ -218,6 +249,17 @@ class BenchRun:
 
     def _hints(self) -> tuple[str, ...]:
         return () if self.plan is None else (f"output of all ranks: pylaunch logs {self.plan.run}",)
+
+
+def _interrupted(outcome: Outcome, run: str) -> InterruptedBeforeReleaseError:
+    """Return the error of a run that a person stopped. It claims the end of the run only where that is proven."""
+    unproven = (*outcome.leftovers, *(host for host in outcome.unproven if host not in outcome.leftovers))
+    if not unproven:
+        return InterruptedBeforeReleaseError(f"{outcome.reason}: the run of bench is stopped")
+    evidence = [f"{host}: left behind: {'; '.join(left)}" for host, left in outcome.leftovers.items()]
+    return InterruptedBeforeReleaseError(
+        f"{outcome.reason}: {fold(unproven)} not known to be clean", evidence=evidence, hint=f"pylaunch stop {run}"
+    )
 
 
 def _rank_of(stream: str) -> int | None:

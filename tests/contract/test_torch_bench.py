@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 from pylaunch.bench.operations import Operation
 from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
-from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
+from tests.starts.cluster import DirectoryCluster, ended, made_of_directories, says
 
 ENDS_S = 400.0
 SMALL = ("--max-size", "64K", "--iterations", "3", "--warm-up", "1")
@@ -92,3 +94,41 @@ def test_a_baseline_that_was_far_better_is_a_regression(torch_python: Path, tmp_
     quiet = {each["bytes"] for each in again["collectives"] if each["noise"] < 0.3}
     assert quiet <= lost
     assert all(each["loss"] > 0.9 for each in again["regressions"])
+
+
+def test_an_interrupt_in_the_sweep_keeps_the_sizes_that_are_complete(torch_python: Path, tmp_path: Path) -> None:
+    cluster = made_of_directories(tmp_path, ("n1", "n2"))
+    page, table = tmp_path / "bench.html", tmp_path / "sweep.csv"
+    files = ("--csv", str(table), "--plots", str(tmp_path / "plots"), "--html", str(page), "--save-baseline")
+    words = ("bench", "-i", str(cluster.inventory), "--python", str(torch_python), "--json", "--iterations", "100000")
+    begun = cluster.begin(*words, *files)
+    says(begun, "all-reduce ")  # The first size. The rest takes half a second for each of 47 sizes.
+    begun.send_signal(signal.SIGINT)
+    found = ended(begun, ENDS_S)
+    assert found.returncode == ExitCode.INTERRUPTED, found.stderr
+    document: dict[str, Any] = json.loads(found.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch bench") == set()
+    assert (document["exit_code"], document["error"]["exit_code"]) == (130, 130)
+    states = [(each["stage"], each["state"]) for each in document["stages"]]
+    assert states[:3] == [("connect", "ok"), ("barrier", "ok"), ("correctness", "ok")]
+    assert states[3:] == [("sweep", "interrupted")]
+    last = document["collectives"][-1]
+    incomplete = document["incomplete"]
+    assert (incomplete["stage"], incomplete["not_measured"]) == ("sweep", ["latency", "pairs", "compute"])
+    assert f"{last['operation']} of {last['bytes']} bytes" in incomplete["reached"]
+    assert document["abstained"] is None
+    rows = list(csv.reader(table.read_text().splitlines()))
+    assert len(rows) == 1 + len(document["collectives"]) + 1
+    assert rows[-1][0].startswith("# incomplete: sweep was interrupted")
+    for text in (page.read_text(), (tmp_path / "plots" / "bandwidth.svg").read_text()):
+        assert "incomplete: sweep was interrupted" in text
+    assert not (tmp_path / ".pylaunch" / "bench-baseline.json").exists()
+    assert f"pylaunch report {document['runs'][0]}" in found.stderr
+    assert "--stage sweep --stage latency --stage pairs --stage compute" in found.stderr
+    report = tmp_path / "report.html"
+    made = ended(cluster.begin("report", document["runs"][0], "-o", str(report)), ENDS_S)
+    assert made.returncode == ExitCode.DONE, made.stderr
+    section = report.read_text().partition('<section id="measured">')[2].partition("</section>")[0]
+    assert "incomplete: sweep was interrupted" in section
+    assert "<svg" in section

@@ -115,7 +115,8 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     Stages: every host connects to every other one; all ranks meet; a small all-reduce is checked; collectives are timed
     over sizes; latency; rounds of disjoint pairs; compute and memory of each device. The first broken stage ends the
     measurement. Rates are decimal: 1 GB/s is 10^9 bytes per second. Exit code 3 for a broken stage, 1 for a slow node,
-    link, path or device and for a regression.
+    link, path or device and for a regression. An interrupt ends the measurement, too: what was measured before is
+    shown and written, marked as incomplete (exit code 130).
     """
     flags = BenchFlags(**given)
     cluster = load_cluster(inventory, limit=limit)
@@ -130,7 +131,9 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         request = replace(request, sweep=replace(request.sweep, largest=largest))
     view = measuring.BenchView()
     result = compared(bench(cluster, request, view.take, signals), request, cluster)
-    if flags.save_baseline and not result.is_broken:
+    if flags.save_baseline and (result.is_broken or result.incomplete is not None):
+        console.say("warning: no baseline is kept: the measurement is incomplete or broken")
+    elif flags.save_baseline:
         console.say(f"baseline: {save_baseline(result, request, cluster)}")
     keep_results(measuring.summary(result), console.say)
     if flags.csv is not None:
@@ -148,6 +151,8 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         measuring.show_json(result)
     else:
         measuring.conclude(result)
+    if result.ended_by is not None:
+        raise measuring.with_next_steps(result.ended_by, result)
     if result.is_broken:
         return ExitCode.CLUSTER_NOT_READY
     verdict = result.verdict

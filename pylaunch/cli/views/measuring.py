@@ -16,8 +16,18 @@ from pylaunch.bench.page import BenchPage, bench_page
 from pylaunch.bench.summary import BenchSummary, drawn, latency_samples, lowest_rates, sections, size_results
 from pylaunch.cli import console
 from pylaunch.cli.views import document
+from pylaunch.errors import PylaunchError
+from pylaunch.model import argv
 from pylaunch.model.hostset import fold
-from pylaunch.workflows.bench_events import BenchBegun, BenchEvent, BenchResult, StageEndedOnAll, StageState
+from pylaunch.workflows.bench_events import (
+    PAIRS_AGAIN,
+    BenchBegun,
+    BenchEvent,
+    BenchResult,
+    BenchStage,
+    StageEndedOnAll,
+    StageState,
+)
 from pylaunch.workflows.run_events import Notice
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
@@ -84,8 +94,36 @@ def conclude(result: BenchResult) -> None:
         console.say(line)
 
 
+def incomplete_line(result: BenchResult) -> str:
+    """Return where an incomplete measurement ended; "" for a complete one."""
+    found = result.incomplete
+    if found is None:
+        return ""
+    state = "is broken" if found.state is StageState.BROKEN else "was interrupted"
+    later = f"; not measured: {', '.join(found.not_measured)}" if found.not_measured else ""
+    return f"incomplete: {found.stage} {state}, measured of it: {found.reached}{later}"
+
+
+def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
+    """Add to `error`, which ended the measurement, how to see the results and how to measure the rest."""
+    steps = [] if error.hint is None else [error.hint]
+    if result.collectives or result.latencies or result.pair_rates or result.compute:
+        steps.append(f"these results with plots: {argv.pylaunch('report', result.runs[0])}")
+    found = result.incomplete
+    missing = () if found is None else (found.stage, *found.not_measured)
+    stages = [
+        each for each in BenchStage if each.value in missing or (PAIRS_AGAIN in missing and each.value == "pairs")
+    ]
+    if stages:
+        steps.append(f"the rest: the same command with {' '.join(f'--stage {each.value}' for each in stages)}")
+    error.hint = "\n      ".join(steps) or None
+    return error
+
+
 def conclusions(result: BenchResult) -> Iterator[str]:
-    """Yield one line for each verdict."""
+    """Yield one line for each verdict, and first where an incomplete measurement ended."""
+    if result.incomplete is not None:
+        yield incomplete_line(result)
     yield from _latency_lines(result)
     yield from _bounds(result)
     yield from _beside(result)
@@ -93,6 +131,7 @@ def conclusions(result: BenchResult) -> Iterator[str]:
     for kind, slow in result.stragglers.items():
         for each in slow:
             yield f"slow: {kind} of {each.name} at {each.share:.0%} of the median of its peers"
+    yield from result.unjudged
     for regression in result.regressions:
         yield (
             f"regression: {regression.operation} of {regression.size} bytes: {regression.now:.3f} GB/s, baseline "
@@ -177,7 +216,7 @@ def _latencies(each: LatencyTimed) -> tuple[float, float, float]:
 
 
 def as_csv(result: BenchResult) -> str:
-    """Return the results of all collectives, one a line."""
+    """Return the results of all collectives, one a line; of an incomplete measurement, the last line says so."""
     lines = ["operation,bytes,seconds,algbw_GBps,busbw_GBps,wrong,iterations,ranks,backend"]
     for each in result.collectives:
         seconds = median(each.seconds)
@@ -186,6 +225,8 @@ def as_csv(result: BenchResult) -> str:
             f"{each.operation.value},{each.size},{seconds:.9f},{algorithm_bandwidth(each.size, seconds):.6f},{bus:.6f},"
             f"{each.wrong},{each.iterations},{result.conditions.ranks},{result.conditions.backend}"
         )
+    if result.incomplete is not None:
+        lines.append(f'"# {incomplete_line(result)}"')
     return "\n".join(lines) + "\n"
 
 
@@ -196,6 +237,7 @@ def summary(result: BenchResult) -> BenchSummary:
         result.hosts, result.conditions.backend, ranks, result.runs,
         (*map(stage_line, result.stages), *conclusions(result)),
         size_results(result.collectives, ranks), latency_samples(result.latencies), lowest_rates(result.pair_rates),
+        incomplete_line(result),
     )  # fmt: skip
 
 
@@ -210,8 +252,9 @@ def as_html(result: BenchResult) -> str:
     rows = [row(each, ranks).split() for each in result.collectives]
     return bench_page(
         BenchPage(
-            f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}",
-            [(stage_line(each), each.state is StageState.BROKEN) for each in result.stages],
+            f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}"
+            + (", incomplete" if result.incomplete is not None else ""),
+            [(stage_line(each), each.state in (StageState.BROKEN, StageState.INTERRUPTED)) for each in result.stages],
             list(conclusions(result)),
             ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong"),
             rows,
@@ -309,8 +352,21 @@ def as_json(result: BenchResult) -> dict[str, object]:
             }
             for each in result.regressions
         ],
+        "incomplete": _incomplete(result),
         "conclusions": list(conclusions(result)),
     }  # fmt: skip
+
+
+def _incomplete(result: BenchResult) -> Mapping[str, object] | None:
+    found = result.incomplete
+    if found is None:
+        return None
+    return {
+        "stage": found.stage,
+        "state": found.state.value,
+        "reached": found.reached,
+        "not_measured": list(found.not_measured),
+    }
 
 
 def _latency(each: LatencyTimed) -> Mapping[str, object]:
