@@ -60,7 +60,7 @@ class BenchSummary:
     """Indexes of two hosts, and their lowest rate in GB/s."""
 
     incomplete: str = ""
-    """Where an incomplete measurement ended; "" for a complete one."""
+    """Line that says that the measurement is incomplete; "" for a complete one."""
 
 
 def size_results(collectives: Iterable[CollectiveTimed], ranks: int) -> tuple[SizeResult, ...]:

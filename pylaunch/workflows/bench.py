@@ -259,13 +259,13 @@ class _Measuring:
             if first is None or not rates:
                 return None
             reached = f"only {len(rates)} of {first.planned_pairs} pairs were measured"
-            return PairVerdict(abstained=f"{reached}, which do not tell a slow node from its partners")
+            return PairVerdict(abstained=f"{reached}, which do not distinguish a slow node from its partners")
         if screening.abstained or not self.again:
             return pair_verdict(screening, ())
         if second is None or not second.has_all_pairs:
             return PairVerdict(
                 unclear=screening.suspects,
-                abstained="the second measurement, which tells a slow node from its partners, did not end",
+                abstained="the second measurement, which distinguishes a slow node from its partners, did not end",
             )
         return pair_verdict(screening, second.pair_rates())
 

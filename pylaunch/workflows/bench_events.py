@@ -120,7 +120,7 @@ class Incomplete:
     """Part of that stage that was measured: "3 results, the last one all-reduce of 65536 bytes"."""
 
     not_measured: tuple[str, ...] = ()
-    """What was to follow, in order, with the same names."""
+    """Names of the same kind, in order: stages that were to follow."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pylaunch.bench.measurements import (
     BarrierPassed,
     CollectiveTimed,
@@ -39,7 +41,7 @@ def reached(stage: BenchStage, readings: Readings, pairs: tuple[int, int]) -> st
     return f"{ranks} of {readings.ranks} ranks" if ranks else NOTHING
 
 
-def _of_sweep(results: list[CollectiveTimed]) -> str:
+def _of_sweep(results: Sequence[CollectiveTimed]) -> str:
     if not results:
         return NOTHING
     last = results[-1]

@@ -192,7 +192,7 @@ def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, outcome: Outcome, 
     result = measured()
     assert result.verdict is not None
     assert result.verdict.abstained == (
-        f"only {2 * count} of 6 pairs were measured, which do not tell a slow node from its partners"
+        f"only {2 * count} of 6 pairs were measured, which do not distinguish a slow node from its partners"
     )
     assert accused(result) == []
     assert (result.verdict.nodes, result.verdict.links, result.verdict.unclear) == ((), (), ())
