@@ -75,8 +75,9 @@ def interpreter_need(plan: RunPlan, node: NodePlan) -> RequiredPath:
 
 
 def script_needs(job: JobSpec) -> tuple[RequiredPath, ...]:
-    """Return the path of the script, with a hint how to copy it to nodes; nothing for a module, which Python finds."""
+    """Return the path of the script, with a hint what to change; nothing for a module, which Python finds."""
     if job.script is None:
         return ()
-    ship = "" if job.sync is not None else "take the code along with --sync ., or "
-    return (RequiredPath(job.script, f"{ship}start from a directory that every node has: --workdir DIR"),)
+    ship = "" if job.sync is not None else "take the code along with --sync ., "
+    hint = f"correct the path, {ship}or start from a directory that every node has: --workdir DIR"
+    return (RequiredPath(job.script, hint),)

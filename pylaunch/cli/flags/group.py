@@ -1,4 +1,4 @@
-"""Command groups that suggest a name for a misspelt subcommand."""
+"""Command groups that suggest a name for a misspelt subcommand, and print their help where none is named."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import difflib
 
 import click
 
-from pylaunch.errors import UsageError
+from pylaunch.cli import console
+from pylaunch.errors import ExitCode, UsageError
 
 
 class CommandGroup(click.Group):
     """A group that suggests similar names for a misspelt subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does. Without a subcommand, print the help and exit with 2."""
+        if not args and not ctx.resilient_parsing:
+            console.say(ctx.get_help())
+            ctx.exit(ExitCode.USAGE)
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

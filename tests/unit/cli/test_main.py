@@ -27,6 +27,19 @@ def test_an_unexpected_error_is_a_bug_with_its_stack_trace(
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[], ["env"], ["lab"], ["render"]])
+def test_a_group_without_a_command_is_its_help_and_no_error(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == ExitCode.USAGE
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"Usage: {' '.join(['pylaunch', *words])} ")
+    assert printed.out == ""
+    assert "\nCommands:\n" in printed.err
+    assert "error:" not in printed.err
+    assert "hint:" not in printed.err
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [(["provisio"], "pylaunch provision"), (["env", "lok"], "pylaunch env lock"), (["ps", "--jsn"], "--json")],

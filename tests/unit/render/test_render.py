@@ -130,6 +130,6 @@ def test_a_node_reads_a_script_that_was_not_on_the_controller() -> None:
 
 def test_the_hint_for_a_missing_script_names_sync_unless_the_code_travels_already() -> None:
     (_, first), _ = render(planned(Framework.TORCHRUN, "train.py"))
-    assert first.needs[1].hint.startswith("take the code along with --sync .")
+    assert first.needs[1].hint.startswith("correct the path, take the code along with --sync .")
     (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", sync=Sync("/home/ml", "0" * 64, 1, 1)))
     assert "--sync" not in first.needs[1].hint
