@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from pylaunch.agent.in_rank.sitecustomize import PACKAGES
 from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.cli import console
 from pylaunch.errors import UsageError
@@ -21,13 +22,6 @@ from pylaunch.model.job import Framework
 AUTO = "auto"
 NONE = "none"
 MOST_IMPORTS = 200
-PACKAGES = frozenset({
-    "torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "PIL", "matplotlib", "pyarrow",
-    "transformers", "datasets", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "jax", "jaxlib", "flax",
-    "optax", "chex", "einops", "tqdm", "yaml",
-})  # fmt: skip
-"""Packages whose import does not depend on the rank, and does not change what other imports do."""
-
 OWN_RANKS = frozenset({Framework.DIRECT, Framework.JAX, Framework.ACCELERATE, Framework.DEEPSPEED})
 """Frameworks whose ranks an agent starts."""
 
