@@ -1,17 +1,26 @@
-"""The agent as one file that any Python ≥ 3.8 runs, the same bytes for the same source."""
+"""The agent as one file that any Python ≥ 3.8 runs, the same bytes for the same source.
+
+Every start needs it before the first connection, and compressing takes three quarters of the time. So it is cached
+under the hash of the source.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from pylaunch import __version__
+from pylaunch.store.paths import cache_directory
+from pylaunch.store.whole_file import write_whole
 
 PACKAGE = f"""\
 __version__ = "{__version__}"
@@ -23,7 +32,11 @@ __path__ += [place for place in (os.path.join(entry, "pylaunch") for entry in sy
 NOT_INSTALLED = ("pylaunch/agent/probe", "pylaunch/agent/piped")
 """Directories of programs that the controller pipes to hosts."""
 
+KEPT = 5
+"""Number of cached archives; the oldest is removed first."""
+
 EPOCH = (1980, 1, 1, 0, 0, 0)
+DIGEST_SIZE = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True)
@@ -42,14 +55,49 @@ def build() -> AgentArchive:
     files |= dict(_modules(resources.files("pylaunch.agent"), "pylaunch/agent"))
     files |= dict(_modules(resources.files("pylaunch.runtime"), "pylaunch/runtime"))
     files["__main__.py"] = files.pop("pylaunch/agent/__main__.py")
+    path = cache_directory() / "agents" / _key(files)
+    data = _cached(path)
+    if data is None:
+        data = _packed(files)
+        _keep(path, data)
+    return AgentArchive(data, hashlib.sha256(data).hexdigest()[:16])
+
+
+def _key(files: dict[str, bytes]) -> str:
+    """Return the hash of all that the bytes of the archive depend on."""
+    digest = hashlib.sha256(zlib.ZLIB_RUNTIME_VERSION.encode())
+    for name in sorted(files):
+        digest.update(f"\n{name} {len(files[name])}\n".encode() + files[name])
+    return digest.hexdigest()
+
+
+def _packed(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, EPOCH)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, files[name], zipfile.ZIP_DEFLATED, 9)
-    data = buffer.getvalue()
-    return AgentArchive(data, hashlib.sha256(data).hexdigest()[:16])
+    return buffer.getvalue()
+
+
+def _cached(path: Path) -> bytes | None:
+    """Return the archive at `path`, which follows its own hash; None if there is none or it is damaged."""
+    with contextlib.suppress(OSError):
+        whole = path.read_bytes()
+        digest, data = whole[:DIGEST_SIZE], whole[DIGEST_SIZE:]
+        if hashlib.sha256(data).digest() == digest:
+            return data
+    return None
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Cache an archive. Errors of the disk are ignored."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, hashlib.sha256(data).digest() + data)
+        for old in sorted(path.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
+            old.unlink(missing_ok=True)
 
 
 def _modules(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
