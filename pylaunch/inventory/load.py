@@ -15,7 +15,7 @@ from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
-from pylaunch.inventory.locate import place_of
+from pylaunch.inventory.locate import contradicted_addresses, place_of
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
@@ -87,6 +87,12 @@ def _ask_ansible(source: Path) -> Listing:
     key = cache.key(source, Path.cwd(), os.environ)
     if key is not None and (answered := cache.lookup(key)) is not None:
         return answered
+    if twice := contradicted_addresses(_own_text(source)):
+        raise InventoryError(
+            f"a host has two addresses in the inventory {_shown(source)}",
+            evidence=twice,
+            hint="give each machine a name of its own",
+        )
     program = Path(sys.executable).parent / "ansible-inventory"
     argv = (str(program), "-i", str(source), "--list")
     answer = process.run(argv, env=ANSIBLE_SETTINGS, timeout_s=ANSWER_TIMEOUT_S)
@@ -107,6 +113,13 @@ def _ask_ansible(source: Path) -> Listing:
     if key is not None:
         cache.store(key, answer.stdout)
     return Listing.parse(answer.stdout)
+
+
+def _own_text(source: Path) -> dict[str, str]:
+    """Return the text of an inventory that is one file; {} for others, and for programs."""
+    if is_host_list(source) or not source.is_file() or os.access(source, os.X_OK):
+        return {}
+    return {source.name: source.read_text(encoding="utf-8", errors="replace")}
 
 
 def _readable(source: Path) -> None:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from pylaunch.model.hostset import expand
 
+_WITH_ADDRESS = re.compile(r"([^\s=\[{#;]+)\s+(?:.*\s)?ansible_host=(\S+)")
+"""Line of a host in an INI inventory."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -40,6 +43,23 @@ def place_of(files: Mapping[str, str], host: str, key: str | None, value: object
         own = [line for line in candidates if _names_host(line, host) or _is_file_of(line, host)]
         candidates = own or candidates
     return candidates[0].place if len(candidates) == 1 else None
+
+
+def contradicted_addresses(files: Mapping[str, str]) -> list[str]:
+    """Return `cluster.ini:3: n1: …` for each line (INI) that gives a host another address than a line before it.
+
+    Ansible silently keeps the last address, so one of two machines would not take part.
+    """
+    before: dict[str, tuple[str, Line]] = {}
+    found = []
+    for line in (line for name, text in files.items() for line in _lines(name, text)):
+        match = _WITH_ADDRESS.match(line.text)
+        if match is None:
+            continue
+        address, earlier = before.setdefault(match[1], (match[2], line))
+        if address != match[2]:
+            found.append(f"{line.place}: {match[1]}: ansible_host: {match[2]}, but {address} in line {earlier.number}")
+    return found
 
 
 def place_of_text(files: Mapping[str, str], excerpt: str) -> str | None:

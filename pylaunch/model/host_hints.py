@@ -7,14 +7,28 @@ from collections.abc import Iterable, Mapping
 
 from pylaunch.model.hostset import fold
 
+BY_HAND = "try it by hand: "
+"""Beginning of a hint with a command that contains the address of its host."""
+
 _PLACE = "\0"
 
 
 def folded(hints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """Return the hints of each host (`pylaunch trust --limit n1`), with hosts folded where nothing else differs."""
+    """Return the hints of each host (`pylaunch trust --limit n1`), with hosts folded where nothing else differs.
+
+    Of commands to try by hand, the first one is shown for all of their hosts.
+    """
     hosts: dict[str, list[str]] = {}
+    by_hand: dict[str, str] = {}
     for host, texts in hints.items():
         name = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")
         for text in texts:
+            if text.startswith(BY_HAND):
+                by_hand.setdefault(host, text)
+                continue
             hosts.setdefault(name.sub(_PLACE, text), []).append(host)
-    return tuple(text.replace(_PLACE, fold(names)) for text, names in hosts.items())
+    others = tuple(text.replace(_PLACE, fold(names)) for text, names in hosts.items())
+    if not by_hand:
+        return others
+    first = next(iter(by_hand.values()))
+    return (first if len(by_hand) == 1 else f"{fold(by_hand)}: {first}", *others)

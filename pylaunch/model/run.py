@@ -82,6 +82,13 @@ class RunRecord:
         """Its ranks were released, as far as this record knows: who attaches finds a run that was."""
         return any(event.kind in (EventKind.RELEASED, EventKind.ATTACHED) for event in self.events)
 
+    @property
+    def last_hang(self) -> Event | None:
+        """Finding about ranks that did not advance, unless they advanced again or it ended the run."""
+        reports = [event for event in self.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
+        is_over = self.outcome is not None and self.outcome.is_hang
+        return reports[-1] if reports and reports[-1].kind is EventKind.HANG and not is_over else None
+
     def ran_s(self, outcome: Outcome) -> float | None:
         """Seconds from the release of the ranks to the last end; None where this record does not know the release."""
         return ran_s(self.events, outcome)

@@ -85,9 +85,8 @@ def find_live_run(sources: Sequence[str], found: Discovery | None = None, *, on_
         here = [record for record, how in zip(here, statuses(here, on_note), strict=True) if how.outcome is None]
     if len(here) == 1:
         return here[0]
-    which = "several runs are live" if here else "no run is live"
-    named = "the inventory " + quoted(sources) if sources else "this machine alone"
-    raise RunNotNamedError(f"{which} of {named}: name one", (here or may_live or newest)[:CANDIDATES])
+    which = f"several runs {_of(sources)} are live" if here else f"no run {_of(sources)} is live"
+    raise RunNotNamedError(f"{which}: name one", (here or may_live or newest)[:CANDIDATES])
 
 
 def find_newest_run(sources: Sequence[str], *, on_note: Notes = ignore) -> RunRecord:
@@ -96,8 +95,11 @@ def find_newest_run(sources: Sequence[str], *, on_note: Notes = ignore) -> RunRe
     for record in newest:
         if record.plan.sources == tuple(sources):
             return record
-    named = "the inventory " + quoted(sources) if sources else "this machine alone"
-    raise RunNotNamedError(f"no run of {named} is recorded here: name one", newest[:CANDIDATES])
+    raise RunNotNamedError(f"no run {_of(sources)} is recorded here: name one", newest[:CANDIDATES])
+
+
+def _of(sources: Sequence[str]) -> str:
+    return "of the inventory " + quoted(sources) if sources else "without an inventory, on this machine alone,"
 
 
 def _newest_attempts(on_note: Notes) -> list[RunRecord]:

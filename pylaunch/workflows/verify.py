@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import Unreachable
 from pylaunch.provision.errors import unreachable_error
@@ -93,7 +94,11 @@ def _flags(options: VerifyOptions) -> list[str]:
     return [*flags, "--deep"] if options.deep else flags
 
 
+INSTALL = (sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra")
+"""Not by an extra of `pylaunch`: pip would look for that name in an index."""
+
+
 def _require_tools() -> None:
     missing = [name for name in ("pytest", "testinfra") if importlib.util.find_spec(name) is None]
     if missing:
-        raise UsageError(f"not installed: {', '.join(missing)}", hint="pip install 'pylaunch[verify]'")
+        raise UsageError(f"not installed: {', '.join(missing)}", hint=quoted(INSTALL))

@@ -129,10 +129,13 @@ def test_a_stopped_rank_is_named_and_its_return_is_reported(
         os.kill(pid, signal.SIGSTOP)
         try:
             says(start, "warning: hang: rank 1 on n2 is stopped (state T: SIGSTOP)")
+            [run] = cluster.outcomes()
+            assert "warning: hang: rank 1 on n2 is stopped" in cluster.run("status", run).stderr
             resumed.touch()
         finally:
             os.kill(pid, signal.SIGCONT)
         says(start, "ranks advance again, after ")
+        assert "hang" not in cluster.run("status", run).stderr
         finish.touch()
         assert ended(start, LONG_S).returncode == ExitCode.DONE
 

@@ -12,10 +12,11 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.views import document, proving, run_data
 from pylaunch.cli.views.listing import row, slurm_cell
-from pylaunch.cli.views.live import counted, show_outcome
+from pylaunch.cli.views.live import counted, show_hang, show_outcome
 from pylaunch.cli.views.watching import watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.launch.start.slowness import slow_nodes
+from pylaunch.model.hostset import fold_ranks
 from pylaunch.workflows.status import RunReport, node_start_seconds, report, start_seconds
 
 
@@ -68,8 +69,14 @@ def _show(known: RunReport, *, verbose: bool) -> None:
     for slow in slow_nodes(nodes):
         console.data(f"  slow: {slow}")
     for node in answer.nodes:
-        ranks = f", ranks {', '.join(map(str, node.running))}" if node.running else ""
+        ranks = f", {'rank' if len(node.running) == 1 else 'ranks'} {fold_ranks(node.running)}" if node.running else ""
         reason = f" ({node.reason})" if node.reason else ""
         console.data(f"  {node.host}: {node.phase}{ranks}{reason}")
+    if (hang := record.last_hang) is not None:
+        if answer.outcome is None:
+            show_hang(hang)
+        else:
+            console.say(f"before it ended: {hang.text}")
+            console.quote(hang.lines)
     if answer.outcome is not None:
         show_outcome(record.plan, answer.outcome, record.ran_s(answer.outcome), verbose=verbose)

@@ -114,7 +114,12 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
     manifest = tree.manifest
     if path in {file.path for file in manifest.files} | {link.path for link in manifest.links}:
         return
-    is_there = (tree.directory / path).exists()
+    if (inside := _below(Path(script), tree.directory)) in {file.path for file in manifest.files}:
+        raise UsageError(
+            f"{script}: with --sync, ranks start in the copy of {tree.directory}",
+            hint=f"name the script as it is called there: {quoted((inside,))}",
+        )
+    is_there = not path.startswith("../") and (tree.directory / path).exists()
     raise UsageError(
         f"{path} is not among the files to ship from {tree.directory}",
         evidence=[".gitignore, .pylaunchignore or --sync-exclude leaves it out"] if is_there else [],
@@ -122,6 +127,12 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
         if is_there
         else "--sync names the directory that contains it",
     )
+
+
+def _below(path: Path, directory: Path) -> str:
+    """Return `path`, relative to the working directory of this process, as it is called in `directory`; "" outside."""
+    found, top = path.resolve(), directory.resolve()
+    return found.relative_to(top).as_posix() if found.is_relative_to(top) else ""
 
 
 def not_shipped_warning(paths: Sequence[str]) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from pylaunch.cli.views.run_data import cause_data
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
 from pylaunch.explain.recognised_ends import PAGES
+from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.workflows.explain_logs import LogExplanation
 
@@ -20,7 +21,7 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         _show_recorded(explained.record, verbose=verbose)
     first = verdict.first
     if first is None:
-        console.data(f"no failure found in {_read(explained)}")
+        console.data(f"{_nothing(explained.record)} in {_read(explained)}")
     else:
         _show_cause(first, abstains=verdict.abstains)
         for other in verdict.causes[1:]:
@@ -40,8 +41,19 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         console.say(f"hint: {first.cause.fix[0]}" if not verdict.abstains else f"hint: {first.cause.check}")
 
 
+def _nothing(record: RunRecord | None) -> str:
+    """Return the words for logs without a known text: a record that shows a failure or a hang is not contradicted."""
+    has_failed = record is not None and record.outcome is not None and record.outcome.status is Status.FAILED
+    has_hung = record is not None and record.last_hang is not None
+    return "no text of a known cause found" if has_failed or has_hung else "no failure found"
+
+
 def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
-    """Print the causes that the ends of all ranks and the facts of their hosts support."""
+    """Print the causes that the ends of all ranks and the facts of their hosts support, and a hang before the end."""
+    if record.last_hang is not None:
+        console.data(f"before it ended: {record.last_hang.text}")
+        for line in record.last_hang.lines:
+            console.data(f"  {line}")
     recorded = causes(record)
     if recorded is None:
         return

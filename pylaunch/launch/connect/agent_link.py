@@ -244,10 +244,12 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
     if (failure := connector.failure(ended)) is not None:
         return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
-        return NoAgentError(
-            f"no Python at {host.agent_python}",
-            f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory",
+        hint = (
+            f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory"
         )
+        if host.agent_python != Host.agent_python:
+            hint = f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
+        return NoAgentError(f"no Python at {host.agent_python}", hint)
     if ended.returncode == AGENT_ABSENT:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:

@@ -6,12 +6,13 @@ import re
 
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host
+from pylaunch.model.host_hints import BY_HAND
 from pylaunch.transport.connector import ConnectionFailure
 from pylaunch.transport.openssh.options import SSH_PORT, destination, target
 
 _TRUST = "pylaunch trust --limit {host}"
 _UP = "check that {host} is up and that its port {port} is open to this machine"
-_BY_HAND = "try it by hand: {by_hand}"
+_BY_HAND = f"{BY_HAND}{{by_hand}}"
 
 _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("UNKNOWN port 65535", "not reached through its jump host",

@@ -19,3 +19,12 @@ def test_what_differs_otherwise_stays_apart_and_a_name_within_another_is_left_al
 
 def test_a_hint_that_names_no_host_is_printed_once() -> None:
     assert folded({"n1": ["--port 29501"], "n2": ["--port 29501"]}) == ("--port 29501",)
+
+
+def test_of_commands_to_try_by_hand_one_is_shown_for_all_hosts() -> None:
+    hints = {f"n{number}": [f"try it by hand: ssh -l root -- 10.0.0.{number}"] for number in range(1, 65)}
+    hints["n65"] = ["pylaunch trust --limit n65"]
+    assert folded(hints) == (
+        "n[1-64]: try it by hand: ssh -l root -- 10.0.0.1", "pylaunch trust --limit n65",
+    )  # fmt: skip
+    assert folded({"n2": hints["n2"]}) == ("try it by hand: ssh -l root -- 10.0.0.2",)

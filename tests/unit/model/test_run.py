@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind, RunRecord
 
@@ -24,3 +27,13 @@ def test_a_run_that_was_released_or_found_running_has_started(kinds: tuple[Event
 @pytest.mark.parametrize("kinds", [(), (EventKind.PREPARED,), (EventKind.REFUSED,)])
 def test_a_run_whose_nodes_are_only_prepared_has_not(kinds: tuple[EventKind, ...]) -> None:
     assert not record(*kinds).has_started
+
+
+def test_a_hang_is_remembered_until_ranks_advance_or_it_ends_the_run() -> None:
+    assert record(EventKind.RELEASED).last_hang is None
+    hung = record(EventKind.HANG, EventKind.ADVANCING, EventKind.HANG, EventKind.RANK_ENDED)
+    assert hung.last_hang is hung.events[2]
+    assert record(EventKind.HANG, EventKind.ADVANCING).last_hang is None
+    by_hand = Outcome(Status.STOPPED, "interrupted", 3.0, (), {})
+    assert replace(hung, outcome=by_hand).last_hang is hung.events[2]
+    assert replace(hung, outcome=replace(by_hand, is_hang=True)).last_hang is None

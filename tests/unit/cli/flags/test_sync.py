@@ -5,7 +5,7 @@ import pytest
 
 from pylaunch.cli.flags import sync
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import Tree
+from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.model.job import TREE
 
 
@@ -60,6 +60,30 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
     assert "--sync-exclude leaves it out" in left_out.value.evidence[0]
     with pytest.raises(UsageError, match=r"train\.py is not among the files to ship"):
         sync.check_script(tree, TREE, "train.py")
+
+
+@pytest.mark.parametrize("given", ["tree/src/train.py", "../elsewhere/../{top}/tree/src/train.py"])
+def test_a_script_named_from_the_working_directory_gets_its_name_in_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    (tmp_path / "tree" / "src").mkdir(parents=True)
+    (tmp_path / "tree" / "src" / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        sync.check_script(read_tree(tmp_path / "tree"), TREE, given.format(top=tmp_path.name))
+    assert refused.value.evidence == ()
+    assert refused.value.hint == "name the script as it is called there: src/train.py"
+
+
+def test_a_script_outside_of_the_tree_is_not_called_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a.py").write_text("")
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        sync.check_script(read_tree(tmp_path / "tree"), TREE, "../train.py")
+    assert refused.value.evidence == ()
+    assert refused.value.hint == "--sync names the directory that contains it"
 
 
 def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_largest(
