@@ -42,6 +42,7 @@ def discover_runs(cluster: Cluster) -> Discovery:
         raise ClusterNotReadyError(
             "no host answered",
             evidence=[f"{host}: {reason}" for host, reason in found.silent.items()],
+            hint="pylaunch doctor",
         )
     return found
 

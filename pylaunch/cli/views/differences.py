@@ -43,6 +43,7 @@ def show(report: Report) -> None:
         counted[kind] = counted.get(kind, 0) + 1
         if counted[kind] <= SHOWN_ROWS:
             usual = f"{oddity.usual} ({oddity.usual_count})" if oddity.usual_count else "no majority"
+            usual = "all agree" if oddity.usual == oddity.value else usual
             why = ", ".join(map(str, oddity.why))
             rows.append((oddity.fact, usual, fold(oddity.hosts), oddity.value, why))
     if rows:

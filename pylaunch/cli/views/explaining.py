@@ -18,6 +18,8 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
     if explained.record is not None and explained.record.outcome is not None:
         outcome = explained.record.outcome
         console.data(f"run {explained.record.plan.run} {outcome.status.value}: {outcome.reason}")
+        for line in outcome.evidence if outcome.status is Status.REFUSED else ():
+            console.data(f"  {line}")
         _show_recorded(explained.record, verbose=verbose)
     first = verdict.first
     if first is None:
@@ -43,7 +45,8 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
 
 def _nothing(record: RunRecord | None) -> str:
     """Return the words for logs without a known text: a record that shows a failure or a hang is not contradicted."""
-    has_failed = record is not None and record.outcome is not None and record.outcome.status is Status.FAILED
+    ended = None if record is None or record.outcome is None else record.outcome.status
+    has_failed = ended in (Status.FAILED, Status.REFUSED)
     has_hung = record is not None and record.last_hang is not None
     return "no text of a known cause found" if has_failed or has_hung else "no failure found"
 

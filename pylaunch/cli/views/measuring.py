@@ -15,7 +15,7 @@ from pylaunch.bench.operations import algorithm_bandwidth, bus_bandwidth
 from pylaunch.bench.page import BenchPage, bench_page
 from pylaunch.bench.summary import BenchSummary, drawn, latency_samples, lowest_rates, sections, size_results
 from pylaunch.cli import console
-from pylaunch.cli.views import document
+from pylaunch.cli.views import document, hints
 from pylaunch.errors import PylaunchError
 from pylaunch.model import argv
 from pylaunch.model.hostset import fold
@@ -85,7 +85,7 @@ def _show_stage(event: StageEndedOnAll) -> None:
     if is_broken:
         console.quote(event.evidence)
         for hint in event.hints:
-            console.say(f"hint: {hint}")
+            console.say(f"hint: {hints.completed(hint)}")
 
 
 def conclude(result: BenchResult) -> None:

@@ -27,10 +27,6 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("Host key verification failed", "host key not accepted", _TRUST),
     ("no matching host key type found", "no host key of a kind that both sides accept", _BY_HAND),
     ("Unable to negotiate", "no algorithm that both sides accept", _BY_HAND),
-    ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
-    ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",
-     "make the key private with chmod 600"),
-    ("Permission denied", "SSH authentication refused", _BY_HAND),
     ("Could not resolve hostname", "name does not resolve", "set ansible_host for {host} in the inventory"),
     ("Connection refused", "no SSH server answers", "start sshd on {host}, or correct ansible_port"),
     ("No route to host", "no route", _UP),
@@ -38,9 +34,14 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("during banner exchange", "its SSH server says nothing",
      "{host} accepts connections and then hangs: frozen, or too busy for a login; look at its console"),
     ("timed out", "no answer", _UP),
+    ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
+    ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",
+     "make the key private with chmod 600"),
+    ("Permission denied", "SSH authentication refused", _BY_HAND),
     ("Connection closed by", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
     ("kex_exchange_identification", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
 )  # fmt: skip
+"""Text, reason and hint, the decisive ones first: ssh warns about a key file before it finds the host unreachable."""
 
 _QUOTED_LINE = {
     "UNKNOWN port 65535": r"^(?:ssh: )?(.*)$",

@@ -15,7 +15,7 @@ HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", 
 
 
 def shown(capsys: pytest.CaptureFixture[str], status: Status, *events: Event) -> list[str]:
-    outcome = Outcome(status, "the reason", 3.0, (), {})
+    outcome = Outcome(status, "the reason", 3.0, (), {}, evidence=("n1: no route",))
     record = RunRecord(PLAN, "v", 1.0, events, outcome)
     show(LogExplanation(LogVerdict((), (), failed=False), 1, 0, 0, (), record), verbose=False)
     return capsys.readouterr().out.splitlines()
@@ -25,6 +25,9 @@ def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert shown(capsys, Status.FAILED)[-1] == "no text of a known cause found in 1 log (0 lines, 0.0 MB)"
+    refused = shown(capsys, Status.REFUSED)
+    assert refused[1] == "  n1: no route"
+    assert refused[-1].startswith("no text of a known cause found")
     assert shown(capsys, Status.DONE)[-1] == "no failure found in 1 log (0 lines, 0.0 MB)"
 
 
