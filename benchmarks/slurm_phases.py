@@ -21,18 +21,20 @@ import time
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 ENTERED = float(os.environ.get("PYLAUNCH_BENCH_ENTERED", "0"))
 MARKS = "PYLAUNCH_BENCH_MARKS"
 """Names the file to which this program, as the controller of a start, writes its phases."""
 
-PHASES = (
-    ("pylaunch.cli.commands.start", "plan_start", "plan"),
-    ("pylaunch.transport.slurm.commands", "job_states", "squeue"),
-    ("pylaunch.transport.slurm.commands", "nodes_of", "scontrol show node"),
-    ("pylaunch.transport.slurm.commands", "gpu_requests", "scontrol show job"),
+ASKING = (
+    ("pylaunch.transport.slurm.commands", "nodes_of", "scontrol show node (beside the other imports)"),
+    ("pylaunch.transport.slurm.commands", "job_details", "scontrol show job (beside it)"),
     ("pylaunch.workflows.allocation", "start_daemons", "begin the step of the agents"),
+)
+PHASES = (
+    ("pylaunch.cli.planning", "plan_start", "plan"),
     ("pylaunch.workflows.start", "begin", "record"),
     ("pylaunch.launch.start.session.Session", "_connect", "connect to the agents"),
     ("pylaunch.launch.start.session.Session", "_prepare", "prepare the nodes"),
@@ -41,12 +43,15 @@ PHASES = (
     ("pylaunch.workflows.start_checks.ChecksAtStart", "conclude", "wait for the checks, judge"),
     ("pylaunch.launch.start.session.Session", "_release", "release"),
 )
-"""Functions of the controller whose calls are phases: module or class, function, and the name of the phase."""
+"""Functions of the controller whose calls are phases, those before all modules are imported first: module or class,
+function, and the name of the phase."""
 
 
 def main() -> None:
     from on_lab import asked  # noqa: PLC0415 -- the controller of a start imports nothing of this
     from slurm_start import DATE, START, allocation, last_date, newest_events, slurm_lab  # noqa: PLC0415
+
+    from pylaunch.model.hostset import fold  # noqa: PLC0415
 
     arguments = asked(__doc__, runs=50)
     start = (sys.executable, __file__, "start", *START)
@@ -55,13 +60,15 @@ def main() -> None:
     theirs: list[float] = []
     skews: list[float] = []
     phases: list[dict[str, tuple[float, float]]] = []
+    names = fold(f"n{each + 1}" for each in range(arguments.nodes))
     with slurm_lab(arguments.nodes) as lab, allocation(lab, arguments.nodes) as job:
 
         def timed(*words: str) -> tuple[float, dict[str, tuple[float, float]]]:
             with tempfile.NamedTemporaryFile("r") as marks:
                 entered = time.time()
                 environment = {
-                    **os.environ, "SLURM_JOB_ID": job, MARKS: marks.name, "PYLAUNCH_BENCH_ENTERED": str(entered),
+                    **os.environ, "SLURM_JOB_ID": job, "SLURM_JOB_NODELIST": names, MARKS: marks.name,
+                    "PYLAUNCH_BENCH_ENTERED": str(entered),
                 }  # fmt: skip
                 ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
                 return last_date(ended.stdout) - entered, json.loads(marks.read() or "{}")
@@ -104,11 +111,22 @@ def controller() -> int:
     """Run the command line of this program as pylaunch, and write the phases of the start to the file of MARKS."""
     began = time.time()
     from pylaunch.cli import main as command_line  # noqa: PLC0415 -- the time of the imports is measured
-    from pylaunch.cli.commands import start  # noqa: F401, PLC0415
+    from pylaunch.cli.commands import start  # noqa: PLC0415
 
-    found = {"Python": (0.0, began - ENTERED), "imports": (began - ENTERED, time.time() - began)}
-    for place, function, name in PHASES:
+    found = {"Python": (0.0, began - ENTERED), "imports to parse the flags": (began - ENTERED, time.time() - began)}
+    for place, function, name in ASKING:
         mark(place, function, name, found)
+    imported = start.imported
+
+    def marked(name: str) -> ModuleType:
+        began = time.time()
+        module = imported(name)
+        found["other imports"] = (began - ENTERED, time.time() - began)
+        for place, function, phase in PHASES:
+            mark(place, function, phase, found)
+        return module
+
+    start.imported = marked
     code = command_line.run(sys.argv[1:])
     Path(os.environ[MARKS]).write_text(json.dumps(found))
     return code

@@ -17,6 +17,7 @@ ONCE = {
         "tests/lab/test_torchrun.py",
     ),
     "provisioned": ("tests/roles/",),
+    "slurm_lab": ("tests/lab/test_slurm",),
     "torch_python": ("tests/contract/test_torch", "tests/lab/test_bench.py"),
 }
 """Session fixtures that take a minute or more to make → the beginnings of the paths of all tests that use them."""
@@ -26,6 +27,7 @@ FIRST = (
     "framework_lab",
     "tests/lab/test_firewall",
     "tests/lab/test_provision_life",
+    "slurm_lab",
     "tests/lab/",
     "torch_python",
     "tests/starts/",

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import errno
-import gc
-import importlib
 import sys
 import traceback
-from types import ModuleType
 
 import click
 
@@ -15,6 +12,7 @@ from pylaunch import __version__
 from pylaunch.cli import console
 from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.flags.invocation import Invocation, current
+from pylaunch.cli.late_import import imported
 from pylaunch.cli.views import document, hints
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.transport import interrupts
@@ -63,7 +61,7 @@ class Verbs(CommandGroup):
         """Return the command of a verb, None for an unknown one. Each module names its command `command`."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = _imported(f"pylaunch.cli.commands.{cmd_name}").command
+        command: click.Command = imported(f"pylaunch.cli.commands.{cmd_name}").command
         return command
 
     def resolve_command(
@@ -87,16 +85,6 @@ class Verbs(CommandGroup):
         """Write the list of verbs without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
-
-
-def _imported(name: str) -> ModuleType:
-    """Import a module without garbage collection. Nothing of a module becomes garbage before the process ends."""
-    gc.disable()
-    try:
-        return importlib.import_module(name)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

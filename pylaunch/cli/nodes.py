@@ -12,12 +12,12 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
 from pylaunch.cli.flags.start import StartFlags
+from pylaunch.cli.job_here import JobHere, StartSource
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
-from pylaunch.inventory.settings import read_settings
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
@@ -25,7 +25,7 @@ from pylaunch.model.job import JobSpec
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
 from pylaunch.workflows.requeue import JobRequeues, continued
-from pylaunch.workflows.start import PlannedRun, planned_run
+from pylaunch.workflows.start import PlannedRun, plan_start, planned_run
 
 
 @dataclass(frozen=True)
@@ -65,26 +65,28 @@ class StartNodes:
 
 
 @contextlib.contextmanager
-def nodes_of_start(flags: StartFlags, inventory: Path | None, limit: str | None) -> Iterator[StartNodes]:
+def nodes_of_start(
+    flags: StartFlags, source: StartSource, inventory: Path | None, limit: str | None, job: JobSpec
+) -> Iterator[StartNodes]:
     """Provide the nodes for this block, which plans; an exception in it ends a job that was submitted.
 
-    Raises UsageError for flags that contradict each other, and for an inventory with hosts outside of the job.
+    Raises UsageError for an inventory with hosts outside of the Slurm job, and before it submits one for a `job` that
+    cannot be planned on any nodes.
     """
-    settings = read_settings(Path.cwd())
-    source = scheduler.node_source(flags, settings, os.environ, has_inventory=inventory is not None)
-    if source is NodeSource.INVENTORY:
+    if source.kind is NodeSource.INVENTORY:
         yield StartNodes(load_cluster(inventory, limit=limit))
         return
-    if source is NodeSource.HERE:
-        yield _here(flags, inventory, limit)
+    if source.asked is not None:
+        yield _here(source.asked.result(), flags, inventory, limit)
         return
     if limit is not None:
         raise UsageError(f"--limit {limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
-    wanted = scheduler.request(flags, settings, flags.nodes, flags.spares)
+    wanted = scheduler.request(flags, source.settings, flags.nodes, flags.spares)
     if flags.dry_run:
         console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *wanted.options))}")
         yield StartNodes(_unknown_nodes(wanted))
         return
+    plan_start(_unknown_nodes(wanted), job, lambda event: None)
     allocation = allocate(wanted, queueing.show)
     try:
         yield StartNodes(allocation.cluster, allocation)
@@ -108,23 +110,16 @@ def _check_size(flags: StartFlags, allocation: Allocation) -> None:
         )
 
 
-def _here(flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
+def _here(here: JobHere, flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
     """Return the nodes of the job in which pylaunch runs, as far as an inventory or `limit` selects them."""
-    jobs = scheduler.jobs_here(os.environ)
-    if len(jobs) > 1 and flags.max_requeues:
-        raise UsageError(
-            f"--max-requeues {flags.max_requeues}: Slurm job {os.environ[JOB_ID]} has {len(jobs)} components, and "
-            "pylaunch requeues jobs of one",
-            hint="omit --max-requeues",
-        )
-    allocation = allocation_here(jobs, queueing.show)
+    for event in here.events:
+        queueing.show(event)
+    allocation = replace(here.allocation, emit=queueing.show)
     _check_size(flags, allocation)
     named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"
     over_ssh = f"--scheduler {scheduler.NONE}"
     cluster = _selected(allocation, named, limit, (without, over_ssh))
-    if not flags.dry_run:  # The agents load while the start is planned; without a run, they end on their own.
-        allocation.start_agents()
     return StartNodes(cluster, allocation, _restarts(os.environ))
 
 
@@ -133,7 +128,7 @@ def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
 
     As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
     """
-    allocation = allocation_here(scheduler.jobs_here(os.environ), queueing.show)
+    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), queueing.show)
     named = inventory if inventory is not None else source_of(None)
     without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))
     return _selected(allocation, named, limit, (without, f"env -u {JOB_ID} pylaunch …"))

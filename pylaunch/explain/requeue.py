@@ -1,7 +1,7 @@
 """Decide after an attempt whether its Slurm job returns to the queue, to continue the run there. Pure.
 
-Only the end of the time of the job and Slurm itself (preemption, a failed node) cause that. A run that fails on its own
-would fail again, and its job does not return.
+Only the end of the time of the job, a lost node that nothing in the job replaces, and Slurm itself (preemption, a
+failed node) cause that. A run that fails on its own would fail again, and its job does not return.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import GRANTED, JobLife, times
 
+BY_SLURM = "Slurm: preempted, a node failed, or by hand"
+LOST_NODE = "a lost node"
+OUT_OF_TIME = "its time limit"
+
 
 @dataclass(frozen=True)
 class Requeue:
@@ -19,8 +23,8 @@ class Requeue:
     count: int
     """Number of this requeue, from 1."""
 
-    is_requested: bool
-    """pylaunch requests the requeue; otherwise Slurm has requeued the job."""
+    cause: str
+    """In words. With BY_SLURM, Slurm has requeued the job; otherwise pylaunch requests it."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,15 @@ class NoRequeue:
     """Reason in one line; "" where nobody expects a requeue."""
 
 
+def cause_of(outcome: Outcome) -> str:
+    """Return why pylaunch may request a requeue after an attempt that ended with `outcome`; "" where it may not."""
+    if outcome.by_hand or outcome.status is Status.DONE:
+        return ""
+    if outcome.out_of_time:
+        return OUT_OF_TIME
+    return LOST_NODE if outcome.causes and outcome.causes[0].kind == "node-lost" else ""
+
+
 def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Requeue | NoRequeue:
     """Return the decision for an attempt that ended with `outcome`.
 
@@ -39,11 +52,12 @@ def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Re
     if outcome.status is Status.DONE or outcome.by_hand:
         return NoRequeue()
     is_requeued = life.restarts > before
-    if not is_requeued and not outcome.out_of_time:
+    cause = BY_SLURM if is_requeued else cause_of(outcome)
+    if not cause:
         return NoRequeue()
     if not is_requeued and life.state != GRANTED:
         return NoRequeue(f"the job is {life.state}")
     count = life.restarts if is_requeued else life.restarts + 1
     if count > most:
         return NoRequeue(f"--max-requeues is {most}, and the job was requeued {times(count - 1)}")
-    return Requeue(count, is_requested=not is_requeued)
+    return Requeue(count, cause)

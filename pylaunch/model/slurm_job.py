@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pylaunch.model.argv import Argv
@@ -80,6 +81,27 @@ class JobLife:
     def is_over(self) -> bool:
         """The job has ended, or Slurm has forgotten it."""
         return self.state in OVER or self.state == UNKNOWN
+
+
+@dataclass(frozen=True)
+class JobDetails:
+    """A job as scontrol describes it, with its GPUs."""
+
+    state: JobState
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """Number of GPUs of the job, by node; nodes without any are missing."""
+
+    shares_gpus: bool = False
+    """The job was requested with GPUs in total or for each task: nodes may have different numbers of them."""
+
+    def gpu_requests(self, nodes: Iterable[str]) -> dict[str, int | None]:
+        """Return the number of GPUs that a step on each of `nodes` must request; empty for a job without GPUs.
+
+        None: a step gets those of the job on its own.
+        """
+        if not self.gpus:
+            return {}
+        return {name: self.gpus.get(name, 0) if self.shares_gpus else None for name in nodes}
 
 
 def times(count: int) -> str:

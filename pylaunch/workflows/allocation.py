@@ -8,6 +8,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
@@ -19,7 +20,7 @@ from pylaunch.launch.allocation.job_script import job_script
 from pylaunch.launch.start.archive import build
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.slurm_job import UNKNOWN, JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.model.slurm_job import JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
 from pylaunch.transport.slurm import commands, srun
 
 FIRST_POLL_S = 0.05
@@ -108,8 +109,8 @@ class JobRequeued:
     """Id of the attempt that follows."""
 
     is_ours: bool
-    is_requested: bool
-    """At the end of its time, by pylaunch; otherwise Slurm did it."""
+    cause: str
+    """In words."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ class JobNotRequeued:
 
 NEVER = {
     "PartitionTimeLimit": "sinfo -o '%P %l' lists the time limits of the partitions",
+    "PartitionNodeLimit": "sinfo -o '%P %s %D' lists the limits and the numbers of nodes of the partitions",
     "BadConstraints": "sinfo -o '%P %D %c %m %G' lists nodes, processors, memory and GRES of the partitions",
     "InvalidAccount": "sacctmgr show associations user=$USER lists your accounts",
     "InvalidQOS": "sacctmgr show qos format=name lists the QOS",
@@ -130,6 +132,11 @@ NEVER = {
     "DependencyNeverSatisfied": "omit the dependency",
 }
 """Reasons of a job in the queue that waiting does not change, with a hint."""
+
+
+class _JobOverError(ClusterNotReadyError):
+    """The job has ended in the queue."""
+
 
 JobEvent = (
     JobSubmitted
@@ -204,8 +211,10 @@ def granted_again(before: Allocation, restarts: int, pause: Pause = wait) -> All
 def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
     began = time.monotonic()
     state = _granted(job, emit, pause)
-    nodes = commands.nodes_of(state.nodes)
-    devices, requests = _devices(job, nodes)
+    with ThreadPoolExecutor(1) as pool:
+        details = pool.submit(commands.job_details, job)
+        nodes = commands.nodes_of(state.nodes)
+    devices, requests = _devices(job, details.result(), nodes)
     found = SlurmJob(job, nodes, devices, requests, is_ours=True)
     emit(JobGranted(found, time.monotonic() - began))
     return Allocation(found, cluster_of(found), emit)
@@ -215,6 +224,8 @@ def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
 def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
     try:
         yield
+    except _JobOverError:
+        raise
     except BaseException:
         try:
             commands.cancel(job)
@@ -224,31 +235,24 @@ def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
         raise
 
 
-def allocation_here(jobs: Sequence[str], emit: EmitJob) -> Allocation:
+def allocation_here(jobs: Sequence[str], listed: Sequence[str], emit: EmitJob) -> Allocation:
     """Return the nodes of the job in which this process runs: of its only component, or of all components in order.
 
-    Raises ClusterNotReadyError for a job that does not run.
+    `listed` are their nodes as the environment has them, which saves the wait for one answer of Slurm before another
+    request; Slurm's answer holds. Raises ClusterNotReadyError for a job that does not run.
     """
-    states = commands.job_states(jobs)
     nodes: list[SlurmNode] = []
     devices: dict[str, tuple[int, ...]] = {}
     requests: dict[str, int] = {}
     component_of: dict[str, str] = {}
-    for job in jobs:
-        state = states.get(job, JobState(UNKNOWN))
-        if not state.is_granted:
-            raise ClusterNotReadyError(
-                f"SLURM_JOB_ID is {jobs[0]}, and Slurm job {job} does not run ({state.state})",
-                hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
-            )
-        found = commands.nodes_of(state.nodes)
+    for job, (details, found) in zip(jobs, _described(jobs, listed), strict=True):
         if shared := [node.name for node in found if node.name in component_of]:
             raise ClusterNotReadyError(
                 f"{fold(shared)} is in two components of Slurm job {jobs[0]}, and a run has one agent on each node",
                 hint="components on different nodes: --exclusive in each of them",
             )
         nodes += found
-        seen, needed = _devices(job, found)
+        seen, needed = _devices(job, details, found)
         devices |= seen
         requests |= needed
         component_of |= {node.name: job for node in found}
@@ -257,9 +261,32 @@ def allocation_here(jobs: Sequence[str], emit: EmitJob) -> Allocation:
     return Allocation(granted, cluster_of(granted), emit)
 
 
-def _devices(job: str, nodes: tuple[SlurmNode, ...]) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
+def _described(jobs: Sequence[str], listed: Sequence[str]) -> list[tuple[JobDetails, tuple[SlurmNode, ...]]]:
+    """Return the details and the nodes of `jobs`: two questions at once where `listed` has the nodes.
+
+    Raises ClusterNotReadyError for a job that does not run.
+    """
+    with ThreadPoolExecutor(len(jobs) + len(listed)) as pool:
+        described = [pool.submit(commands.job_details, job) for job in jobs]
+        asked = {each: pool.submit(commands.nodes_of, each) for each in listed}
+        found = []
+        for job, future in zip(jobs, described, strict=True):
+            details = future.result()
+            if not details.state.is_granted:
+                raise ClusterNotReadyError(
+                    f"SLURM_JOB_ID is {jobs[0]}, and Slurm job {job} does not run ({details.state.state})",
+                    hint="leave the shell of that allocation, or connect over SSH: --scheduler none",
+                )
+            nodes = asked.get(details.state.nodes)
+            found.append((details, commands.nodes_of(details.state.nodes) if nodes is None else nodes.result()))
+        return found
+
+
+def _devices(
+    job: str, details: JobDetails, nodes: tuple[SlurmNode, ...]
+) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
     """Return the devices of `job`, and the numbers of GPUs that its steps must request, by node."""
-    requests = commands.gpu_requests(job, nodes)
+    requests = details.gpu_requests(node.name for node in nodes)
     if not requests:
         return {node.name: () for node in nodes}, {}
     needed = {name: gpus for name, gpus in requests.items() if gpus is not None}
@@ -302,8 +329,9 @@ def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -
 def _check_hope(job: str, state: JobState) -> None:
     """Raise ClusterNotReadyError for a job that has ended in the queue, or never leaves it."""
     if state.is_over:
-        why = f": {state.reason}" if state.reason else ""
-        raise ClusterNotReadyError(
+        # The reason of a cancelled job is still that for which it waited.
+        why = f": {state.reason}" if state.reason and state.state != "CANCELLED" else ""
+        raise _JobOverError(
             f"Slurm job {job} ended before it had its nodes ({state.state}{why})",
             hint=f"scontrol show job {job} shows its end",
         )
@@ -331,15 +359,15 @@ def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> N
         emit(JobEnded(job, state) if state.is_over else JobRemains(job, state))
 
 
-def end_submitted(job: str, emit: EmitJob) -> None:
-    """End a job that pylaunch submitted for a run that was stopped, unless it has ended."""
+def end_submitted(job: str, emit: EmitJob, *, is_good: bool = False) -> None:
+    """End a job that pylaunch submitted for a run whose first controller is gone, unless it has ended."""
     try:
         is_over = commands.job_state(job).is_over
     except ClusterNotReadyError as error:
         emit(JobUnanswered(job, error.message, is_left=True))
     else:
         if not is_over:
-            end_job(job, emit, is_good=False)
+            end_job(job, emit, is_good=is_good)
 
 
 def _state_at_end(job: str, within_s: float, pause: Pause) -> JobState:

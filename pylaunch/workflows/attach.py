@@ -10,6 +10,7 @@ from pylaunch.launch.existing.attach import FollowOptions, follow
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
+from pylaunch.transport.slurm import commands
 from pylaunch.workflows.run_events import Notice, RunEvent, RunWatcher
 
 
@@ -58,7 +59,7 @@ def attach(
         leads = recorder.take_charge()
         emit(Attached(record, leads))
         watcher = RunWatcher(recorder if leads else None, emit, usage_every_s)
-        options = FollowOptions(relays_output, leads)
+        options = FollowOptions(relays_output, leads, commands.time_left)
         source = Interrupter() if interrupts is None else interrupts
         try:
             outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, options)

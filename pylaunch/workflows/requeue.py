@@ -1,4 +1,4 @@
-"""Continue a run when its Slurm job returns to the queue: at the time limit, after a preemption or a failed node.
+"""Continue a run when its Slurm job returns to the queue: at the time limit, after a preemption or a lost node.
 
 A job that pylaunch submitted is followed by its controller, which starts the next attempt once the job has nodes. In a
 job of somebody else, Slurm starts the job's script again, and with it another controller: it finds the run here.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.explain.requeue import NoRequeue, requeue_after
+from pylaunch.explain.requeue import BY_SLURM, NoRequeue, cause_of, requeue_after
 from pylaunch.launch.follow.job_time import job_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
@@ -55,14 +55,14 @@ class JobRequeues:
                 if decided.why:
                     emit(JobNotRequeued(job.id, decided.why))
                 return None
-            if decided.is_requested:
+            if decided.cause != BY_SLURM:
                 commands.requeue(job.id)
         except ClusterNotReadyError as error:
-            if outcome.out_of_time:
+            if cause_of(outcome):
                 emit(JobNotRequeued(job.id, error.message))
             return None
         following = f"{base_of(plan.run)}.{plan.restart + 1}"
-        emit(JobRequeued(job.id, decided.count, plan.job.max_requeues, following, job.is_ours, decided.is_requested))
+        emit(JobRequeued(job.id, decided.count, plan.job.max_requeues, following, job.is_ours, decided.cause))
         if not job.is_ours:
             return None
         self._allocation = granted_again(self._allocation, self._restarts, self._pause)

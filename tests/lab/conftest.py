@@ -14,10 +14,13 @@ import pytest
 from pylaunch.lab import lab as labs
 from pylaunch.lab import spec, tools
 from pylaunch.lab.lab import Lab
+from pylaunch.lab.slurm import are_idle
 from pylaunch.transport import process
 from tests.lab import leftovers
 from tests.lab.controller import Gate
+from tests.lab.slurm_jobs import DEADLINE_S, HAS_OWN_PYTHON, PROJECT, cancelled, jobs
 from tests.node_python import NODE_PYTHON
+from tests.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -123,6 +126,26 @@ def _wheel(distribution: str, directory: Path) -> None:
         pinned,
     )
     process.run((sys.executable, "-m", *words), env={**os.environ, "DS_BUILD_OPS": "0"}, timeout_s=300).checked()
+
+
+@pytest.fixture(scope="session")
+def slurm_lab(_real_nodes: None) -> Iterator[Lab]:
+    """Three nodes with Slurm, which see this project and its Python."""
+    own = (Path(sys.prefix),) if not Path(sys.prefix).is_relative_to(PROJECT) else ()
+    share = (PROJECT, *own, Path(sys.base_prefix)) if HAS_OWN_PYTHON else ()
+    with labs.start(labs.Request(_new_name(), 3, share, addition="slurm"), lambda line: None) as made:
+        yield made
+
+
+@pytest.fixture
+def slurm(slurm_lab: Lab) -> Iterator[Lab]:
+    """Three idle nodes with Slurm. A story leaves no job; jobs of a failed one are cancelled."""
+    wait_until(lambda: are_idle(slurm_lab["n1"], 3), "all nodes are idle", DEADLINE_S)
+    yield slurm_lab
+    left = jobs(slurm_lab)
+    if left:
+        cancelled(slurm_lab, *left)
+    assert not left, f"jobs remain: {left}"
 
 
 @pytest.fixture

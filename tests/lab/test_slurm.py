@@ -2,86 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab import lab as labs
 from pylaunch.lab.faults import Freeze, inject
-from pylaunch.lab.lab import Lab, Request
-from pylaunch.lab.slurm import are_idle
+from pylaunch.lab.lab import Lab
 from pylaunch.model.argv import quoted
 from pylaunch.transport.process import Completed
-from tests.lab import leftovers
 from tests.lab.controller import listed, must_be_clean, starting
+from tests.lab.slurm_jobs import (
+    COMMAND,
+    DEADLINE_S,
+    HAS_OWN_PYTHON,
+    PATIENT,
+    PROJECT,
+    SAVES,
+    attached,
+    cancelled,
+    granted,
+    job_of,
+    jobs,
+    lines_of,
+    skip_requeue_delay,
+    state,
+)
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
-
-PROJECT = Path(__file__).parents[2]
-HAS_OWN_PYTHON = sys.base_prefix != "/usr"
-"""The Python of this project is in a directory that nodes can see without losing theirs."""
-
-LAB_NUMBER = 90
-COMMAND = ("--workdir", "/tmp", "--framework", "command")
-PATIENT = "echo up $RANK; exec sleep 300"
-DEADLINE_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def slurm(_real_nodes: None) -> Iterator[Lab]:
-    """Three nodes with Slurm, which see this project and its Python."""
-    own = (Path(sys.prefix),) if not Path(sys.prefix).is_relative_to(PROJECT) else ()
-    share = (PROJECT, *own, Path(sys.base_prefix)) if HAS_OWN_PYTHON else ()
-    request = Request(leftovers.own_name(LAB_NUMBER), 3, share, addition="slurm")
-    with labs.start(request, lambda line: None) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def _no_job_stays(slurm: Lab) -> Iterator[None]:
-    """Every story has three idle nodes and leaves no job; jobs of a failed one are cancelled."""
-    wait_until(lambda: are_idle(slurm["n1"], 3), "all nodes are idle", DEADLINE_S)
-    yield
-    left = jobs(slurm)
-    if left:
-        slurm["n1"].run("scancel", *left)
-        wait_until(lambda: not jobs(slurm), "the jobs have ended", DEADLINE_S)
-    assert not left, f"jobs remain: {left}"
-
-
-def jobs(lab: Lab) -> list[str]:
-    """Ids of the jobs that have not ended."""
-    return lab["n1"].run("squeue", "--noheader", "--format=%i").stdout.split()
-
-
-def state(lab: Lab, job: str) -> str:
-    return lab["n1"].run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T").stdout.strip()
-
-
-def job_of(stderr: str) -> str:
-    """The id of the job that a start has submitted."""
-    return next(line.split()[2] for line in stderr.splitlines() if line.startswith("Slurm job "))
-
-
-@contextlib.contextmanager
-def attached(lab: Lab, run: str, out: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Attach to `run` with this stdout."""
-    following = subprocess.Popen(lab.command("attach", run), env={**os.environ, **lab.environment}, stdout=out)
-    try:
-        yield following
-    finally:
-        following.kill()
-        following.wait()
 
 
 def test_ranks_start_on_the_nodes_of_a_job_that_completes_with_the_run(slurm: Lab) -> None:
@@ -214,33 +167,6 @@ def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> 
     must_be_clean(slurm)
 
 
-SAVES = """
-[ -e {file} ] && echo "attempt $TORCHELASTIC_RESTART_COUNT continues" && exit 0
-trap 'touch {file}; echo saved; exit 0' {signal}
-echo up
-while :; do sleep 0.1; done
-"""
-"""A rank that saves a checkpoint after a signal, and is done once there is one."""
-
-
-QUEUED_FOR_S = 3
-"""Slurm rejects the credential of a requeued job that is no newer than the end of the job before, in whole seconds."""
-
-_QUEUED_AGAIN = """
-shown=$(scontrol --oneliner show job {job})
-case $shown in *JobState=PENDING*Restarts=1*) ;; *) exit 1;; esac
-submitted=$(echo "$shown" | sed 's/.* SubmitTime=\\([^ ]*\\).*/\\1/')
-[ $(date +%s) -ge $(($(date -d "$submitted" +%s) + {seconds})) ]
-"""
-
-
-def skip_requeue_delay(lab: Lab, job: str) -> None:
-    """Start a requeued job now: Slurm delays it by the lifetime of its credentials, 120 s."""
-    queued = _QUEUED_AGAIN.format(job=job, seconds=QUEUED_FOR_S)
-    wait_until(lambda: lab["n1"].run("sh", "-c", queued, check=False).ok, "the job is in the queue again", DEADLINE_S)
-    lab["n1"].run("scontrol", "update", f"JobId={job}", "StartTime=now")
-
-
 @pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unattended(slurm: Lab) -> None:
     options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
@@ -254,7 +180,7 @@ def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unatte
     written = slurm["n1"].run("cat", "/tmp/unattended").stdout
     assert "SIGUSR1 to the ranks, which may save a checkpoint" in written
     assert written.count("| saved") == 3, written
-    assert f"Slurm job {job} requeued (its time limit, 1 of 2); the run continues as " in written
+    assert f"Slurm job {job} requeued (its time limit, 1 of 2); the run continues as " in written, written
     assert f"Slurm job {job} was requeued 1 time: run " in written
     assert written.count("| attempt 1 continues") == 3, written
     must_be_clean(slurm)
@@ -325,21 +251,6 @@ def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None
         assert f"Slurm job {job_of(started.stderr)} cancelled" in started.stderr
     slurm["n1"].run("scancel", holding)
     wait_until(lambda: not jobs(slurm), "both jobs have ended", DEADLINE_S)
-
-
-def granted(lab: Lab, *words: str) -> str:
-    """The id of an allocation without a process in it."""
-    return lab["n1"].run("salloc", "--no-shell", *words).stderr.split()[-1]
-
-
-def cancelled(lab: Lab, *ids: str) -> None:
-    lab["n1"].run("scancel", *ids)
-    wait_until(lambda: not jobs(lab), "the jobs have ended", DEADLINE_S)
-
-
-def lines_of(stdout: str) -> list[str]:
-    """The lines of all ranks, without their prefixes."""
-    return sorted(line.partition(" | ")[2] for line in stdout.splitlines())
 
 
 LOOK = "echo $(hostname) $RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE of $WORLD_SIZE sees ${CUDA_VISIBLE_DEVICES-all}"

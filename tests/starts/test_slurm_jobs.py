@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.cli.main import run
 from pylaunch.cli.views import queueing
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.explain import requeue
+from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -31,6 +34,7 @@ from pylaunch.workflows.allocation import (
     JobUnanswered,
     JobWaits,
     allocate,
+    allocation_here,
     cluster_of,
     end_job,
 )
@@ -143,6 +147,24 @@ def test_nodes_of_one_job_may_differ_in_their_devices(slurm: FakeSlurm) -> None:
     assert [host.devices for host in granted.cluster.hosts] == [(0, 1), (0,)]
 
 
+def test_the_job_of_this_shell_costs_two_questions_at_once_and_the_answer_of_slurm_holds(slurm: FakeSlurm) -> None:
+    slurm.write(job="JobId=7 JobState=RUNNING NodeList=n[1-2] Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n")
+    here = allocation_here(("7",), ("n[1-2]",), lambda event: None)
+    assert here.cluster.names == ("n1", "n2")
+    asked = sorted(slurm.read("scontrol.words").splitlines())
+    assert asked == ["--oneliner --details show job 7", "--oneliner show node n[1-2]"]
+    assert not (slurm.directory / "squeue.words").exists()
+
+    allocation_here(("7",), ("n[1-3]",), lambda event: None)
+    assert slurm.read("scontrol.words").splitlines()[-1] == "--oneliner show node n[1-2]"
+
+
+def test_a_job_of_this_shell_that_does_not_run_is_refused(slurm: FakeSlurm) -> None:
+    slurm.write(job="JobId=7 JobState=CANCELLED NodeList=n[1-2]\n")
+    with pytest.raises(ClusterNotReadyError, match=r"SLURM_JOB_ID is 7, and Slurm job 7 does not run \(CANCELLED\)"):
+        allocation_here(("7",), (), lambda event: None)
+
+
 @pytest.mark.parametrize("reason", sorted(allocation.NEVER))
 def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) -> None:
     slurm.write(states=PENDING.format("None", "N/A") + PENDING.format(reason, "N/A"))
@@ -155,9 +177,12 @@ def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) ->
 
 
 def test_a_job_that_ends_in_the_queue_is_reported_with_its_state(slurm: FakeSlurm) -> None:
-    slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|None|N/A||7\n")
+    slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|Priority|N/A||7\n")
+    events: list[JobEvent] = []
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
-        allocate(JobRequest(2), lambda event: None, slurm.pause)
+        allocate(JobRequest(2), events.append, slurm.pause)
+    assert [type(each) for each in events] == [JobSubmitted, JobWaits]
+    assert not slurm.read("cancelled")
 
 
 def test_ctrl_c_in_the_queue_cancels_the_job(slurm: FakeSlurm) -> None:
@@ -183,6 +208,25 @@ def test_a_refusal_has_the_words_of_sbatch_and_leaves_no_job(slurm: FakeSlurm) -
         allocate(JobRequest(2), lambda event: None, slurm.pause)
     assert caught.value.hint is not None
     assert not slurm.read("cancelled")
+
+
+def test_a_job_that_cannot_be_planned_is_not_submitted(slurm: FakeSlurm, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["start", "--scheduler", "slurm", "--nodes", "2", "--spares", "1", "--", "hostname"]
+    assert run(words) == ExitCode.USAGE
+    assert "hint: --max-restarts 3" in capsys.readouterr().err
+    assert not (slurm.directory / "sbatch.words").exists()
+
+
+def test_without_slurm_in_its_job_a_start_names_both_ways_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert run(["start", "--workdir", "/tmp", "--", "hostname"]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert "no Slurm here: scontrol not found in PATH" in shown
+    assert "module load slurm" in shown
+    assert "env -u SLURM_JOB_ID" in shown
 
 
 @pytest.mark.parametrize(("is_good", "signal"), [(True, "USR1"), (False, "USR2")])
@@ -226,13 +270,16 @@ PLAN = plan_run(
     "7f3a9c01",
 )
 OUT_OF_TIME = Outcome(Status.STOPPED, "", 0.0, (), {}, out_of_time=True)
+LOST = Outcome(
+    Status.FAILED, "", 0.0, (), {}, causes=(FailureCause("node-lost", "n2 lost: timed out", Certainty.LIKELY),)
+)
 LIFE = "JobId=7 JobState={} Restarts={} Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n"
 
 
-def requeues(events: list[JobEvent], slurm: FakeSlurm, *, is_ours: bool = True) -> JobRequeues:
+def requeues(events: list[JobEvent], slurm: FakeSlurm, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
     """The requeues of job 7, whose nodes are n1 and n2 of another address."""
     job = SlurmJob("7", (SlurmNode("n1", "10.1.0.1"), SlurmNode("n2", "10.1.0.2")), is_ours=is_ours)
-    return JobRequeues(Allocation(job, cluster_of(job), events.append), 0, slurm.pause)
+    return JobRequeues(Allocation(job, cluster_of(job), events.append), restarts, slurm.pause)
 
 
 def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes(slurm: FakeSlurm) -> None:
@@ -244,12 +291,22 @@ def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes
     assert cluster is not None
     assert [host.address for host in cluster.hosts] == ["10.0.0.1", "10.0.0.2"]
     assert events[:2] == [
-        JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, is_requested=True),
+        JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, cause=requeue.OUT_OF_TIME),
         JobWaits("7", JobState("PENDING", "BeginTime", starts="2026-11-22T19:40:30")),
     ]
     assert isinstance(events[2], JobGranted)
     assert followed.has_nodes()
     assert not slurm.read("cancelled")
+
+
+def test_a_job_that_has_lost_a_node_is_requeued_as_often_as_permitted(slurm: FakeSlurm) -> None:
+    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), states=RUNNING)
+    events: list[JobEvent] = []
+    assert requeues(events, slurm).next_cluster(PLAN, LOST) is not None
+    assert events[0] == JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, cause=requeue.LOST_NODE)
+    slurm.write(job=LIFE.format("RUNNING", 2))
+    assert requeues(events, slurm, restarts=2).next_cluster(PLAN, LOST) is None
+    assert events[-1] == JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")
 
 
 def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_in_the_queue(slurm: FakeSlurm) -> None:
@@ -265,7 +322,7 @@ def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: Fak
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
     events: list[JobEvent] = []
     assert requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
-    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, is_requested=True)]
+    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
 
 
 def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm: FakeSlurm) -> None:

@@ -12,6 +12,8 @@ from pylaunch.cli.running import exit_code
 from pylaunch.cli.views.following import AttachView
 from pylaunch.cli.views.terminal import USAGE_S, has_board
 from pylaunch.launch.connect.interruptible import signals
+from pylaunch.model.job import JobSpec
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.workflows.attach import attach
 
 
@@ -23,6 +25,20 @@ def command(run: str | None, *, inventory: Path | None) -> int:
 
     Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
     """
+    record = find(run, inventory)
     with AttachView() as view:
-        outcome = attach(find(run, inventory), view.show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
+        outcome = attach(record, view.show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
+    if view.leads and record.plan.submitted_job is not None:
+        _end_job(record.plan.submitted_job, record.plan.job, outcome)
     return exit_code(outcome)
+
+
+def _end_job(job_id: str, job: JobSpec, outcome: Outcome) -> None:
+    """End the Slurm job that was submitted for the run, whose first controller has ended."""
+    from pylaunch.cli.views import queueing  # noqa: PLC0415 -- modules that only a run in a Slurm job needs
+    from pylaunch.explain.requeue import cause_of  # noqa: PLC0415
+    from pylaunch.workflows.allocation import JobNotRequeued, end_submitted  # noqa: PLC0415
+
+    if job.max_requeues and cause_of(outcome):
+        queueing.show(JobNotRequeued(job_id, "the controller that would request it has ended"))
+    end_submitted(job_id, queueing.show, is_good=outcome.status is Status.DONE)

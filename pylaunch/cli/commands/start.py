@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import environment, options, program, scheduler, sync
-from pylaunch.cli.flags.shipped_code import modules_not_shipped
+from pylaunch.cli.flags import environment, options, scheduler, sync
 from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
-from pylaunch.cli.nodes import nodes_of_start
-from pylaunch.cli.running import Presentation, run_planned
-from pylaunch.cli.views.plan import show_plan
-from pylaunch.cli.views.starting import StartView
-from pylaunch.errors import ExitCode
-from pylaunch.launch.start.session import TakenError
+from pylaunch.cli.job_here import source_of_start
+from pylaunch.cli.late_import import imported
 from pylaunch.model.job import Framework, OnHang
-from pylaunch.workflows.start import StartOptions, plan_start
-from pylaunch.workflows.start_checks import at_start_checks
 
 EXAMPLES = """\b
 Examples:
@@ -166,40 +156,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
     typed = StartFlags(**given)
-    tree = sync.given(typed)
-    chosen, flags = program.understood(typed, tree)
-    program.report_misplaced(chosen, flags.workdir, tree, _long_options())
-    env = environment.given(flags, os.environ)
-    chosen = program.with_variables(chosen, flags.framework, env.plain)
-    job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
-    if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
-        console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))
-    checks = at_start_checks(skip=options.words(flags.skip))
-    wanted = StartOptions(
-        checks=() if flags.no_check else checks,
-        secrets=env.secrets,
-        tree=tree,
-        turn=flags.turn(),
-        ends_leftovers=flags.stale == "kill",
-    )
-    with nodes_of_start(flags, inventory, limit) as nodes:
-        planned = plan_start(nodes.cluster, job, StartView().show)
-        planned = nodes.recorded_in(nodes.continued(planned, console.say))
-        wanted = replace(wanted, requeues=nodes.requeues(job))
-        program.report_ranks_alone(chosen, planned.plan.world_size)
-        if flags.dry_run:
-            show_plan(planned.plan, planned.commands, as_json=as_json)
-            return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file(), nodes.end)
-    try:
-        return run_planned(planned, wanted, shown)
-    except TakenError as error:
-        if wanted.turn is None:
-            hints = (error.hint, "to wait until they are free: the same command with --queue")
-            error.hint = "\n      ".join(filter(None, hints))
-        raise
-
-
-def _long_options() -> frozenset[str]:
-    parameters = click.get_current_context().command.params
-    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
+    source = source_of_start(typed, has_inventory=inventory is not None, starts_agents=not typed.dry_run)
+    late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
+    code: int = late.plan_and_run(typed, source, inventory, limit, as_json=as_json)
+    return code

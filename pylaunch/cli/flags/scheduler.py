@@ -27,6 +27,8 @@ COMPONENTS = "SLURM_HET_SIZE"
 FIRST_COMPONENT = "SLURM_JOB_ID_HET_GROUP_0"
 """Id of the first component of a heterogeneous job, by which Slurm knows the others."""
 
+NODES = r"SLURM_JOB_NODELIST(?:_HET_GROUP_\d{1,3})?"
+
 SIGNALS = ("USR1", "USR2", "TERM")
 USUAL_NOTICE_S = 120.0
 LEAST_NOTICE_S = 10.0
@@ -172,6 +174,11 @@ def jobs_here(environment: Mapping[str, str]) -> tuple[str, ...]:
     if not re.fullmatch(r"[1-9]\d{0,2}", size):
         raise UsageError(f"{COMPONENTS}={size}: expected the number of components of Slurm job {first}")
     return tuple(f"{first}+{each}" for each in range(int(size)))
+
+
+def nodes_here(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes of the job of this shell, or of each of its components, as lists of Slurm: "n[1-3]"."""
+    return tuple(dict.fromkeys(nodes for name, nodes in environment.items() if re.fullmatch(NODES, name) and nodes))
 
 
 def request(flags: SchedulerFlags, settings: Settings, nodes: int | None, spares: int) -> JobRequest:

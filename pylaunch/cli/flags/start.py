@@ -6,17 +6,20 @@ import time
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pylaunch.cli.flags import options, preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
 from pylaunch.cli.flags.scheduler import SchedulerFlags
 from pylaunch.errors import UsageError
-from pylaunch.launch.start.queue import Turn
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.size import shown_size
 from pylaunch.store.new_file import refuse_existing
+
+if TYPE_CHECKING:
+    from pylaunch.launch.start.queue import Turn
 
 AUTO = "auto"
 
@@ -91,6 +94,8 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
                     "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
                 )
             return None
+        from pylaunch.launch.start.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
+
         return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
 
     def job(

@@ -33,6 +33,9 @@ class AttachView:
     """Shows a run that is followed, and its outcome."""
 
     def __init__(self) -> None:
+        self.leads = False
+        """This process is the controller of the run."""
+
         self._live: Live | None = None
         self._open = contextlib.ExitStack()
 
@@ -46,6 +49,7 @@ class AttachView:
         """Show `event`."""
         match event:
             case Attached(record, leads):
+                self.leads = leads
                 self._live = self._open.enter_context(watching(record.plan, None, leads=leads))
                 self._live.hold()
             case LogsCaughtUp():

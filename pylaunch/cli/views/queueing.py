@@ -29,12 +29,23 @@ HINTS = {
 }
 """Next step after a state in which Slurm ends a job."""
 
+WAITING_HINTS = {
+    "JobHeldUser": "scontrol release {job} ends the hold",
+    "JobHeldAdmin": "an administrator holds it: ask who runs this cluster; Ctrl-C cancels it",
+    "PartitionDown": "sinfo -s lists the partitions that are up",
+    "PartitionInactive": "sinfo -s lists the partitions that are up",
+    "ReqNodeNotAvail": "sinfo -R lists the nodes that are down or drained, with the reason",
+}
+"""Next step for a reason of a job in the queue that does not end on its own."""
+
 
 def show(event: JobEvent) -> None:
     """Print `event`."""
     console.say(line(event))
     if isinstance(event, JobEnded) and (hint := HINTS.get(event.state.state)):
         hints.say(hint)
+    if isinstance(event, JobWaits) and (hint := WAITING_HINTS.get(event.state.reason.partition(",")[0])):
+        hints.say(hint.format(job=event.job))
 
 
 def line(event: JobEvent) -> str:
@@ -57,8 +68,7 @@ def line(event: JobEvent) -> str:
         case JobUnanswered(job, reason, is_left):
             then = f"job {job} was not ended: scancel {job}" if is_left else f"asking again about job {job}"
             return f"note: Slurm does not answer ({reason}); {then}"
-        case JobRequeued(job, count, most, run, is_ours, is_requested):
-            cause = "its time limit" if is_requested else "Slurm: preempted, a node failed, or by hand"
+        case JobRequeued(job, count, most, run, is_ours, cause):
             allowed = f", {count} of {most}" if most else ""
             then = "" if is_ours else ", when Slurm starts its script again"
             return f"Slurm job {job} requeued ({cause}{allowed}); the run continues as {run}{then}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.launch.follow.job_time import TimeLeft, beside, watch_job_time
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome
@@ -23,7 +24,9 @@ class FollowOptions:
     """Pass on the output of ranks."""
 
     leads: bool
-    """A hang may end the run, as its job says."""
+    """A hang may end the run, as its job says, and so may the end of the time of its Slurm job."""
+
+    time_left: TimeLeft
 
 
 def follow(
@@ -46,6 +49,9 @@ def follow(
             follower.only_observe()
         raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
         watcher.event(Event(time.time(), EventKind.ATTACHED))
-        return await follower.follow()
+        if not options.leads:
+            return await follower.follow()
+        async with beside(watch_job_time(record.plan, options.time_left, fleet.post)):
+            return await follower.follow()
 
     return on_fleet(record.plan, agent_of(record), work, source=source, last_s=LAST_S)

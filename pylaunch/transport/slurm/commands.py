@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.argv import Argv
-from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobRequest, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobRequest, JobState, SlurmNode
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed, ProgramNotFoundError
 from pylaunch.transport.slurm import readings, srun
@@ -23,6 +23,7 @@ _HINTS = (
     (re.compile(r"partition", re.IGNORECASE), "sinfo -s lists the partitions"),
     (re.compile(r"\bqos\b", re.IGNORECASE), "sacctmgr show qos format=name lists the QOS"),
     (re.compile(r"account", re.IGNORECASE), "sacctmgr show associations user=$USER lists your accounts"),
+    (re.compile(r"--time\b"), "minutes, or hours:minutes:seconds: --time 90, --time 4:00:00, --time 2-00:00:00"),
     (re.compile(r"time limit", re.IGNORECASE), "sinfo -o '%P %l' lists the time limits of the partitions"),
     (re.compile(r"feature|constraint", re.IGNORECASE), "sinfo -o '%N %f' lists the features of the nodes"),
     (re.compile(r"gres|generic resource", re.IGNORECASE), "sinfo -o '%N %G' lists the generic resources of the nodes"),
@@ -38,10 +39,10 @@ class SlurmAbsentError(UsageError):
     """The commands of Slurm are not installed here."""
 
     def __init__(self, program: str) -> None:
-        super().__init__(
-            f"no Slurm here: {program} not found in PATH",
-            hint="run pylaunch on a login node of the Slurm cluster; a site may need: module load slurm",
-        )
+        hint = "run pylaunch on a login node of the Slurm cluster; a site may need: module load slurm"
+        if os.environ.get("SLURM_JOB_ID"):
+            hint += "; SLURM_JOB_ID is set, and without it hosts are reached over SSH: env -u SLURM_JOB_ID pylaunch …"
+        super().__init__(f"no Slurm here: {program} not found in PATH", hint=hint)
 
 
 def submit(request: JobRequest, script: str) -> str:
@@ -118,21 +119,21 @@ def nodes_of(listed: str) -> tuple[SlurmNode, ...]:
     return found
 
 
-def gpu_requests(job: str, nodes: tuple[SlurmNode, ...]) -> dict[str, int | None]:
-    """Return the number of GPUs that a step on a node of `job` must request, by node; empty for a job without GPUs.
+def job_details(job: str) -> JobDetails:
+    """Return `job`, or its component 14+1, with its nodes and GPUs; UNKNOWN for one that Slurm has forgotten.
 
-    None: a step gets those of the job on its own.
+    Raises ClusterNotReadyError.
     """
-    details = _run(("scontrol", "--oneliner", "--details", "show", "job", job)).stdout
-    gpus = readings.gpus_of_nodes(details)
-    if not gpus:
-        return {}
-    names = [node.name for node in nodes]
-    return {name: gpus.get(name, 0) for name in names} if readings.shares_gpus(details) else dict.fromkeys(names)
+    ended = _run(("scontrol", "--oneliner", "--details", "show", "job", job))
+    if ended.ok:
+        return readings.job_details(ended.stdout, job)
+    if _GONE.search(ended.stderr):
+        return JobDetails(JobState(UNKNOWN))
+    raise _failed("scontrol show job", ended)
 
 
 def devices_of(job: str, requests: Mapping[str, int | None]) -> dict[str, tuple[int, ...]]:
-    """Return the accelerators that steps on nodes of `job` see, by node, from the `gpu_requests` of the job.
+    """Return the accelerators that steps on nodes of `job` see, by node, from its `gpu_requests`.
 
     A node with accelerators that have no index (MIG) is missing. Raises ClusterNotReadyError.
     """

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from pylaunch.model.hostset import expand
-from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobState, SlurmNode
 
 STATE_FORMAT = "%A|%T|%r|%S|%N|%i"
 """Fields of squeue: id, state, reason, estimated start, nodes, and the id as people write it: 14+1 for a component of a
@@ -54,6 +54,20 @@ def job_life(output: str) -> JobLife:
     values = _values(output)
     restarts = values.get("Restarts", "")
     return JobLife(values.get("JobState", UNKNOWN), int(restarts) if restarts.isdecimal() else 0)
+
+
+def job_details(output: str, job: str) -> JobDetails:
+    """Return `job`, or its component 14+1, in the output of `scontrol --oneliner --details show job`.
+
+    Slurm lists all elements of an array for the id of its last one, which is that of the array, too.
+    """
+    for line in output.splitlines():
+        values = _values(line)
+        if job in (values.get("JobId"), f"{values.get('HetJobId')}+{values.get('HetJobOffset')}"):
+            nodes = values.get("NodeList", "").removeprefix("(null)")
+            state = JobState(values.get("JobState", UNKNOWN), nodes=nodes)
+            return JobDetails(state, gpus_of_nodes(line), shares_gpus(line))
+    return JobDetails(JobState(UNKNOWN))
 
 
 def time_left(output: str) -> float | None:

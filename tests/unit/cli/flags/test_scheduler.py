@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, jobs_here, node_source, request
+from pylaunch.cli.flags.scheduler import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import Settings
 
@@ -59,6 +59,13 @@ def test_the_job_of_this_shell_has_an_id_for_each_component() -> None:
     assert jobs_here(IN_JOB) == ("7",)
     assert jobs_here({**IN_JOB, "SLURM_HET_SIZE": "2"}) == ("7+0", "7+1")
     assert jobs_here({"SLURM_JOB_ID": "8", "SLURM_HET_SIZE": "2", "SLURM_JOB_ID_HET_GROUP_0": "7"}) == ("7+0", "7+1")
+
+
+def test_the_nodes_of_the_job_of_this_shell_are_listed_by_component() -> None:
+    assert nodes_here(IN_JOB) == ()
+    assert nodes_here({**IN_JOB, "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "n[1-2]"}) == ("n[1-2]",)
+    parts = {"SLURM_JOB_NODELIST_HET_GROUP_0": "n1", "SLURM_JOB_NODELIST_HET_GROUP_1": "n[2-3]"}
+    assert nodes_here({"SLURM_JOB_NODELIST": "n1", **parts}) == ("n1", "n[2-3]")
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "9999"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.queueing import HINTS, line, show
+from pylaunch.explain.requeue import LOST_NODE, OUT_OF_TIME
 from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmJob, SlurmNode
 from pylaunch.workflows.allocation import (
     JobCancelled,
@@ -35,15 +36,19 @@ NODES = (SlurmNode("n1", "10.0.0.1"), SlurmNode("n2", "10.0.0.2"))
         (JobCancelled("7"), "Slurm job 7 cancelled"),
         (JobEnded("7", JobState("TIMEOUT")), "Slurm job 7 ended: TIMEOUT"),
         (
-            JobRequeued("7", 1, 3, "7f3a9c01.1", is_ours=True, is_requested=True),
+            JobRequeued("7", 1, 3, "7f3a9c01.1", is_ours=True, cause=OUT_OF_TIME),
             "Slurm job 7 requeued (its time limit, 1 of 3); the run continues as 7f3a9c01.1",
         ),
         (
-            JobRequeued("7", 2, 3, "r.2", is_ours=False, is_requested=True),
+            JobRequeued("7", 2, 3, "r.2", is_ours=False, cause=OUT_OF_TIME),
             (
                 "Slurm job 7 requeued (its time limit, 2 of 3); the run continues as r.2, "
                 "when Slurm starts its script again"
             ),
+        ),
+        (
+            JobRequeued("7", 1, 0, "r.1", is_ours=True, cause=LOST_NODE),
+            "Slurm job 7 requeued (a lost node); the run continues as r.1",
         ),
         (
             JobNotRequeued("7", "the job is CANCELLED"),
@@ -64,3 +69,12 @@ def test_the_line_of_an_event(event: JobEvent, shown: str) -> None:
 def test_the_end_of_a_job_by_slurm_has_a_next_step(state: str, capsys: pytest.CaptureFixture[str]) -> None:
     show(JobEnded("7", JobState(state)))
     assert capsys.readouterr().err == f"Slurm job 7 ended: {state}\n\nhint: {HINTS[state]}\n"
+
+
+def test_a_job_that_is_held_in_the_queue_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
+    show(JobWaits("7", JobState("PENDING", "JobHeldUser")))
+    assert capsys.readouterr().err == (
+        "Slurm job 7 is PENDING (JobHeldUser)\n\nhint: scontrol release 7 ends the hold\n"
+    )
+    show(JobWaits("7", JobState("PENDING", "ReqNodeNotAvail, UnavailableNodes:n2")))
+    assert "hint: sinfo -R lists" in capsys.readouterr().err

@@ -80,3 +80,17 @@ def test_munge_and_slurmctld_have_hints_of_their_own(stderr: str, hint: str) -> 
     failure = explained(stderr, "another hint")
     assert failure.hint is not None
     assert hint in failure.hint
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "srun: error: Unable to create step for job 7: Requested node configuration is not available\n",
+        "srun: error: Node failure on n1\n",
+    ],
+)
+def test_no_attempt_reaches_a_node_that_slurm_has_removed_from_the_job(stderr: str) -> None:
+    failure = step_failure("7", "n1", stderr)
+    assert failure.reason == "Slurm has removed n1 from job 7, as it does with a node that failed"
+    assert failure.is_final
+    assert failure.hint == "scontrol show node n1 shows its state and the reason"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.model.slurm_job import UNKNOWN, JobLife, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobState, SlurmNode
 from pylaunch.transport.slurm import readings
 
 NODE = (
@@ -110,6 +110,29 @@ def test_gpus_in_total_or_by_task_must_be_requested_by_steps(requested: str, sha
         readings.shares_gpus(JOB.format("gpu:3", "", "gpu:2(IDX:0-1)").replace(" MinCPUs", f" {requested} MinCPUs"))
         is shares
     )
+
+
+def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
+    details = readings.job_details(JOB.format("gpu:2", "", "gpu:2(IDX:0-1)"), "20")
+    assert details == JobDetails(JobState("RUNNING", nodes="n[1-3]"), {"n3": 2})
+    assert details.gpu_requests(["n1", "n3"]) == {"n1": None, "n3": None}
+    assert JobDetails(RUNNING, {"n3": 2}, shares_gpus=True).gpu_requests(["n1", "n3"]) == {"n1": 0, "n3": 2}
+    assert JobDetails(RUNNING).gpu_requests(["n1"]) == {}
+
+
+def test_of_several_jobs_that_slurm_lists_the_one_that_was_asked_for_counts() -> None:
+    elements = (
+        "JobId=21 ArrayJobId=20 JobState=RUNNING NodeList=n1\nJobId=20 ArrayJobId=20 JobState=PENDING NodeList=\n"
+    )
+    assert readings.job_details(elements, "20").state == JobState("PENDING")
+    components = "JobId={0} HetJobId=16 HetJobOffset={1} JobState=RUNNING ReqNodeList=(null) NodeList=n{1}\n"
+    both = components.format(16, 0) + components.format(17, 1)
+    assert [readings.job_details(both, each).state.nodes for each in ("16", "16+0", "16+1", "17")] == [
+        "n0", "n0", "n1", "n1",
+    ]  # fmt: skip
+    waiting = "JobId=7 JobState=PENDING NodeList=(null)\n"
+    assert readings.job_details(waiting, "7") == JobDetails(JobState("PENDING"))
+    assert readings.job_details("", "7").state.is_over
 
 
 def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_missing() -> None:
