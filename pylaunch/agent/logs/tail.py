@@ -105,6 +105,11 @@ class LogFollower:
         """True once all output from before following began has been returned."""
         return all(stream.offset >= self._past[stream.name] for stream in self._streams)
 
+    @property
+    def has_more(self) -> bool:
+        """True if a file is longer than what has been returned of it."""
+        return any(rank_files.size(stream.path) > stream.offset for stream in self._streams)
+
     def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:
         """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
         for _ in range(len(self._streams)):

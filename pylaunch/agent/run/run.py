@@ -112,6 +112,11 @@ class Run:
         return {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running and rank is not None}
 
     @property
+    def has_first_lines(self) -> bool:
+        """True if a rank has reached its first line that `advance` has not reported."""
+        return self._first_lines.has_any
+
+    @property
     def chosen_port(self) -> int | None:
         """Rendezvous port, where the task let this node choose it."""
         return self._holdings.port if self.task.choose_port else None

@@ -33,6 +33,14 @@ RUN_RANK_ENTRY = (
 """Program of a rank entry. Its arguments are the compiled modules, which this process has verified, and the archive.
 Python takes 10 ms longer to run an archive than to import from one."""
 
+TORCHRUN = ["-m", "torch.distributed.run"]
+RUN_TORCHRUN = (
+    "import gc, sys; gc.disable(); from torch.distributed.run import main; gc.enable(); gc.freeze(); "
+    "sys.argv[0] = 'torchrun'; sys.exit(main())"
+)
+"""The script `torchrun`, which imports its modules without garbage collection: a tenth of their processor time. They
+live as long as the process."""
+
 IN_RANK = "pylaunch/agent/in_rank"
 """Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
 
@@ -221,6 +229,8 @@ class WorkerGroup:
         entry = [sys.executable, "-I", "-S", "-c", RUN_RANK_ENTRY, sys.path[0], archive()]
         files = self._directory.file(LAUNCHER)
         given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
+        if given[1:3] == TORCHRUN:
+            given[1:3] = ["-c", RUN_TORCHRUN]
         return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
 
     def remove_launcher_files(self) -> None:

@@ -37,6 +37,8 @@ UNRELEASED_S = 600.0
 
 MOST_CONTROLLERS = 100
 FOLLOW_POLL_S = 0.05
+"""Seconds between two looks at the log files that a controller follows."""
+
 CONTROLLER = "controller"
 HEARTBEAT_CHECK_S = 1.0
 """Seconds between two checks of the heartbeats."""
@@ -95,7 +97,7 @@ class Supervisor:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}, self._on_signals)
         while not self._is_done(time.monotonic()):
-            self._loop.wait(self._timeout(time.monotonic()))
+            self._wait()
             self._advance(time.monotonic())
             for controller in list(self._controllers):
                 self._serve_controller(controller)
@@ -109,6 +111,26 @@ class Supervisor:
             return "finished"
         return "new" if self._run is None else self._run.life.phase
 
+    def _wait(self) -> None:
+        """Wait for an event, the next deadline, or something to send to a controller that follows.
+
+        A look at the log files takes some microseconds, and everything else that a round of the loop does a hundred
+        times as long: while ranks import their modules, they need the processor.
+        """
+        now = time.monotonic()
+        until = now + self._timeout(now)
+        while self._outcome is None and any(controller.follower for controller in self._controllers):
+            left = until - time.monotonic()
+            if self._loop.wait(max(0.0, min(left, FOLLOW_POLL_S))) or left <= FOLLOW_POLL_S or self._has_news():
+                return
+        self._loop.wait(max(0.0, until - time.monotonic()))
+
+    def _has_news(self) -> bool:
+        if self._run is not None and self._run.has_first_lines:
+            return True
+        now = time.monotonic()
+        return any(controller.has_news(now) for controller in self._controllers)
+
     def _timeout(self, now: float) -> float:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
         deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
@@ -117,8 +139,6 @@ class Supervisor:
         next_peer_message = self._peers.next_deadline() if self._peers is not None else None
         if next_peer_message is not None:
             times.append(next_peer_message)
-        if self._outcome is None and any(controller.follower for controller in self._controllers):
-            times.append(now + FOLLOW_POLL_S)
         return max(0.0, min(times) - now)
 
     def _is_done(self, now: float) -> bool:

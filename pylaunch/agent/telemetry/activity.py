@@ -28,9 +28,13 @@ class ActivityMeter:
         self._next = 0.0
         self._last: wire.Activity | None = None
 
+    def is_due(self, now: float) -> bool:
+        """Return True if `read` has something to measure. `now` is monotonic."""
+        return now >= self._next
+
     def read(self, now: float) -> wire.Activity | None:
         """Return the signs of life; None before the next are due, and while nothing changes. `now` is monotonic."""
-        if now < self._next:
+        if not self.is_due(now):
             return None
         self._next = now + self._every_s
         signs = [self._signs(rank, pid) for rank, pid in sorted(self._ranks().items())]

@@ -46,6 +46,19 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     assert follower.has_caught_up
 
 
+def test_a_look_at_the_files_shows_if_there_is_more(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    paths = {"0.out": str(log), "0.err": str(tmp_path / "absent")}
+    follower = LogFollower(paths, wire.Follow({}, None))
+    assert not follower.has_more
+    log.write_bytes(b"whole\npart")
+    assert follower.has_more
+    assert follower.next(ended=False) is not None
+    assert follower.has_more
+    assert follower.next(ended=True) is not None
+    assert not follower.has_more
+
+
 def test_streams_take_turns(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
     (tmp_path / "b").write_bytes(b"b\n")
