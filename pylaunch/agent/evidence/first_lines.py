@@ -35,8 +35,8 @@ class FirstLines:
 
     @property
     def has_any(self) -> bool:
-        """True if the hook of a rank that is looked for has set a time."""
-        return any(self._time_of(rank) is not None for rank in self._started)
+        """True if a rank that is looked for has a time."""
+        return any(map(self._time_of, self._started))
 
     def found(self, now: float) -> Iterator[tuple[int, float]]:
         """Yield each rank that has begun, with the time, once. A time that cannot be true is ignored."""

@@ -105,9 +105,8 @@ class LogFollower:
         """True once all output from before following began has been returned."""
         return all(stream.offset >= self._past[stream.name] for stream in self._streams)
 
-    @property
-    def has_more(self) -> bool:
-        """True if a file is longer than what has been returned of it."""
+    def has_news(self, now: float) -> bool:
+        """Return True if a file has grown."""
         return any(rank_files.size(stream.path) > stream.offset for stream in self._streams)
 
     def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:

@@ -11,7 +11,7 @@ supervisor is gone. The messages are one JSON object per line:
                              ◄──  {signal} | {notice} …   `notice`: a signal after which the rank ends on its own
     {ended, time, signalled} ──►  `ended` is the status of waitpid; `signalled`: the rank had been sent a signal
 
-This module imports nothing slow, because each rank of the node pays for it.
+Each rank pays for what this module imports.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Run:
 
     @property
     def has_first_lines(self) -> bool:
-        """True if a rank has reached its first line that `advance` has not reported."""
+        """True if `advance` has a first line to report."""
         return self._first_lines.has_any
 
     @property

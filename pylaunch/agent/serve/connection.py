@@ -64,10 +64,8 @@ class Controller(Lines):
 
     def has_news(self, now: float) -> bool:
         """Return True if a file that this controller follows has grown, or a meter is due. `now` is monotonic."""
-        meters = (self._usage_meter, self._activity_meter)
-        if any(meter is not None and meter.is_due(now) for meter in meters):
-            return True
-        return self.follower is not None and self.follower.has_more
+        sources = (self._usage_meter, self._activity_meter, self.follower)
+        return any(source is not None and source.has_news(now) for source in sources)
 
     def queue_available(self, events: list[object], *, ended: bool) -> bool:
         """Queue events and output while the buffer has room. Return whether more may be available.

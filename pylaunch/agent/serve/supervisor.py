@@ -37,8 +37,7 @@ UNRELEASED_S = 600.0
 
 MOST_CONTROLLERS = 100
 FOLLOW_POLL_S = 0.05
-"""Seconds between two looks at the log files that a controller follows."""
-
+LONGEST_POLL_S = 0.2
 CONTROLLER = "controller"
 HEARTBEAT_CHECK_S = 1.0
 """Seconds between two checks of the heartbeats."""
@@ -112,24 +111,22 @@ class Supervisor:
         return "new" if self._run is None else self._run.life.phase
 
     def _wait(self) -> None:
-        """Wait for an event, the next deadline, or something to send to a controller that follows.
+        """Wait for an event, the next deadline, or news for a controller that follows.
 
-        A look at the log files takes some microseconds, and everything else that a round of the loop does a hundred
-        times as long: while ranks import their modules, they need the processor.
+        A look costs a part of a round.
         """
-        now = time.monotonic()
+        now, pause_s = time.monotonic(), FOLLOW_POLL_S
         until = now + self._timeout(now)
-        while self._outcome is None and any(controller.follower for controller in self._controllers):
-            left = until - time.monotonic()
-            if self._loop.wait(max(0.0, min(left, FOLLOW_POLL_S))) or left <= FOLLOW_POLL_S or self._has_news():
+        is_followed = self._outcome is None and any(controller.follower for controller in self._controllers)
+        while is_followed and now + pause_s < until:
+            if self._loop.wait(pause_s) or self._has_news(now):
                 return
-        self._loop.wait(max(0.0, until - time.monotonic()))
+            now, pause_s = time.monotonic(), LONGEST_POLL_S
+        self._loop.wait(max(0.0, until - now))
 
-    def _has_news(self) -> bool:
-        if self._run is not None and self._run.has_first_lines:
-            return True
-        now = time.monotonic()
-        return any(controller.has_news(now) for controller in self._controllers)
+    def _has_news(self, now: float) -> bool:
+        starts = self._run is not None and self._run.has_first_lines
+        return starts or any(controller.has_news(now) for controller in self._controllers)
 
     def _timeout(self, now: float) -> float:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]

@@ -31,10 +31,7 @@ class EventLoop:
         self._selector.unregister(source)
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait until a descriptor is ready or `timeout_s` has passed, and run the callbacks of all that are ready.
-
-        Return False if none was ready.
-        """
+        """Wait for a ready descriptor, at most `timeout_s`, and run the callbacks of all. Return False if none was."""
         ready = self._selector.select(timeout_s)
         for key, events in ready:
             # An earlier callback may have forgotten this descriptor, or watched another one of the same number.

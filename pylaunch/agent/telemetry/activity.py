@@ -28,13 +28,13 @@ class ActivityMeter:
         self._next = 0.0
         self._last: wire.Activity | None = None
 
-    def is_due(self, now: float) -> bool:
-        """Return True if `read` has something to measure. `now` is monotonic."""
+    def has_news(self, now: float) -> bool:
+        """Return True if a reading is due."""
         return now >= self._next
 
     def read(self, now: float) -> wire.Activity | None:
         """Return the signs of life; None before the next are due, and while nothing changes. `now` is monotonic."""
-        if not self.is_due(now):
+        if not self.has_news(now):
             return None
         self._next = now + self._every_s
         signs = [self._signs(rank, pid) for rank, pid in sorted(self._ranks().items())]

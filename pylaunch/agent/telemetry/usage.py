@@ -34,13 +34,13 @@ class Meter:
         self._smi = smi
         self._steps = steps
 
-    def is_due(self, now: float) -> bool:
-        """Return True if `read` has something to measure. `now` is monotonic."""
+    def has_news(self, now: float) -> bool:
+        """Return True if a reading is due."""
         return now >= self._next
 
     def read(self, now: float) -> wire.Usage | None:
         """Return the utilization since the last call; None before the next is due. `now` is monotonic."""
-        if not self.is_due(now):
+        if not self.has_news(now):
             return None
         self._next = now + self._every_s
         counted = (now, cpu_ticks(_text("/proc/stat")), network_bytes(_text("/proc/net/dev")))

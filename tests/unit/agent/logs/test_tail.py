@@ -50,13 +50,13 @@ def test_a_look_at_the_files_shows_if_there_is_more(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     paths = {"0.out": str(log), "0.err": str(tmp_path / "absent")}
     follower = LogFollower(paths, wire.Follow({}, None))
-    assert not follower.has_more
+    assert not follower.has_news(0.0)
     log.write_bytes(b"whole\npart")
-    assert follower.has_more
+    assert follower.has_news(0.0)
     assert follower.next(ended=False) is not None
-    assert follower.has_more
+    assert follower.has_news(0.0)
     assert follower.next(ended=True) is not None
-    assert not follower.has_more
+    assert not follower.has_news(0.0)
 
 
 def test_streams_take_turns(tmp_path: Path) -> None:
