@@ -17,7 +17,7 @@ from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay, standby
-from pylaunch.agent.shared import clean, rank_files, record
+from pylaunch.agent.shared import clean, rank_files, record, run_lock
 from pylaunch.agent.shared.layout import (
     JOB_VARIABLE,
     AgentError,
@@ -133,14 +133,14 @@ def _hello(root: NodeRoot) -> dict[str, object]:
         "host": os.uname().nodename,
         "uid": os.getuid(),
         "root": root.path,
-        "runs": [directory.run for directory in root.all_runs() if clean.is_live(directory)],
+        "runs": [directory.run for directory in root.all_runs() if run_lock.is_live(directory)],
     }
 
 
 def _runs(root: NodeRoot) -> list[dict[str, object]]:
     tasks = [(directory, record.read_task(directory)) for directory in root.all_runs()]
     return [
-        {"run": task.run, "host": task.host, "live": clean.is_live(directory), "record": task.record}
+        {"run": task.run, "host": task.host, "live": run_lock.is_live(directory), "record": task.record}
         for directory, task in tasks
         if task is not None
     ]

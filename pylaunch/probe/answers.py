@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
@@ -14,7 +15,7 @@ from pylaunch.agent.probe import readings as other_readings
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
 
 V = TypeVar("V")
-_TYPES = {**vars(device_readings), **vars(role_readings), **vars(other_readings)}
+_TYPES = {**vars(typing), **vars(device_readings), **vars(role_readings), **vars(other_readings)}
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
+from importlib.abc import InspectLoader
 from importlib.resources.abc import Traversable
-from importlib.util import MAGIC_NUMBER
+from importlib.util import MAGIC_NUMBER, find_spec
+from types import CodeType
 from typing import Any, Final, ParamSpec
 
 from pylaunch.agent.probe import runtime
@@ -25,7 +27,9 @@ P = ParamSpec("P")
 AGENT = "pylaunch.agent"
 
 _LOADER = """\
-import binascii, marshal, sys, types, zlib
+import binascii, gc, marshal, sys, zlib
+gc.disable()
+new = type(sys)
 from _frozen_importlib_external import MAGIC_NUMBER
 is_same = MAGIC_NUMBER == {magic!r}
 modules = marshal.loads(zlib.decompress(binascii.a2b_base64({compiled!r} if is_same else {sources!r})))
@@ -33,8 +37,8 @@ for name, content in modules:
     parent = "pylaunch"
     for part in ("agent." + name).split("."):
         whole = parent + "." + part
-        module = sys.modules.setdefault(whole, types.ModuleType(whole))
-        setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), part, module)
+        module = sys.modules.setdefault(whole, new(whole))
+        setattr(sys.modules.setdefault(parent, new(parent)), part, module)
         parent = whole
     exec(content if is_same else compile(content, name + ".py", "exec"), module.__dict__)
 """
@@ -103,8 +107,17 @@ def _script(
 @functools.cache
 def _loader(sources: tuple[tuple[str, str], ...]) -> str:
     """Return the source that loads these modules, which most hosts have in common."""
-    code = [(name, compile(source, name + ".py", "exec", dont_inherit=True, optimize=0)) for name, source in sources]
+    code = [(name, _code(name)) for name, _ in sources]
     return _LOADER.format(magic=MAGIC_NUMBER, compiled=_packed(code), sources=_packed(list(sources)))
+
+
+def _code(module: str) -> CodeType:
+    """Return the compiled module, which Python keeps beside the source where it can."""
+    spec = find_spec(f"{AGENT}.{module}")
+    code = spec.loader.get_code(spec.name) if spec is not None and isinstance(spec.loader, InspectLoader) else None
+    if code is None:
+        raise ModuleNotFoundError(module)
+    return code
 
 
 def _packed(modules: list[Any]) -> str:

@@ -1,13 +1,16 @@
-"""A reader that hangs or dies costs the others nothing, also where quick ones share a process."""
+"""A reader that hangs or dies costs the others nothing, also where they share a process."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import time
 from typing import Any
 
 import pytest
 
+from pylaunch.agent.probe.json_text import json_text
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
 
@@ -35,12 +38,15 @@ def pid(question: Any) -> int:
 LOOKS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
 
 
-def readers(*, are_quick: bool) -> dict[str, Reader[Any, Any]]:
+def readers() -> dict[str, Reader[Any, Any]]:
     limits = {name: 0.2 if name == "hangs" else DEADLINE_S for name in LOOKS}
-    return {name: Reader(name, look, limits[name], is_quick=are_quick) for name, look in LOOKS.items()}
+    return {name: Reader(name, look, limits[name]) for name, look in LOOKS.items()}
 
 
-@pytest.mark.parametrize("are_quick", [False, True], ids=["alone", "shared"])
+def taken(asked: dict[str, Any], by_name: dict[str, Reader[Any, Any]]) -> dict[str, Any]:
+    return {name: json.loads(text) for name, text in readings(asked, by_name).items()}
+
+
 @pytest.mark.parametrize(
     ("reader", "reason"),
     [
@@ -50,22 +56,45 @@ def readers(*, are_quick: bool) -> dict[str, Reader[Any, Any]]:
         ("unheard_of", "this probe has no such reader"),
     ],
 )
-def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str, *, are_quick: bool) -> None:
+def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason: str) -> None:
     asked = {"answers#before": 6, reader: None, "answers": 7, "answers#behind": 8}
-    found = readings(asked, readers(are_quick=are_quick))
+    found = taken(asked, readers())
     assert list(found) == list(asked)
     assert found[reader]["unmeasured"] == reason
+    assert found[reader].get("silent", False) == (reader == "hangs")
     for name in ("answers#before", "answers", "answers#behind"):
         assert found[name]["value"]["asked"] == asked[name]
         assert len(found[name]["value"]["much"]) == 300_000
 
 
-def test_quick_readers_share_a_process() -> None:
-    asked = {"pid": None, "pid#again": None, "alone": None}
-    by_name: dict[str, Reader[Any, Any]] = {
-        "pid": Reader("pid", pid, DEADLINE_S, is_quick=True),
-        "alone": Reader("alone", pid, DEADLINE_S),
-    }
-    found = readings(asked, by_name)
+def test_quick_readers_share_a_process_and_one_that_waits_holds_up_none_behind_it() -> None:
+    """Those with the longest deadlines begin first: `hangs`, which never ends."""
+    by_name: dict[str, Reader[Any, Any]] = {"pid": Reader("pid", pid, 0.4), "hangs": Reader("hangs", hangs, 0.5)}
+    found = taken({"pid": None, "pid#again": None, "hangs": None}, by_name)
     assert found["pid"]["value"] == found["pid#again"]["value"] != os.getpid()
-    assert found["alone"]["value"] not in (found["pid"]["value"], os.getpid())
+    assert found["pid"]["seconds"] + found["pid#again"]["seconds"] < found["hangs"]["seconds"] == 0.5
+
+
+def test_several_readers_that_wait_do_so_at_the_same_time() -> None:
+    by_name: dict[str, Reader[Any, Any]] = {"hangs": Reader("hangs", hangs, 1.0)}
+    begun = time.monotonic()
+    found = taken({f"hangs#{number}": None for number in range(8)}, by_name)
+    assert time.monotonic() - begun < 4
+    assert {each["unmeasured"] for each in found.values()} == {"no answer within 1 s"}
+
+
+def test_readers_that_all_die_are_all_reported() -> None:
+    found = taken({f"dies#{number}": None for number in range(3)}, readers())
+    assert [each["unmeasured"] for each in found.values()] == ["its reader died"] * 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, False, 0, -7, 1 << 80, 0.25, -1e300, "", "plain", 'with "quotes"', "back\\slash", "line\nend",
+        "ünïcode \U0001f600", "\udcff", "\x7f", [], [1, [2, {"a": None}]], {}, {"a b": {"c": [True]}}, {'"': 1},
+        {1: "one"}, ("a", 1),
+    ],
+)  # fmt: skip
+def test_values_are_written_as_json(value: Any) -> None:
+    assert json_text(value) == json.dumps(value)

@@ -16,18 +16,22 @@ an introduction also passes a path that drops large packets, training does not.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
 import os
 import socket
 import sys
-import threading
 import time
-from typing import Any
 
+from pylaunch.agent.piped.tasks import FOREVER, READ, WRITE, LateError, Stream, Tasks
 from pylaunch.agent.shared import leases, ports
 from pylaunch.agent.shared.untrusted_json import parse_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from pylaunch.agent.piped.tasks import Task
 
 LONGEST_INTRODUCTION = 4096
 
@@ -49,31 +53,29 @@ PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 class MeshNode:
     """Node that runs this program."""
 
-    def __init__(self, name: str, conversation: str) -> None:
+    def __init__(self, name: str, conversation: str, tasks: Tasks) -> None:
         self._introduction = json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
         self._conversation = conversation
-        self._kept: list[Any] = []
-        """Servers and the lease, closed when the process exits."""
+        self._tasks = tasks
 
-    async def listen(self, port: int | None) -> dict[str, Any]:
+    def listen(self, port: int | None) -> dict[str, Any]:
         """Listen on `port` unless it is in use, and on ephemeral ports; return the ports and the holder of `port`."""
         listening: dict[str, int] = {}
         for index in range(EPHEMERAL):
-            listening[f"ephemeral {index}"] = await self._serve(0)
-        taken = await self._rendezvous(port) if port is not None else None
+            listening[f"ephemeral {index}"] = self._serve(0)
+        taken = self._rendezvous(port) if port is not None else None
         if port is not None and taken is None:
             listening[RENDEZVOUS] = port
         return {"ports": listening, "taken": taken, "ephemeral_range": _port_range()}
 
-    async def _rendezvous(self, port: int) -> dict[str, Any] | None:
+    def _rendezvous(self, port: int) -> dict[str, Any] | None:
         """Return the holder of `port`, or None after taking it. The lease shows a run that only binds the port."""
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
             return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
-        self._kept.append(lease)
-        asyncio.get_running_loop().add_reader(lease, leases.answer, lease, leases.PROBE, [], time.time())
+        self._tasks.start(_answer_lease(lease))
         try:
-            await self._serve(port)
+            self._serve(port)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 return {"by": "", "why": os.strerror(error.errno or 0), "run": ""}
@@ -81,61 +83,76 @@ class MeshNode:
             return {"by": str(found or "a process that cannot be seen"), "run": (found and found.run) or ""}
         return None
 
-    async def _serve(self, port: int) -> int:
+    def _serve(self, port: int) -> int:
         listener = _listener(port)
-        self._kept.append(await asyncio.start_server(self._answer, sock=listener))
+        listener.setblocking(False)
+        self._tasks.start(self._accept(listener))
         return int(listener.getsockname()[1])
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            if await asyncio.wait_for(reader.readline(), ANSWER_S):
-                writer.write(self._introduction)
-                await asyncio.wait_for(reader.readexactly(BULK), BULK_S)
-                writer.write(b"whole\n")
-                await writer.drain()
-        except (OSError, ValueError, asyncio.TimeoutError, asyncio.IncompleteReadError):
-            pass  # ValueError: a line without an end.
-        finally:
-            writer.close()
+    def _accept(self, listener: socket.socket) -> Task:
+        while True:
+            yield listener.fileno(), READ, FOREVER
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # The peer has given up.
+                continue
+            self._tasks.start(self._answer(connection))
 
-    async def row(self, peers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Return the result of each connection to `peers`: peer → kind of port → result."""
-        tries = {
-            (peer["name"], kind): asyncio.ensure_future(self._try(peer["name"], peer["address"], port))
-            for peer in peers
-            for kind, port in peer["ports"].items()
-        }
-        await asyncio.gather(*tries.values())
-        row: dict[str, dict[str, Any]] = {peer["name"]: {} for peer in peers}
-        for (name, kind), tried in tries.items():
-            row[name][kind] = tried.result()
-        return row
+    def _answer(self, connection: socket.socket) -> Task:
+        with connection:
+            try:
+                stream = Stream(connection)
+                if (yield from stream.line(time.monotonic() + ANSWER_S)):
+                    until = time.monotonic() + BULK_S
+                    yield from stream.write(self._introduction, until)
+                    yield from stream.exactly(BULK, until)
+                    yield from stream.write(b"whole\n", until)
+            except (OSError, ValueError, LateError):
+                pass  # ValueError: a line without an end.
 
-    async def _try(self, name: str, address: str, port: int) -> dict[str, Any]:
+    def connect(self, peers: list[dict[str, Any]], on_row: Callable[[dict[str, dict[str, Any]]], None]) -> None:
+        """Connect to `peers`, all at once, and call `on_row` with the results: peer → kind of port → result."""
+        row: dict[str, dict[str, Any]] = {peer["name"]: dict.fromkeys(peer["ports"]) for peer in peers}
+        left = {(peer["name"], kind) for peer in peers for kind in peer["ports"]}
+
+        def tried(name: str, address: str, kind: str, port: int) -> Task:
+            row[name][kind] = yield from self._try(name, address, port)
+            left.remove((name, kind))
+            if not left:
+                on_row(row)
+
+        for peer in peers:
+            for kind, port in peer["ports"].items():
+                self._tasks.start(tried(peer["name"], peer["address"], kind, port))
+        if not peers:
+            on_row(row)
+
+    def _try(self, name: str, address: str, port: int) -> Task:
         begun = time.monotonic()
         try:
-            reader, writer = await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_S)
+            connection = yield from _connected(address, port, begun + CONNECT_S)
         except ConnectionRefusedError:
             return {"end": "refused"}
-        except (asyncio.TimeoutError, TimeoutError):
+        except (LateError, TimeoutError):
             return {"end": "silent"}
         except socket.gaierror as error:
             return {"end": "nameless", "text": error.strerror}
         except OSError as error:
             return {"end": "unreachable", "text": os.strerror(error.errno) if error.errno else str(error)}
         seconds = time.monotonic() - begun
-        try:
-            return {**await self._talk(name, reader, writer), "seconds": round(seconds, 5)}
-        except (OSError, asyncio.IncompleteReadError):
-            return {"end": "closed"}
-        finally:
-            writer.close()
+        with connection:
+            try:
+                found = yield from self._talk(name, Stream(connection))
+            except OSError:
+                return {"end": "closed"}
+            return {**found, "seconds": round(seconds, 5)}
 
-    async def _talk(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
-        writer.write(self._introduction)
+    def _talk(self, name: str, stream: Stream) -> Task:
+        until = time.monotonic() + ANSWER_S
         try:
-            line = await asyncio.wait_for(reader.readline(), ANSWER_S)
-        except asyncio.TimeoutError:
+            yield from stream.write(self._introduction, until)
+            line = yield from stream.line(until)
+        except LateError:
             return {"end": "mute"}
         except ValueError:  # A line without an end.
             return {"end": "stranger"}
@@ -145,18 +162,73 @@ class MeshNode:
                 return {"end": "other", "name": str(introduction["name"])[:100]}
         except (ValueError, KeyError, TypeError):
             return {"end": "stranger" if line else "closed"}
-        writer.write(b"." * BULK)
+        until = time.monotonic() + BULK_S
         try:
-            if not await asyncio.wait_for(reader.readline(), BULK_S):
+            yield from stream.write(b"." * BULK, until)
+            if not (yield from stream.line(until)):
                 return {"end": "closed"}
-        except (ValueError, asyncio.TimeoutError):
+        except (ValueError, LateError):
             return {"end": "stalled"}
-        connection = writer.get_extra_info("socket")
         return {
             "end": "ok",
-            "segment": connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG),
-            "family": int(connection.family),
+            "segment": stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG),
+            "family": int(stream.socket.family),
         }
+
+
+def _answer_lease(lease: socket.socket) -> Task:
+    while True:
+        yield lease.fileno(), READ, FOREVER
+        leases.answer(lease, leases.PROBE, [], time.time())
+
+
+def _connected(address: str, port: int, until: float) -> Task:
+    """Return a connection to the first of the addresses of a name that accepts one. Raises the error of the first."""
+    first: OSError | None = None
+    for family, kind, protocol, _, target in (yield from _looked_up(address, port, until)):
+        connection = socket.socket(family, kind, protocol)
+        try:
+            connection.setblocking(False)
+            number = connection.connect_ex(target)
+            if number == errno.EINPROGRESS:
+                if not (yield connection.fileno(), WRITE, until):
+                    raise LateError
+                number = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if number == 0:
+                return connection
+            first = first or OSError(number, os.strerror(number))
+        except LateError:
+            connection.close()
+            raise
+        connection.close()
+    raise first or OSError(f"{address} has no address")
+
+
+def _looked_up(address: str, port: int, until: float) -> Task:
+    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers, in a thread."""
+    try:
+        return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        pass
+    import threading  # noqa: PLC0415 -- only for names
+
+    found: list[Any] = []
+    done, noting = socket.socketpair()
+
+    def look_up() -> None:
+        with noting:
+            try:
+                found.append(socket.getaddrinfo(address, port, type=socket.SOCK_STREAM))
+            except OSError as error:
+                found.append(error)
+
+    threading.Thread(target=look_up, daemon=True).start()
+    with done:
+        if not (yield done.fileno(), READ, until):
+            raise LateError
+    if isinstance(found[0], OSError):
+        raise found[0]
+    return found[0]
 
 
 def _listener(port: int) -> socket.socket:
@@ -200,32 +272,29 @@ def _print(what: dict[str, Any]) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _read_input(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes]) -> None:
-    line = b"."
-    while line:
-        line = sys.stdin.buffer.readline()
-        loop.call_soon_threadsafe(lines.put_nowait, line)
-
-
-async def _converse(begun: float) -> None:
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[bytes] = asyncio.Queue()
-    threading.Thread(target=_read_input, args=(loop, lines), daemon=True).start()
-    question = json.loads(await lines.get())
-    node = MeshNode(question["name"], question["conversation"])
-    listening = await node.listen(question["port"])
+def _converse(begun: float, tasks: Tasks) -> Task:
+    question = json.loads(sys.stdin.buffer.readline())
+    node = MeshNode(question["name"], question["conversation"], tasks)
+    listening = node.listen(question["port"])
     _print({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
-    while True:
-        line = await lines.get()
-        if not line:
+    stdin = sys.stdin.fileno()
+    received = b""
+    while True:  # Each order arrives only after the answer to the one before it, so none is in Python's buffer.
+        yield stdin, READ, FOREVER
+        chunk = os.read(stdin, 1 << 16)
+        if not chunk:
             return
-        order = json.loads(line)
-        _print({"time": time.time()} if "ping" in order else {"row": await node.row(order["connect"])})
+        *lines, received = (received + chunk).split(b"\n")
+        for order in map(json.loads, lines):
+            if "ping" in order:
+                _print({"time": time.time()})
+            else:
+                node.connect(order["connect"], lambda row: _print({"row": row}))
 
 
 def main(begun: float) -> None:
     """Answer requests until the controller closes stdin. `begun`: start of this program in seconds since boot."""
-    asyncio.run(_converse(begun))
+    tasks = Tasks()
+    tasks.run_until_ended(_converse(begun, tasks))
     sys.stdout.flush()
-    # The thread that reads stdin never returns, and nothing needs cleanup.
-    os._exit(0)
+    os._exit(0)  # Lookups of names may still run, and nothing needs a cleanup.

@@ -53,5 +53,6 @@ def main(root: str, targets: Sequence[Identity], *, dry_run: bool, questions: Ma
         cleaned.left.append(str(error))
     ended, stays = end(targets) if targets else ([], [])
     done = {"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}
-    json.dump({**done, "ended": ended, "stays": stays, "readings": runtime.readings(questions)}, sys.stdout)
+    found = {name: json.loads(text) for name, text in runtime.readings(questions).items()}
+    json.dump({**done, "ended": ended, "stays": stays, "readings": found}, sys.stdout)
     print()

@@ -13,7 +13,10 @@ import base64
 import csv
 import hashlib
 import os
-from typing import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 MARKER = "pylaunch-environment.json"
 """`installed.MARKER`."""

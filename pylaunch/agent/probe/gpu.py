@@ -5,15 +5,14 @@ Changes no setting. Parsers take text and are tested on published output.
 
 from __future__ import annotations
 
-import glob
 import os
 import re
-import subprocess
-from typing import TYPE_CHECKING
 
+from pylaunch.agent.probe.commands import ended
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.role_readings import GpuReading
 
@@ -22,6 +21,7 @@ DISPLAY = ("0x0300", "0x0302")
 BRIDGE = "0x0680"
 """PCI class (its first four digits) of an NVSwitch."""
 
+CARDS = "/proc/driver/nvidia/gpus"
 SMI_DEADLINE_S = 15.0
 """Without persistence mode, each call initializes all devices, which takes seconds."""
 
@@ -34,7 +34,7 @@ def gpu_fact() -> GpuReading | None:
     if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):
         return None
     version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
-    cards = [card_information(text_of(path)) for path in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information"))]
+    cards = [card_information(text_of(f"{CARDS}/{address}/information")) for address in listed(CARDS)]
     smi = management(["nvidia-smi", "--query-gpu=" + SMI_QUERY, "--format=csv,noheader"])
     return {
         "driver": driver_version(version),
@@ -96,15 +96,11 @@ def fabric_manager_version(output: str) -> str | None:
 def management(words: list[str]) -> str:
     """Return the output of one of NVIDIA's tools; "" if it is not installed."""
     try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SMI_DEADLINE_S,
-            check=False, env=dict(os.environ, LC_ALL="C"),
-        )  # fmt: skip
+        return ended(words, joined=True, deadline_s=SMI_DEADLINE_S).output
     except FileNotFoundError:
         return ""
-    except subprocess.TimeoutExpired:
-        return f"no answer from {words[0]} within {SMI_DEADLINE_S:.0f} s"
-    return ended.stdout.decode("utf-8", "replace")
+    except TimeoutError as error:
+        return str(error)
 
 
 def listed(directory: str) -> list[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.role_readings import DistributionReading
 

@@ -1,18 +1,35 @@
 """Readers of the probe by name. A reader reports one fact of this host and changes nothing.
 
-A reader without a subject on this host returns None. A reader that fails raises OSError, ValueError, LookupError or
-subprocess.SubprocessError with the reason. The controller sends modules with readers to a host with its questions;
-they are never installed. Loading a module registers its readers.
+A reader without a subject on this host returns None. A reader that fails raises one of FAILURES with the reason. The
+controller sends modules with readers to a host with its questions; they are never installed. Loading a module registers
+its readers.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Generic, List, TypeVar
+TYPE_CHECKING = False
+"""As in `typing`, whose import costs every host 3 ms."""
 
-Question = TypeVar("Question")
-Value = TypeVar("Value")
-R = TypeVar("R", bound="Reader[Any, Any]")
-E = TypeVar("E", bound="EachReader[Any, Any]")
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Generic, List, TypeVar
+
+    Question = TypeVar("Question")
+    Value = TypeVar("Value")
+    R = TypeVar("R", bound="Reader[Any, Any]")
+    E = TypeVar("E", bound="EachReader[Any, Any]")
+else:
+
+    class Generic:
+        """Class that accepts parameters and ignores them."""
+
+        def __class_getitem__(cls, _parameters):
+            return cls
+
+    Any = Question = Value = None
+    Dict = List = Generic
+
+FAILURES = (OSError, ValueError, LookupError)
+"""Errors of a reader that are an answer."""
 
 DEADLINE_S = 5.0
 """Default deadline: far longer than any reader takes on a healthy host."""
@@ -28,12 +45,9 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
     look: Callable[[Question], Value]
     deadline_s: float
     module: str
-    is_quick: bool
-    """Reads only the kernel's memory and small local files. Readers of this kind share a process."""
 
-    def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float, *, is_quick: bool = False) -> R:
+    def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float) -> R:
         self = super().__new__(cls, name)
-        self.is_quick = is_quick
         self.look, self.deadline_s, self.module = look, deadline_s, look.__module__
         return self
 
@@ -53,11 +67,11 @@ class EachReader(Reader[List[Question], List[Dict[str, Any]]], Generic[Question,
 
     one: Callable[[Question], Value | None]
 
-    def __new__(cls: type[E], name: str, one: Callable[[Any], Any], deadline_s: float, *, is_quick: bool = False) -> E:
+    def __new__(cls: type[E], name: str, one: Callable[[Any], Any], deadline_s: float) -> E:
         def look(questions: Any) -> Any:
             return [tried(one, each) for each in questions]
 
-        self = super().__new__(cls, name, look, deadline_s, is_quick=is_quick)
+        self = super().__new__(cls, name, look, deadline_s)
         self.one, self.module = one, one.__module__
         return self
 
@@ -66,12 +80,12 @@ READERS: dict[str, Reader[Any, Any]] = {}
 
 
 def reader(
-    name: str, deadline_s: float = DEADLINE_S, *, is_quick: bool = False
+    name: str, deadline_s: float = DEADLINE_S
 ) -> Callable[[Callable[[Question], Value]], Reader[Question, Value]]:
     """Register the decorated function as the reader `name`."""
 
     def register(look: Callable[[Question], Value]) -> Reader[Question, Value]:
-        found: Reader[Question, Value] = Reader(name, look, deadline_s, is_quick=is_quick)
+        found: Reader[Question, Value] = Reader(name, look, deadline_s)
         READERS[name] = found
         return found
 
@@ -79,12 +93,12 @@ def reader(
 
 
 def reader_of_each(
-    name: str, deadline_s: float = DEADLINE_S, *, is_quick: bool = False
+    name: str, deadline_s: float = DEADLINE_S
 ) -> Callable[[Callable[[Question], Value | None]], EachReader[Question, Value]]:
     """Register the decorated function as the reader `name`, which calls it for each of its questions."""
 
     def register(one: Callable[[Question], Value | None]) -> EachReader[Question, Value]:
-        found: EachReader[Question, Value] = EachReader(name, one, deadline_s, is_quick=is_quick)
+        found: EachReader[Question, Value] = EachReader(name, one, deadline_s)
         READERS[name] = found
         return found
 
@@ -97,15 +111,8 @@ def tried(look: Callable[[Any], Any], question: Any) -> dict[str, Any]:
         return {"value": look(question)}
     except (FileNotFoundError, NotADirectoryError):
         return {"value": None}
-    except failures() as error:
+    except FAILURES as error:
         return {"unmeasured": str(error) or type(error).__name__}
-
-
-def failures() -> tuple[type[Exception], ...]:
-    """Return the errors of a reader that are an answer."""
-    from subprocess import SubprocessError  # noqa: PLC0415 -- 3 ms that few probes need
-
-    return (OSError, ValueError, LookupError, SubprocessError)
 
 
 def reader_of(name: str) -> str:

@@ -1,8 +1,8 @@
-"""The runtime of the probe: readers run in child processes with deadlines, all at once.
+"""The runtime of the probe: readers run in child processes with deadlines.
 
-A reader that hangs or dies costs its own reading only. Quick readers share one child, because a process costs more
-than they do; after one that hangs or dies there, those behind it run in children of their own. A question is named
-"reader", or "reader#label" where one reader is asked several questions.
+A reader that hangs or dies costs its own reading only. A process costs more than most readings, so children take the
+readers one after the other from a common queue, and a further child begins only while a reader waits or works for
+long. A question is named "reader", or "reader#label" where one reader is asked several questions.
 
 Prints one JSON object: {"time", "seconds", "readings": {name: {"value": …, "seconds"} | {"unmeasured": why, …}}};
 with "silent" where the deadline has passed.
@@ -10,25 +10,46 @@ with "silent" where the deadline has passed.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
+import struct
 import sys
 import time
-from typing import Any, Iterable, Mapping
 
-from pylaunch.agent.probe.registry import READERS, Reader, failures, reader_of
+from pylaunch.agent.probe.json_text import json_text
+from pylaunch.agent.probe.registry import DEADLINE_S, FAILURES, READERS, Reader, reader_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
+    Readers = Mapping[str, Reader[Any, Any]]
+
+PATIENCE_S = 0.02
+"""Time that a reader may wait, for a program or a device, before a further child takes the next readers."""
+
+LONG_S = 0.2
+"""The same for a reader that computes. On a host whose processors are busy, further children would not help."""
+
+_INDEX = struct.Struct("=H")
+_BEGUN = struct.Struct("=Hd")
+"""Message of a child before each reading: which it takes, and its monotonic time. Then the size and the text of it."""
+
+_SIZE = struct.Struct("=I")
 
 
 class _Child:
-    """Process that reads `names` one after the other, and writes each reading as one line."""
+    """Process that takes readings from `queue` until that is empty."""
 
-    def __init__(self, names: Iterable[str], questions: Mapping[str, Any], readers: Mapping[str, Reader[Any, Any]]):
-        self.waiting = list(names)
+    def __init__(self, queue: int, names: Sequence[str], questions: Mapping[str, Any], readers: Readers) -> None:
+        self._names = names
         self._readers = readers
+        self._received = b""
+        self.current: int | None = None
+        """Index of the reading that it takes; None before the first."""
+
         self._begun = time.monotonic()
-        self._output = b""
         self.pipe, writing = os.pipe()
         self.pid = os.fork()
         if self.pid:
@@ -40,76 +61,119 @@ class _Child:
             os.dup2(null, stream)
         os.setpgid(0, 0)
         with os.fdopen(writing, "wb") as out:
-            for name in self.waiting:
-                out.write(json.dumps(_taken(readers[reader_of(name)], questions[name])).encode() + b"\n")
-                out.flush()
+            while taken := os.read(queue, _INDEX.size):
+                index = _INDEX.unpack(taken)[0]
+                begun = time.monotonic()
+                out.write(_BEGUN.pack(index, begun))
+                out.flush()  # With the reading before it.
+                name = names[index]
+                text = json_text(_taken(readers[reader_of(name)], questions[name], begun)).encode()
+                out.write(_SIZE.pack(len(text)))
+                out.write(text)
         os._exit(0)
 
     @property
     def _deadline_s(self) -> float:
-        """Deadline of the reader that is running."""
-        return self._readers[reader_of(self.waiting[0])].deadline_s if self.waiting else 1.0
+        return DEADLINE_S if self.current is None else _deadline(self._readers, self._names[self.current])
 
     @property
     def until(self) -> float:
-        """Monotonic time at which the reader that is running counts as silent."""
+        """Monotonic time at which its reader counts as silent."""
         return self._begun + self._deadline_s
 
-    def receive(self, found: dict[str, dict[str, Any]]) -> bool:
+    def receive(self, found: dict[str, str]) -> bool:
         """Add the readings that have arrived to `found`. Return False at the end of the output."""
-        chunk = os.read(self.pipe, 1 << 16)
-        *lines, self._output = (self._output + chunk).split(b"\n")
-        for line in lines:
-            found[self.waiting.pop(0)] = {**json.loads(line), "seconds": self._seconds()}
-            self._begun = time.monotonic()
+        chunk = os.read(self.pipe, 1 << 18)
+        self._received += chunk
+        while self._message(found):
+            pass
         return bool(chunk)
 
-    def end(self, found: dict[str, dict[str, Any]]) -> None:
+    def _message(self, found: dict[str, str]) -> bool:
+        """Take one message from what was received. Return False if it is not whole."""
+        if self.current is None:
+            if len(self._received) < _BEGUN.size:
+                return False
+            self.current, self._begun = _BEGUN.unpack_from(self._received)
+            self._received = self._received[_BEGUN.size :]
+        elif len(self._received) < _SIZE.size:
+            return False
+        else:
+            end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
+            if len(self._received) < end:
+                return False
+            found[self._names[self.current]] = self._received[_SIZE.size : end].decode()
+            self._received = self._received[end:]
+            self.current = None
+        return True
+
+    def end(self, found: dict[str, str]) -> None:
         """Wait for the process, whose output has ended. The reader that was running has died."""
         os.close(self.pipe)
         os.waitpid(self.pid, 0)
-        if self.waiting:
-            found[self.waiting.pop(0)] = {"unmeasured": "its reader died", "seconds": self._seconds()}
+        if self.current is not None:
+            found[self._names[self.current]] = _unmeasured("its reader died", time.monotonic() - self._begun)
 
-    def abandon(self, found: dict[str, dict[str, Any]]) -> None:
+    def abandon(self, found: dict[str, str]) -> None:
         """Kill the process and its children without waiting. The reader that was running is silent."""
         os.killpg(self.pid, signal.SIGKILL)
         os.close(self.pipe)
-        if self.waiting:
+        if self.current is not None:
             limit = self._deadline_s
-            why = {"unmeasured": f"no answer within {limit:g} s", "silent": True, "seconds": limit}
-            found[self.waiting.pop(0)] = why
+            found[self._names[self.current]] = _unmeasured(f"no answer within {limit:g} s", limit, silent=True)
 
-    def _seconds(self) -> float:
-        return round(time.monotonic() - self._begun, 4)
+    def holds_others(self, now: float) -> bool:
+        """Return True if another child should take the next readers: this one waits, or works for long."""
+        spent = now - self._begun
+        return spent >= LONG_S or (spent >= PATIENCE_S and _waits(self.pid))
 
 
-def _taken(reader: Reader[Any, Any], question: Any) -> dict[str, Any]:
+def _waits(pid: int) -> bool:
+    """Return True unless the process works or would, if it had a processor."""
     try:
-        return {"value": reader(question)}
-    except failures() as error:
-        return {"unmeasured": str(error) or type(error).__name__}
+        with open(f"/proc/{pid}/stat", "rb") as source:
+            return source.read().rpartition(b") ")[2][:1] != b"R"
+    except OSError:
+        return True
 
 
-def readings(
-    questions: Mapping[str, Any], readers: Mapping[str, Reader[Any, Any]] = READERS
-) -> dict[str, dict[str, Any]]:
-    """Return the reading of every question, all taken at once."""
-    found: dict[str, dict[str, Any]] = {}
-    quick, others = [], []
-    for name in questions:
-        if reader_of(name) not in readers:
-            found[name] = {"unmeasured": "this probe has no such reader", "seconds": 0.0}
-        elif readers[reader_of(name)].is_quick:
-            quick.append(name)
-        else:
-            others.append(name)
-    children = [_Child(names, questions, readers) for names in (*([name] for name in others), quick) if names]
-    while children:
-        left = min(child.until for child in children) - time.monotonic()
-        ready, _, _ = select.select([child.pipe for child in children], [], [], max(0.0, left))
-        for child in list(children):
-            if child.pipe in ready:
+def _taken(reader: Reader[Any, Any], question: Any, begun: float) -> dict[str, Any]:
+    found: dict[str, Any]
+    try:
+        found = {"value": reader(question)}
+    except FAILURES as error:
+        found = {"unmeasured": str(error) or type(error).__name__}
+    return {**found, "seconds": round(time.monotonic() - begun, 4)}
+
+
+def _unmeasured(why: str, seconds: float, *, silent: bool = False) -> str:
+    return json_text({"unmeasured": why, "seconds": round(seconds, 4), **({"silent": True} if silent else {})})
+
+
+def readings(questions: Mapping[str, Any], readers: Readers = READERS) -> dict[str, str]:
+    """Return the reading of every question as JSON text. Those with the longest deadlines begin first."""
+    names = sorted(
+        (name for name in questions if reader_of(name) in readers), key=lambda name: -_deadline(readers, name)
+    )
+    found: dict[str, str] = {}
+    queue, filling = os.pipe()
+    os.write(filling, b"".join(_INDEX.pack(index) for index in range(len(names))))
+    os.close(filling)
+    polled = select.poll()
+    polled.register(queue, select.POLLIN)
+    children: dict[int, _Child] = {}
+    while True:
+        has_more = any(events & select.POLLIN for _, events in polled.poll(0))
+        now = time.monotonic()
+        if has_more and all(child.holds_others(now) for child in children.values()):
+            child = _Child(queue, names, questions, readers)
+            children[child.pipe] = child
+        if not children:
+            break
+        left = min(child.until for child in children.values()) - now
+        ready, _, _ = select.select(list(children), [], [], max(0.0, min(left, PATIENCE_S) if has_more else left))
+        for pipe, child in list(children.items()):
+            if pipe in ready:
                 if child.receive(found):
                     continue
                 child.end(found)
@@ -117,14 +181,21 @@ def readings(
                 child.abandon(found)
             else:
                 continue
-            children.remove(child)
-            children += [_Child([name], questions, readers) for name in child.waiting]
-    return {name: found[name] for name in questions}
+            del children[pipe]
+    os.close(queue)
+    lost = {name: "its reader died" if name in names else "this probe has no such reader" for name in questions}
+    return {name: found.get(name) or _unmeasured(lost[name], 0.0) for name in questions}
+
+
+def _deadline(readers: Readers, name: str) -> float:
+    return readers[reader_of(name)].deadline_s
 
 
 def main(questions: Mapping[str, Any]) -> None:
-    """Print the readings for `questions` (reader → question)."""
+    """Print the readings for `questions` (reader → question) and exit."""
     begun = time.monotonic()
-    taken = readings(questions)
-    json.dump({"time": time.time(), "seconds": time.monotonic() - begun, "readings": taken}, sys.stdout)
-    print()
+    taken = ", ".join(f"{json_text(name)}: {text}" for name, text in readings(questions).items())
+    head = f'"time": {time.time()!r}, "seconds": {time.monotonic() - begun!r}'
+    sys.stdout.write(f'{{{head}, "readings": {{{taken}}}}}\n')
+    sys.stdout.flush()
+    os._exit(0)  # Nothing needs a cleanup, which takes milliseconds.

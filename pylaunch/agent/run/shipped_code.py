@@ -24,7 +24,7 @@ import sys
 from typing import IO, Any, Iterator
 
 from pylaunch.agent import wire
-from pylaunch.agent.shared import clean, rank_files, untrusted_json
+from pylaunch.agent.shared import rank_files, run_lock, untrusted_json
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
 
@@ -305,7 +305,7 @@ def prune(root: NodeRoot) -> None:
     for name in names:
         if name.endswith(".new"):
             rank_files.remove(os.path.join(root.trees, name))
-    live = {base_of(directory.run) for directory in root.all_runs() if clean.is_live(directory)}
+    live = {base_of(directory.run) for directory in root.all_runs() if run_lock.is_live(directory)}
     for run in runs[:-KEPT_TREES]:
         if run not in live:
             _remove_code(root, run)

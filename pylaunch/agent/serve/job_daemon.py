@@ -25,7 +25,7 @@ from functools import partial
 from typing import Callable
 
 from pylaunch.agent.run import spawn
-from pylaunch.agent.shared import clean, local_socket, processes
+from pylaunch.agent.shared import local_socket, processes, run_lock
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
 
@@ -112,7 +112,7 @@ class JobDaemon:
         directory = self._root.run(run)
         for made in (directory.path, directory.logs):
             os.makedirs(made, mode=0o700, exist_ok=True)
-        held = None if directory.is_over else clean.lock(directory)
+        held = None if directory.is_over else run_lock.lock(directory)
         if held is not None:
             self._start(self._root, directory, held)
         return directory.file("agent.sock")

@@ -19,7 +19,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
 from pylaunch.agent.serve import job_daemon, replay, standby
 from pylaunch.agent.serve.supervisor import Supervisor
-from pylaunch.agent.shared import clean, local_socket, processes, rank_files, run_processes
+from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 STARTING_S = 5.0
@@ -41,7 +41,7 @@ def open_run(
     for _ in range(int(STARTING_S / POLL_S)):
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")
-        held = clean.lock(directory)
+        held = run_lock.lock(directory)
         if held is not None and job is None:
             start_supervisor(root, directory, held, version)
         elif held is not None and job is not None:
@@ -60,7 +60,7 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
     if not os.path.isdir(directory.path):
         raise RunNotOnNodeError(f"no run {run} on this host")
     for _ in range(int(STARTING_S / POLL_S)):
-        if not clean.is_live(directory):
+        if not run_lock.is_live(directory):
             return replay.replay(directory, version)
         relayed = _relay(directory)
         if relayed is not None:

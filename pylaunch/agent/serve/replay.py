@@ -13,7 +13,7 @@ from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
-from pylaunch.agent.shared import clean, record
+from pylaunch.agent.shared import record, run_lock
 from pylaunch.agent.shared.layout import SOCKETS, RunDirectory
 from pylaunch.agent.wire import bounds
 
@@ -50,7 +50,7 @@ def replay(directory: RunDirectory, version: str) -> int:
 
 def _remove_sockets(directory: RunDirectory) -> None:
     """Remove the sockets of a supervisor that was killed."""
-    held = clean.lock(directory)
+    held = run_lock.lock(directory)
     if held is None:
         return
     try:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import glob
 import os
 import shutil
 
-from pylaunch.agent.shared import processes, rank_files, record, run_processes
+from pylaunch.agent.shared import processes, record, run_lock, run_processes
 from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.layout import NEXT_SOCKET, RUN_ID, SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.layout import NEXT_SOCKET, SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
 KEPT_ARCHIVES = 3
@@ -28,39 +26,6 @@ class Cleaned:
     """Agents of live runs that are stopped by SIGSTOP and answer nobody."""
 
 
-def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
-    """Take the lock of a run's supervisor; None while the supervisor lives, or if the run is gone.
-
-    LOCK_SH excludes a supervisor and others who take LOCK_EX, but not others who take LOCK_SH.
-    Closing the descriptor releases the lock. None also if the lock path is not a regular file: then nothing proves that
-    the supervisor is dead.
-    """
-    try:
-        held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            return None
-        # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
-        held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(held, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(held)
-        return None
-    return held
-
-
-def is_live(directory: RunDirectory) -> bool:
-    """Return True if the run has a live supervisor."""
-    if not os.path.isdir(directory.path):
-        return False
-    held = lock(directory, fcntl.LOCK_SH)  # Two that look at the same moment do not see each other.
-    if held is None:
-        return True
-    os.close(held)
-    return False
-
-
 def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     """End marked processes of dead runs, remove their sockets, and keep only the logs of the last runs."""
     cleaned = Cleaned()
@@ -68,7 +33,7 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     _end_orphans(root, alive, cleaned, dry_run=dry_run)
     dead = []
     for directory in root.all_runs():
-        held = lock(directory)
+        held = run_lock.lock(directory)
         if held is None:
             stopped = run_processes.stopped_agent(directory, alive)
             cleaned.stopped += [stopped] if stopped is not None else []
@@ -88,22 +53,12 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
 
 def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleaned, *, dry_run: bool) -> None:
     def find() -> list[processes.Process]:
-        return [process for process, _ in orphans(root, processes.mine())]
+        return [process for process, _ in run_processes.orphans(root, processes.mine())]
 
-    phrases = {process: f"{process} of dead run {run}" for process, run in orphans(root, alive)}
+    phrases = {process: f"{process} of dead run {run}" for process, run in run_processes.orphans(root, alive)}
     left = processes.end_all(find, GRACE_S) if phrases and not dry_run else []
     cleaned.removed += [phrase for process, phrase in phrases.items() if process not in left]
     cleaned.left += [str(process) for process in left]
-
-
-def orphans(root: NodeRoot, alive: list[processes.Process]) -> list[tuple[processes.Process, str]]:
-    """Return those of `alive` that carry the mark of a dead run, and its stopped connection helpers, with their run."""
-    marked = [(process, processes.run_of(process.pid, root.path)) for process in alive]
-    found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
-    helpers = run_processes.helpers(root, alive, [process for process, _ in found])
-    found += [(process, run) for process, run in helpers if process.state == run_processes.STOPPED]
-    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
-    return [(process, run) for process, run in found if run in dead]
 
 
 def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import pwd
 import select
 import socket
 import struct
 import time
-from hashlib import sha256
-from typing import Iterable
 
 from pylaunch.agent.shared import unix_sockets
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.layout import RUN_ID
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 ANSWER_S = 1.0
 """Deadline of all holders together."""
@@ -74,8 +75,11 @@ class Holder:
 
 def device_name(index: int, root: str, default_root: str) -> str:
     """Return the lease name of a device. A root other than the default is a separate node with its own devices."""
-    scope = "" if root == default_root else sha256(os.fsencode(root)).hexdigest()[:16] + "/"
-    return f"\0pylaunch/device/{scope}{index}"
+    if root == default_root:
+        return f"\0pylaunch/device/{index}"
+    from hashlib import sha256  # noqa: PLC0415 -- loads OpenSSL, 2 ms
+
+    return f"\0pylaunch/device/{sha256(os.fsencode(root)).hexdigest()[:16]}/{index}"
 
 
 def port_name(port: int) -> str:
@@ -114,6 +118,8 @@ def take(name: str) -> socket.socket | Holder:
 
 def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
     """Answer one process that asks for the holder of `lease`. Never blocks and never fails."""
+    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
+
     body = {"run": run, "since": since, "devices": devices, "spare": is_spare}
     with contextlib.suppress(OSError):
         client, _ = lease.accept()

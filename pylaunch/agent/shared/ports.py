@@ -7,15 +7,17 @@ SO_REUSEADDR only bound: the store of the ranks can use the held port, a program
 from __future__ import annotations
 
 import errno
-import json
 import os
 import socket
 import time
-from typing import Iterable, Iterator
 
 from pylaunch.agent.shared import leases, processes
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RUN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator
 
 LISTEN = "0A"
 
@@ -96,6 +98,8 @@ def spans(found: Iterable[int]) -> str:
 
 def opened(path: str = FIREWALL) -> set[int] | None:
     """Return the port numbers that the role firewall has opened to the members; None without the role."""
+    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
+
     try:
         with open(path, encoding="utf-8") as file:
             return numbers(str(each) for each in json.load(file)["member_ports"])

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Callable, Iterable, Iterator
 
 from pylaunch.agent.shared.dataclass import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable, Iterator
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
@@ -107,6 +110,12 @@ def _environ(pid: int) -> bytes:
             return source.read()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return b""
+
+
+def has_variables(pid: int, *names: str) -> bool:
+    """Return True if `pid` was started with all of these environment variables, which may be empty."""
+    environ = b"\0" + _environ(pid)
+    return all(b"\0" + os.fsencode(name) + b"=" in environ for name in names)
 
 
 def _variables(environ: bytes) -> dict[str, str]:

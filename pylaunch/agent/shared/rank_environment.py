@@ -7,9 +7,12 @@ layers that only its node knows (USER, ROUTE, NODE) and those above. Nothing els
 from __future__ import annotations
 
 from enum import Enum
-from typing import Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
 
 
 class Layer(Enum):

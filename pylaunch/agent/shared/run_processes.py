@@ -8,10 +8,13 @@ continue, nobody answers, and the lock still shows a live run.
 from __future__ import annotations
 
 import re
-from typing import Iterable, Sequence
 
-from pylaunch.agent.shared import processes
-from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
+from pylaunch.agent.shared import processes, run_lock
+from pylaunch.agent.shared.layout import RUN_ID, NodeRoot, RunDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Sequence
 
 STOPPED = "T"
 """State of a process after SIGSTOP; a traced process has another state."""
@@ -61,3 +64,13 @@ def of_run(root: NodeRoot, directory: RunDirectory) -> list[processes.Process]:
         for process, run in helpers(root, alive, known)
         if run == directory.run and process.state == STOPPED and process.pid not in family
     ]
+
+
+def orphans(root: NodeRoot, alive: list[processes.Process]) -> list[tuple[processes.Process, str]]:
+    """Return those of `alive` that carry the mark of a dead run, and its stopped connection helpers, with their run."""
+    marked = [(process, processes.run_of(process.pid, root.path)) for process in alive]
+    found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
+    relays = helpers(root, alive, [process for process, _ in found])
+    found += [(process, run) for process, run in relays if process.state == STOPPED]
+    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not run_lock.is_live(root.run(run))}
+    return [(process, run) for process, run in found if run in dead]

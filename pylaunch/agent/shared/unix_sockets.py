@@ -6,7 +6,10 @@ import os
 import socket
 import struct
 import sys
-from typing import Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 _SOCK_DIAG = 4
 _BY_FAMILY = 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def test_a_file_that_vanishes_during_a_reading_does_not_hide_others(
 ) -> None:
     left = tmp_path / "torchelastic_x"
     left.mkdir()
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(leftovers, "temporary_directory", lambda: str(tmp_path))
     monkeypatch.setattr(leftovers, "LAUNCHERS", ())
     monkeypatch.setattr(leftovers, "SHARED_MEMORY", str(tmp_path))
     assert [each["path"] for each in leftovers.launchers(None)] == [str(left)]

@@ -17,7 +17,7 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
         ({}, set()),
         (
             {"gpus": ["all"], "communications": []},
-            {"shared.essentials", "shared.installed", "probe.gpu", "probe.readers.gpu_node"},
+            {"shared.essentials", "shared.installed", "probe.commands", "probe.gpu", "probe.readers.gpu_node"},
         ),
         ({"communications": [{}], "gpus": []}, {"shared.interfaces", "probe.readers.nccl_env"}),
         (

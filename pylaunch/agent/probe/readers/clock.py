@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
-from typing import TYPE_CHECKING
 
+from pylaunch.agent.probe.commands import ended
 from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.readings import ClockReading
 
 ASK_S = 3.0
 CAP_SYS_TIME = 25
-DAEMONS = ("chronyd", "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
+CHRONYD = "chronyd"
+DAEMONS = (CHRONYD, "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
 """Names of processes, which the kernel truncates to fifteen bytes."""
 
 
 @reader("clock.keeping")
 def keeping(question: None) -> ClockReading:
-    """Return the running time daemons, the output of `chronyc -c tracking`, and the permission to set the clock."""
-    chrony: str | None = None
+    """Return the running time daemons, the output of `chronyc -c tracking`, and the permission to set the clock.
+
+    chronyc is asked only where chronyd runs.
+    """
     running = _running()
-    try:
-        asked = subprocess.run(
-            ["chronyc", "-c", "-n", "tracking"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=ASK_S, check=False,
-        )  # fmt: skip
-        chrony = asked.stdout.decode("utf-8", "replace").strip()
-    except (FileNotFoundError, PermissionError):
-        pass
+    chrony: str | None = None
+    if CHRONYD in running:
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            chrony = ended(["chronyc", "-c", "-n", "tracking"], joined=True, deadline_s=ASK_S).output.strip()
     return {"daemons": running, "chrony": chrony, "may_set": bool(bounding_capabilities() >> CAP_SYS_TIME & 1)}
 
 

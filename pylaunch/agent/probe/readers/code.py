@@ -5,11 +5,13 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-from typing import TYPE_CHECKING, Any, Iterator
 
 from pylaunch.agent.probe.registry import reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Iterator
+
     from pylaunch.agent.probe.readings import TreeReading
 
 SOURCES = (

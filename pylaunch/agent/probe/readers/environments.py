@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.role_readings import EnvironmentReading
 

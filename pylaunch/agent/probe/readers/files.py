@@ -7,18 +7,20 @@ import hashlib
 import os
 import pwd
 import re
-from typing import TYPE_CHECKING, Any, Callable
 
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Callable
+
     from pylaunch.agent.probe.role_readings import FileReading
 
 DEADLINE_S = 20.0
 
 
-@reader_of_each("files.file", DEADLINE_S, is_quick=True)
+@reader_of_each("files.file", DEADLINE_S)
 def file(path: str) -> FileReading:
     """Return the digest, mode and owner of a file."""
     status = os.stat(path)
@@ -40,19 +42,19 @@ def named(lookup: Callable[[int], Any], number: int) -> str:
         return str(number)
 
 
-@reader_of_each("files.exists", DEADLINE_S, is_quick=True)
+@reader_of_each("files.exists", DEADLINE_S)
 def exists(path: str) -> bool:
     """Return True for a path that exists."""
     return os.path.exists(path)
 
 
-@reader_of_each("files.text", DEADLINE_S, is_quick=True)
+@reader_of_each("files.text", DEADLINE_S)
 def text(path: str) -> str:
     """Return the content of a text file."""
     return text_of(path)
 
 
-@reader_of_each("files.block", DEADLINE_S, is_quick=True)
+@reader_of_each("files.block", DEADLINE_S)
 def block(question: dict[str, str]) -> str | None:
     """Return the lines of `path` between the lines `begin` and `end`; None without them."""
     lines = text_of(question["path"]).splitlines()
@@ -63,13 +65,13 @@ def block(question: dict[str, str]) -> str | None:
         return None
 
 
-@reader_of_each("files.lines", DEADLINE_S, is_quick=True)
+@reader_of_each("files.lines", DEADLINE_S)
 def lines(question: dict[str, str]) -> list[str]:
     """Return the lines of `path` that match `regexp`."""
     return [line for line in text_of(question["path"]).splitlines() if re.search(question["regexp"], line)]
 
 
-@reader_of_each("files.link", DEADLINE_S, is_quick=True)
+@reader_of_each("files.link", DEADLINE_S)
 def link(path: str) -> str:
     """Return the target of a symbolic link."""
     return os.readlink(path)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-from typing import TYPE_CHECKING, Any, Mapping
-from xml.etree import ElementTree
 
-from pylaunch.agent.probe import gpu
+from pylaunch.agent.probe import commands, gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
 from pylaunch.agent.shared.kernel_log import XID_TEXT
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Mapping
+    from xml.etree import ElementTree
+
     from pylaunch.agent.probe.device_readings import (
         Card,
         CudaReading,
@@ -52,20 +52,17 @@ def host(_question: None) -> GpuHostReading | None:
 
 def is_here() -> bool:
     """Return True with an NVIDIA device, driver or nvidia-smi on this host."""
-    if shutil.which("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
+    if commands.path_of("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
         return True
     return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
 
 
 def _unit_state(unit: str) -> str | None:
     """Return the state of a systemd unit; None without systemd."""
-    if shutil.which("systemctl") is None:
+    if commands.path_of("systemctl") is None:
         return None
-    ended = subprocess.run(
-        ["systemctl", "is-active", "--", unit], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, timeout=UNIT_DEADLINE_S, check=False,
-    )  # fmt: skip
-    return ended.stdout.decode("ascii", "replace").strip() or None
+    ended = commands.ended(["systemctl", "is-active", "--", unit], deadline_s=UNIT_DEADLINE_S)
+    return ended.output.strip() or None
 
 
 @reader("gpu.smi", 20.0)
@@ -73,13 +70,15 @@ def management(_question: None) -> SmiReading | None:
     """Return the output of `nvidia-smi -q -x`, parsed; None without NVIDIA's devices. ValueError without the tool."""
     if not is_here():
         return None
-    if shutil.which("nvidia-smi") is None:
+    if commands.path_of("nvidia-smi") is None:
         raise ValueError("nvidia-smi is not installed")
     return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
 
 
 def cards(output: str) -> SmiReading:
     """Parse the XML of nvidia-smi: {"complaint", "driver", "cuda", "cards"}; `complaint` is its error message."""
+    from xml.etree import ElementTree  # noqa: PLC0415 -- 10 ms on hosts without nvidia-smi
+
     begin = output.find("<nvidia_smi_log>")
     try:
         log = ElementTree.fromstring(output[begin:]) if begin >= 0 else None
@@ -174,7 +173,9 @@ def _number(parent: ElementTree.Element, path: str) -> int | None:
     return int(found.group(0)) if found else None
 
 
-XID = re.compile(rf"\[\s*(?P<at>\d+\.\d+)\].*?{XID_TEXT},?\s*(?P<text>.*)")
+XID = rf"\[\s*(?P<at>\d+\.\d+)\].*?{XID_TEXT},?\s*(?P<text>.*)"
+"""Patterns of this module are compiled at their first use: most hosts have no GPU."""
+
 XIDS_KEPT = 100
 LOG_DEADLINE_S = 10.0
 KERNEL_LOGS = (
@@ -191,22 +192,20 @@ def kernel_errors(_question: None) -> XidReading | None:
         return None
     complaint = ""
     for words in KERNEL_LOGS:
-        if shutil.which(words[0]) is None:
+        if commands.path_of(words[0]) is None:
             continue
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LOG_DEADLINE_S, check=False
-        )
-        if ended.returncode == 0 and ended.stdout:
+        ended = commands.ended(words, deadline_s=LOG_DEADLINE_S)
+        if ended.status == 0 and ended.output:
             with open("/proc/uptime", encoding="ascii") as source:
                 up = float(source.read().split()[0])
-            return {"uptime_s": up, "xids": xids(ended.stdout.decode("utf-8", "replace"))}
-        complaint = complaint or ended.stderr.decode("utf-8", "replace").strip()
+            return {"uptime_s": up, "xids": xids(ended.output)}
+        complaint = complaint or ended.errors.strip()
     raise PermissionError(f"the kernel log cannot be read: {complaint or 'neither dmesg nor journalctl says anything'}")
 
 
 def xids(log: str) -> list[XidEvent]:
     """Return the last Xids in a kernel log, oldest first."""
-    found = [match for match in map(XID.search, log.splitlines()) if match]
+    found = [match for match in (re.search(XID, line) for line in log.splitlines()) if match]
     return [
         {"at": float(each["at"]), "bus": each["device"], "code": int(each["code"]), "text": each["text"].strip()[:300]}
         for each in found[-XIDS_KEPT:]
@@ -216,7 +215,7 @@ def xids(log: str) -> list[XidEvent]:
 @reader("gpu.nvlink", 20.0)
 def links(_question: None) -> dict[str, NvlinkReading] | None:
     """Return the links in the output of `nvidia-smi nvlink`; None without the tool."""
-    if shutil.which("nvidia-smi") is None:
+    if commands.path_of("nvidia-smi") is None:
         return None
     return nvlink(
         gpu.management(["nvidia-smi", "nvlink", "--status"]),
@@ -224,10 +223,10 @@ def links(_question: None) -> dict[str, NvlinkReading] | None:
     )
 
 
-_DEVICE_LINE = re.compile(r"GPU (\d+): ")
-_LINK_LINE = re.compile(r"\s+Link (\d+): (.*)")
-_LINK_RATE = re.compile(r"([\d.]+) GB/s$")
-_ERROR_LINE = re.compile(r"\s+Link (\d+): (.*?) Errors?: (\d+)")
+_DEVICE_LINE = r"GPU (\d+): "
+_LINK_LINE = r"\s+Link (\d+): (.*)"
+_LINK_RATE = r"([\d.]+) GB/s$"
+_ERROR_LINE = r"\s+Link (\d+): (.*?) Errors?: (\d+)"
 
 
 def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
@@ -235,16 +234,16 @@ def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
     found: dict[str, Any] = {}
     device = None
     for line in status.splitlines():
-        begin, link = _DEVICE_LINE.match(line), _LINK_LINE.match(line)
+        begin, link = re.match(_DEVICE_LINE, line), re.match(_LINK_LINE, line)
         if begin:
             device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
         elif link and device is not None:
-            rate = _LINK_RATE.match(link.group(2).strip())
+            rate = re.match(_LINK_RATE, link.group(2).strip())
             device["up" if rate else "down"].append(int(link.group(1)))
             device["rate"] += float(rate.group(1)) if rate else 0.0
     device = None
     for line in errors.splitlines():
-        begin, error = _DEVICE_LINE.match(line), _ERROR_LINE.match(line)
+        begin, error = re.match(_DEVICE_LINE, line), re.match(_ERROR_LINE, line)
         if begin:
             device = found.setdefault(begin.group(1), {"up": [], "down": [], "rate": 0.0, "errors": {}})
         elif error and device is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pylaunch.agent.probe.gpu import gpu_fact
 from pylaunch.agent.probe.registry import reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.role_readings import GpuReading
 

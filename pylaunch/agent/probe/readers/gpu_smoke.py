@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from typing import TYPE_CHECKING, Any, Mapping
 
+from pylaunch.agent.probe import commands
 from pylaunch.agent.probe.readers.gpu import is_here
 from pylaunch.agent.probe.registry import reader
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Mapping
+
     from pylaunch.agent.probe.device_readings import SmokeReading
 
 DEADLINE_S = 50.0
@@ -53,15 +54,12 @@ def compute(question: Mapping[str, Any]) -> SmokeReading:
     """Return a result or an error per device, or the reason why the program failed."""
     words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
     try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE_S, check=False,
-            env=dict(os.environ, CUDA_DEVICE_ORDER="PCI_BUS_ID"),
-        )  # fmt: skip
+        ended = commands.ended(words, deadline_s=DEADLINE_S, environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     except FileNotFoundError:
         return {"error": f"no interpreter at {question['python']}"}
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         return {"error": f"no answer from CUDA within {DEADLINE_S:.0f} s"}
-    if ended.returncode != 0:
-        errors = ended.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"]
-        return {"error": f"exit status {ended.returncode}: {errors[-1][:300]}"}
-    return {"devices": json.loads(ended.stdout.decode().splitlines()[-1])}
+    if ended.status != 0:
+        errors = ended.errors.strip().splitlines() or ["no output"]
+        return {"error": f"exit status {ended.status}: {errors[-1][:300]}"}
+    return {"devices": json.loads(ended.output.splitlines()[-1])}

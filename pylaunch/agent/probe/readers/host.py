@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import resource
-import tempfile
 import time
-from typing import TYPE_CHECKING, Any
 
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.probe.temporary import refusal, temporary_directory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pylaunch.agent.probe.readings import (
         FilesystemReading,
         KernelReading,
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
         ResourceLimit,
     )
 
-WRITTEN = 4096
-"""Bytes of the file that tests whether a directory is writable."""
+WRITTEN = b"0" * 4096
+"""Content of the file that tests whether a directory is writable."""
 
 LIMITS = {
     "open files": resource.RLIMIT_NOFILE,
@@ -37,7 +38,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
 
     With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error.
     """
-    asked = (question["path"] or tempfile.gettempdir()).replace("{user}", str(os.getuid()))
+    asked = (question["path"] or temporary_directory()).replace("{user}", str(os.getuid()))
     path = asked
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
@@ -54,11 +55,11 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
         "inodes": found.f_files,
         "inodes_free": found.f_favail,
         "read_only": bool(found.f_flag & os.ST_RDONLY),
-        "refused": refusal(asked) if question.get("write") and os.path.isdir(asked) else "",
+        "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else "",
     }
 
 
-@reader("host.shm", is_quick=True)
+@reader("host.shm")
 def shm(question: None) -> FilesystemReading:
     """Return the file system of /dev/shm."""
     return filesystem({"path": "/dev/shm"})
@@ -79,23 +80,14 @@ def mount_of(path: str) -> dict[str, str]:
 
 def unescaped(word: str) -> str:
     """Return a field of /proc/mounts with its octal escapes replaced."""
+    if "\\" not in word:
+        return word
+    import re  # noqa: PLC0415 -- 6 ms that few hosts need
+
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), word)
 
 
-def refusal(directory: str) -> str:
-    """Return the error of writing a small file in `directory`; "" if it succeeds. The file is removed."""
-    try:
-        # A unique name, because several hosts may check one shared directory.
-        with tempfile.NamedTemporaryFile(prefix=".pylaunch-check-", dir=directory) as probe:
-            probe.write(b"0" * WRITTEN)
-            probe.flush()
-            os.fsync(probe.fileno())
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
-
-
-@reader("host.limits", is_quick=True)
+@reader("host.limits")
 def limits(question: None) -> dict[str, ResourceLimit]:
     """Return the resource limits of a login, which ranks inherit, in bytes and counts; None is unlimited."""
     found: dict[str, ResourceLimit] = {}
@@ -109,7 +101,7 @@ def finite(limit: int) -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
-@reader("host.memory", is_quick=True)
+@reader("host.memory")
 def memory(question: None) -> MemoryReading:
     """Return physical memory and swap in bytes."""
     lines = text_of("/proc/meminfo").splitlines()
@@ -122,7 +114,7 @@ def memory(question: None) -> MemoryReading:
     }
 
 
-@reader("host.processors", is_quick=True)
+@reader("host.processors")
 def processors(question: None) -> ProcessorsReading:
     """Return the processors, the usable ones, their frequency governors, and the NUMA nodes."""
     base = "/sys/devices/system/cpu"
@@ -159,7 +151,7 @@ def text_or_none(path: str) -> str | None:
         return None
 
 
-@reader("host.kernel", is_quick=True)
+@reader("host.kernel")
 def kernel(question: None) -> KernelReading:
     """Return the kernel release, its clock source, and the seconds since boot."""
     return {

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import resource
-import shutil
-import subprocess
-from typing import TYPE_CHECKING
 
+from pylaunch.agent.probe.commands import ended, path_of
 from pylaunch.agent.probe.gpu import listed, pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.device_readings import AcsReading, GidEntry, PortReading
 
@@ -93,7 +92,7 @@ def _gids(place: str) -> list[GidEntry]:
     return found
 
 
-@reader("infiniband.memlock", is_quick=True)
+@reader("infiniband.memlock")
 def memory_lock(_question: None) -> int | None:
     """Return the bytes that a process started over SSH may lock; None for no limit."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
@@ -108,17 +107,13 @@ def redirections(_question: None) -> AcsReading | None:
     """
     if not listed(ADAPTERS) or not pci_devices("/sys/bus/pci/devices")["gpus"]:
         return None
-    if shutil.which("lspci") is None:
+    if path_of("lspci") is None:
         raise ValueError("lspci is not installed")
     if os.geteuid() != 0:
         raise PermissionError("only root may read the ACS registers")
-    ended = subprocess.run(
-        ["lspci", "-vvv"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        timeout=LSPCI_DEADLINE_S, check=False,
-    )  # fmt: skip
     return {
         "virtual": " hypervisor" in text_of("/proc/cpuinfo"),
-        "bridges": redirecting(ended.stdout.decode("utf-8", "replace")),
+        "bridges": redirecting(ended(["lspci", "-vvv"], deadline_s=LSPCI_DEADLINE_S).output),
     }
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 import time
-from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
+from pylaunch.agent.probe import process_table
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import clean, leases, processes, run_processes
+from pylaunch.agent.probe.temporary import temporary_directory
+from pylaunch.agent.shared import leases, processes, run_processes
 from pylaunch.agent.shared.layout import NodeRoot, default_root
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator
+
     from pylaunch.agent.probe.readings import (
         DeviceLease,
         KeptReading,
@@ -39,7 +42,7 @@ MOST_COUNTED = 20000
 def stale(template: str) -> list[StaleProcess]:
     """Return the processes of runs whose supervisor is dead."""
     found: list[StaleProcess] = []
-    for process, run in clean.orphans(node_root(template), processes.mine()):
+    for process, run in run_processes.orphans(node_root(template), process_table.mine()):
         if process.state != "Z":
             begun = processes.start_time(process)
             age_s = round(time.time() - begun)
@@ -50,7 +53,7 @@ def stale(template: str) -> list[StaleProcess]:
 @reader("leftovers.stopped")
 def stopped(template: str) -> list[StoppedAgent]:
     """Return the live runs whose agent is stopped by SIGSTOP."""
-    alive = processes.mine()
+    alive = process_table.mine()
     agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in agents if words is not None]
 
@@ -121,8 +124,8 @@ def in_use(prefix: str) -> set[str]:
 @reader("leftovers.launchers")
 def launchers(question: None) -> list[LauncherDirectory]:
     """Return path and age of each leftover directory of torchrun; [] while a launcher runs."""
-    directory, mine = tempfile.gettempdir(), os.getuid()
-    if any(name in process.command for process in processes.mine() for name in LAUNCHERS):
+    directory, mine = temporary_directory(), os.getuid()
+    if any(name in process.command for process in process_table.mine() for name in LAUNCHERS):
         return []
     found: list[LauncherDirectory] = [
         {"path": path, "age_s": round(time.time() - status.st_mtime)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared import interfaces
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pylaunch.agent.probe.role_readings import CommunicationReading
 
 

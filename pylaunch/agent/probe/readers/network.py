@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import interfaces
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.readings import InterfaceReading, RouteReading
 
@@ -19,7 +18,7 @@ VIRTUAL = "/sys/devices/virtual/"
 _IFF_LOOPBACK = 0x8
 
 
-@reader("network.interfaces", is_quick=True)
+@reader("network.interfaces")
 def interface_list(question: None) -> dict[str, InterfaceReading]:
     """Return every interface with settings and counters; None for values that its driver does not report."""
     return {name: _interface(os.path.join(CLASS, name)) for _, name in socket.if_nameindex()}
@@ -78,11 +77,13 @@ def routes(question: list[str]) -> dict[str, RouteReading]:
     return found
 
 
-@reader("network.configured", is_quick=True)
+@reader("network.configured")
 def configured(question: None) -> dict[str, str] | None:
     """Return the variables that provisioning sets for every run; None without them."""
     try:
         with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
+            import json  # noqa: PLC0415 -- 2 ms without the file
+
             return dict(json.load(file)["variables"])
     except FileNotFoundError:
         return None

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
+from pylaunch.agent.probe import commands
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import clean, leases, ports, processes
+from pylaunch.agent.shared import leases, ports, processes, run_lock
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
 from pylaunch.agent.shared.processes import Process
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
+
     from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
 
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
@@ -49,8 +50,7 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
         taken = {listeners.pop(link)[0] for link in links if link in listeners}
         if devices or taken:
             held[pid] = (devices, taken)
-        variables = set(processes.environment(pid))
-        if set(RANK_VARIABLES) <= variables or FORKED_RANK in variables:
+        if processes.has_variables(pid, *RANK_VARIABLES) or processes.has_variables(pid, FORKED_RANK):
             marked.add(pid)
     ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
     interesting = (set(held) | marked) - ours
@@ -126,7 +126,7 @@ def _run_of(pid: int) -> tuple[str | None, bool]:
     if not run or not root or not RUN_ID.match(run):
         return None, False
     try:
-        return run, clean.is_live(NodeRoot(root).run(run))
+        return run, run_lock.is_live(NodeRoot(root).run(run))
     except OSError:  # The root belongs to another user, whose run may be live.
         return run, True
 
@@ -162,15 +162,11 @@ def _service(process: Process) -> tuple[str, bool]:
     unit = os.path.basename(paths[-1]) if paths else ""
     if not unit.endswith(".service"):
         return unit, False
-    if process.parent != 1 or shutil.which("systemctl") is None:
+    if process.parent != 1 or commands.path_of("systemctl") is None:
         return unit, True
     words = ["systemctl", "show", "--property=MainPID", "--", unit]
     try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            timeout=SYSTEMCTL_DEADLINE_S, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+        ended = commands.ended(words, deadline_s=SYSTEMCTL_DEADLINE_S)
+    except TimeoutError:
         return unit, True
-    output = ended.stdout.decode("ascii", "replace").strip()
-    return unit, ended.returncode != 0 or output == f"MainPID={process.pid}"
+    return unit, ended.status != 0 or ended.output.strip() == f"MainPID={process.pid}"

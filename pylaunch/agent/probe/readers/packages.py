@@ -66,7 +66,7 @@ def is_locked(name: str, locks: str) -> bool:
     return any(re.match(re.escape(name) + r"-\d", line.strip()) for line in locks.splitlines())
 
 
-@reader_of_each("packages.lock_holder", is_quick=True)
+@reader_of_each("packages.lock_holder")
 def lock_holder(path: str) -> str | None:
     """Return the process that holds the lock at `path` as a phrase; None if it is free."""
     return holder(path)

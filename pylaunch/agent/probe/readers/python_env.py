@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from typing import TYPE_CHECKING, Callable
 
-from pylaunch.agent.probe import altered
+from pylaunch.agent.probe import altered, commands
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Callable
+
     from pylaunch.agent.probe.readings import LibrariesReading, PythonReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
@@ -22,16 +23,10 @@ def python(path: str) -> PythonReading | None:
     """Return real path and version of the interpreter at `path`; None without one."""
     if not os.path.lexists(path):
         return None
-    ended = subprocess.run(
-        [path, "-I", "-S", "-c", VERSION],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    output = ended.stdout.decode("utf-8", "replace").strip()
-    if ended.returncode != 0:
-        raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.returncode}")
+    ended = commands.ended([path, "-I", "-S", "-c", VERSION], joined=True)
+    output = ended.output.strip()
+    if ended.status != 0:
+        raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.status}")
     return {"real": os.path.realpath(path), "version": output}
 
 

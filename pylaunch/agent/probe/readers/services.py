@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
 
 from pylaunch.agent.probe.commands import run, run_as_root
 from pylaunch.agent.probe.registry import reader, reader_of_each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pylaunch.agent.probe.role_readings import ReportQuestion, ServiceReading, SshdQuestion
 
 DEADLINE_S = 25.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
-from typing import TYPE_CHECKING
 
 from pylaunch.agent.probe.identity import bounding_capabilities, distribution
 from pylaunch.agent.probe.registry import reader, reader_of_each
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.probe.role_readings import IdentityReading, LimitReading, SysctlReading
 
@@ -21,7 +21,7 @@ LIMITS = {
 """Number and unit, as in limits.conf."""
 
 
-@reader("settings.identity", is_quick=True)
+@reader("settings.identity")
 def identity(_question: None) -> IdentityReading:
     """Return the host's own name, its distribution and its capabilities."""
     return {
@@ -31,7 +31,7 @@ def identity(_question: None) -> IdentityReading:
     }
 
 
-@reader_of_each("settings.sysctl", is_quick=True)
+@reader_of_each("settings.sysctl")
 def sysctl(key: str) -> SysctlReading:
     """Return the live value of a kernel setting; `read_only` if even root cannot change it."""
     path = "/proc/sys/" + key.replace(".", "/")
@@ -55,4 +55,4 @@ def limit_of(name: str) -> LimitReading:
     }
 
 
-limit = reader_of_each("settings.limit", is_quick=True)(limit_of)
+limit = reader_of_each("settings.limit")(limit_of)

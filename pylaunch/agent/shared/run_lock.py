@@ -1,0 +1,43 @@
+"""The lock of a run's supervisor on this node: it is held for as long as the supervisor lives."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.layout import RunDirectory
+
+
+def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
+    """Take the lock of a run's supervisor; None while the supervisor lives, or if the run is gone.
+
+    LOCK_SH excludes a supervisor and others who take LOCK_EX, but not others who take LOCK_SH.
+    Closing the descriptor releases the lock. None also if the lock path is not a regular file: then nothing proves that
+    the supervisor is dead.
+    """
+    try:
+        held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
+        held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(held, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return None
+    return held
+
+
+def is_live(directory: RunDirectory) -> bool:
+    """Return True if the run has a live supervisor."""
+    if not os.path.isdir(directory.path):
+        return False
+    held = lock(directory, fcntl.LOCK_SH)  # Two that look at the same moment do not see each other.
+    if held is None:
+        return True
+    os.close(held)
+    return False

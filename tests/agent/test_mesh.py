@@ -1,0 +1,177 @@
+"""The network test between nodes, as two Pythons of this machine and peers that misbehave."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pylaunch.agent.piped import mesh
+from pylaunch.agent.piped.mesh import BULK
+from pylaunch.agent.shared import leases
+from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
+
+
+class Node:
+    """One node's program, as the controller uses it."""
+
+    def __init__(self, name: str, port: int | None = None) -> None:
+        self.name = name
+        self._process = subprocess.Popen([sys.executable, *STREAMED], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self._process.stdin is not None
+        self._process.stdin.write(streamed(program(mesh.main, BEGUN)))
+        self.listening = self.ask({"name": name, "conversation": "c", "port": port})["listening"]
+
+    def send(self, order: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self._process.stdout is not None
+        return json.loads(self._process.stdout.readline())
+
+    def ask(self, order: dict[str, Any]) -> Any:
+        self.send(order)
+        return self.receive()
+
+    def close(self) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._process.stdin, self._process.stdout:
+            pass
+        return self._process.wait(20)
+
+
+@contextlib.contextmanager
+def nodes(*names: str) -> Iterator[list[Node]]:
+    found = [Node(name) for name in names]
+    yield found
+    assert [node.close() for node in found] == [0] * len(found)
+
+
+def entry(name: str, **ports: int) -> dict[str, Any]:
+    return {"name": name, "address": "127.0.0.1", "ports": ports}
+
+
+def test_nodes_that_connect_to_each_other_at_once_report_every_connection() -> None:
+    with nodes("n1", "n2", "n3") as found:
+        table = {node.name: entry(node.name, **node.listening["ports"]) for node in found}
+        for node in found:
+            node.send({"connect": [each for name, each in table.items() if name != node.name]})
+        for node in found:
+            row = node.receive()["row"]
+            assert set(row) == set(table) - {node.name}
+            for ends in row.values():
+                assert set(ends) == {"ephemeral 0", "ephemeral 1"}
+                assert {each["end"] for each in ends.values()} == {"ok"}
+                assert all(each["family"] == socket.AF_INET and each["segment"] > 500 for each in ends.values())
+
+
+def test_a_node_answers_pings_and_a_table_without_peers() -> None:
+    with nodes("n1") as (node,):
+        assert node.ask({"ping": True})["time"] > 0
+        assert node.ask({"connect": []}) == {"row": {}}
+        assert node.ask({"ping": True})["time"] > 0
+
+
+def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        node = Node("n1", port)
+        assert "rendezvous" not in node.listening["ports"]
+        assert "pid" in node.listening["taken"]["by"]
+        assert node.close() == 0
+    node = Node("n1", port)
+    assert node.listening["ports"]["rendezvous"] == port
+    holder = leases.holder(leases.port_name(port))
+    assert holder is not None
+    assert holder.run == leases.PROBE
+    assert node.close() == 0
+
+
+def test_a_name_is_looked_up_and_one_without_an_address_is_reported() -> None:
+    with nodes("n1", "n2") as (node, other):
+        port = other.listening["ports"]["ephemeral 0"]
+        known = {"name": "n2", "address": "localhost", "ports": {"a": port}}
+        unknown = {"name": "n3", "address": "no such name.invalid", "ports": {"a": port}}
+        row = node.ask({"connect": [known, unknown]})["row"]
+        assert row["n2"]["a"]["end"] == "ok"
+        assert row["n3"]["a"]["end"] == "nameless"
+
+
+def introduced(name: str, conversation: str = "c") -> bytes:
+    return json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "end"),
+    [
+        ([], "mute"),
+        ([b""], "closed"),
+        ([b"SSH-2.0-x\r\n"], "stranger"),
+        ([b"x" * 100_000], "stranger"),
+        ([introduced("n7")], "other"),
+        ([introduced("n2", "another")], "other"),
+        ([introduced("n2")], "stalled"),
+        ([introduced("n2"), b""], "closed"),
+        ([introduced("n2"), b"whole\n"], "ok"),
+    ],
+)
+def test_a_peer_that_is_no_node_of_this_check_is_reported(answers: list[bytes], end: str) -> None:
+    """`answers` to the introduction and to the bulk; b"" closes."""
+
+    def answer() -> None:
+        connection, _ = server.accept()
+        with connection, connection.makefile("rb") as received:
+            received.readline()
+            for number, each in enumerate(answers):
+                if number:
+                    received.read(BULK)
+                if not each:
+                    return
+                connection.sendall(each)
+            over.wait(20)
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, nodes("n1") as (node,):
+        thread = threading.Thread(target=answer)
+        thread.start()
+        row = node.ask({"connect": [entry("n2", a=server.getsockname()[1])]})["row"]
+        over.set()
+        thread.join()
+        assert row["n2"]["a"]["end"] == end
+
+
+def test_a_refused_and_a_full_port_are_reported_and_do_not_hold_up_others() -> None:
+    with socket.socket() as free, socket.socket() as full, nodes("n1", "n2") as (node, other):
+        free.bind(("127.0.0.1", 0))
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        waiting = [socket.socket() for _ in range(4)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(full.getsockname())
+        ports = {"free": free.getsockname()[1], "full": full.getsockname()[1], **other.listening["ports"]}
+        row = node.ask({"connect": [entry("n2", **ports)]})["row"]["n2"]
+        assert {kind: each["end"] for kind, each in row.items()} == {
+            "free": "refused", "full": "silent", "ephemeral 0": "ok", "ephemeral 1": "ok",
+        }  # fmt: skip
+        for each in waiting:
+            each.close()
+
+
+def test_a_client_that_says_nothing_or_leaves_does_not_disturb_a_node() -> None:
+    with nodes("n1", "n2") as (node, other):
+        port = other.listening["ports"]["ephemeral 0"]
+        with socket.create_connection(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port)) as hasty:
+            hasty.sendall(b"hello\n")
+            hasty.close()
+            assert node.ask({"connect": [entry("n2", a=port)]})["row"]["n2"]["a"]["end"] == "ok"
