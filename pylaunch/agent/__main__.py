@@ -1,5 +1,6 @@
 """Entry point of the agent archive: run a verb, or one rank, from precompiled modules where there are any."""
 
+import gc
 import os
 import stat
 import sys
@@ -34,10 +35,13 @@ def is_whole(path: str) -> bool:
 
 
 if __name__ == "__main__":
+    gc.disable()  # Modules live as long as the process.
     # `node` runs from a temporary copy of the archive, and `open` has compiled it before `rank` runs.
     sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"]))
     if sys.argv[1:] == ["rank"]:
         from pylaunch.agent.run.rank_entry import main
     else:
         from pylaunch.agent.commands import main
+    gc.freeze()
+    gc.enable()
     sys.exit(main())

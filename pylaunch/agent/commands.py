@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import hashlib
 import json
 import os
-import shutil
 import sys
 from functools import partial
 
@@ -33,16 +31,15 @@ MAX_ARCHIVE = 16 << 20
 
 def main() -> int:
     """Run one verb and return the exit code."""
-    arguments = _parser().parse_args()
+    if sys.argv[1:] == ["--version"]:
+        print(version())
+        return 0
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        if arguments.version:
-            print(version())
-            return 0
-        if arguments.verb is None:
-            raise AgentError("expected a verb; see --help")
-        return _run_verb(arguments, open_root(arguments.root, make=not arguments.dry_run))
+        arguments = parsed(verb, sys.argv[2:])
+        return _run_verb(verb, arguments, open_root(arguments.root, make=not arguments.dry_run))
     except (AgentError, wire.WireError, OSError) as error:
-        if arguments.verb in ("open", "attach"):
+        if verb in ("open", "attach"):
             return relay.fail(_message(error), _code(error))
         print(json.dumps({"error": _message(error)}))
         return 1
@@ -61,56 +58,67 @@ def _code(error: Exception) -> str:
     return wire.NO_RUN if isinstance(error, RunNotOnNodeError) else ""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agent.pyz", description="pylaunch's agent on this node")
-    parser.add_argument("--version", action="store_true", help="print the content hash of this archive")
-    parser.set_defaults(verb=None, dry_run=False)
-    verbs = parser.add_subparsers(dest="verb")
-    for name, text in (
-        ("hello", "print the version of this agent and the live runs of this node"),
-        ("open", "connect to the supervisor of a run, and start it if there is none"),
-        ("attach", "connect to the supervisor of a run, or replay a run that is over"),
-        ("job", "start the supervisors of runs in a Slurm job step, until the job ends"),
-        ("runs", "list the runs of this node, live and past"),
-        ("ship", "receive the code of a run"),
-        ("hold", "hold devices for a spare of a run while stdin is open"),
-        (standby.VERB, "supervise the next attempt of a run; the agent calls it itself"),
-        ("clean", "remove leftovers of dead runs"),
-        ("node", "install this archive under the root, and clean"),
-    ):
-        verb = verbs.add_parser(name, help=text)
-        verb.add_argument("--root", default=default_root(), help="node root; {user} becomes the numeric user id")
-        if name in ("open", "attach", "ship", "hold", standby.VERB):
-            verb.add_argument("--run", required=True, help="id of the run")
-        if name == standby.VERB:
-            verb.add_argument("--state", required=True, help="descriptors of the agent that becomes this one")
-        if name == "job":
-            verb.add_argument("--job", required=True, help="id of the Slurm job")
-            verb.add_argument("--idle", type=float, required=True, help="seconds without a run after which it ends")
-        if name in ("clean", "node"):
-            verb.add_argument("--dry-run", action="store_true", help="change nothing")
-    return parser
+VERBS: dict[str, tuple[str, ...]] = {
+    "hello": (),
+    "open": ("run",),
+    "attach": ("run",),
+    "job": ("job", "idle"),
+    "runs": (),
+    "ship": ("run",),
+    "hold": ("run",),
+    standby.VERB: ("run", "state"),
+    "clean": (),
+    "node": (),
+}
+"""Verb → options that it needs. All accept --root; the last two, --dry-run."""
 
 
-def _run_verb(arguments: argparse.Namespace, root: NodeRoot) -> int:
-    if arguments.verb == "open":
+class Arguments:
+    """Options of a verb. `argparse` would take 9 ms of each start of an agent."""
+
+    def __init__(self, options: dict[str, str], *, dry_run: bool) -> None:
+        self.root = options.get("root", default_root())
+        self.run = options.get("run", "")
+        self.state = options.get("state", "")
+        self.job = options.get("job", "")
+        self.idle_s = float(options.get("idle", 0))
+        self.dry_run = dry_run
+
+
+def parsed(verb: str, words: list[str]) -> Arguments:
+    """Return the options of `verb`. Raises AgentError for any that it does not have, and for one that it needs."""
+    if verb not in VERBS:
+        raise AgentError(f"expected --version or a verb ({', '.join(VERBS)}), got {verb!r}")
+    given = [word for word in words if word != "--dry-run" or verb not in ("clean", "node")]
+    options = dict(zip(given[::2], given[1::2]))
+    needed = {f"--{name}" for name in VERBS[verb]}
+    if 2 * len(options) != len(given) or not needed <= options.keys() <= {"--root", *needed}:
+        raise AgentError(f"{verb}: expected {sorted(needed)} and at most --root, each with a value; got {words}")
+    try:
+        return Arguments({name[2:]: value for name, value in options.items()}, dry_run=given != words)
+    except ValueError:
+        raise AgentError(f"--idle: expected seconds, got {options['--idle']!r}") from None
+
+
+def _run_verb(verb: str, arguments: Arguments, root: NodeRoot) -> int:
+    if verb == "open":
         return relay.open_run(root, arguments.run, version(), job=os.environ.get(JOB_VARIABLE))
-    if arguments.verb == "attach":
+    if verb == "attach":
         return relay.attach(root, arguments.run, version())
-    if arguments.verb == "ship":
+    if verb == "ship":
         return shipped_code.serve(root, arguments.run)
-    if arguments.verb == "hold":
+    if verb == "hold":
         return _hold(root, arguments.run)
-    if arguments.verb == standby.VERB:
+    if verb == standby.VERB:
         return relay.stand_by(root, arguments.run, version(), arguments.state)
-    if arguments.verb == "job":
+    if verb == "job":
         start = partial(relay.start_supervisor, version=version())
-        return job_daemon.JobDaemon(root, arguments.job, start, idle_s=arguments.idle).serve()
-    if arguments.verb == "hello":
+        return job_daemon.JobDaemon(root, arguments.job, start, idle_s=arguments.idle_s).serve()
+    if verb == "hello":
         print(json.dumps(_hello(root)))
-    elif arguments.verb == "runs":
+    elif verb == "runs":
         print(json.dumps(_runs(root)))
-    elif arguments.verb == "clean":
+    elif verb == "clean":
         cleaned = clean.clean(root, dry_run=arguments.dry_run)
         print(json.dumps({"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}))
     else:
@@ -175,6 +183,8 @@ def install(root: NodeRoot, *, dry_run: bool) -> bool:
         if _digest(target) == version():
             return False
     if not dry_run:
+        import shutil  # noqa: PLC0415 -- 2 ms, once per node and version
+
         aside = f"{target}.{os.getpid()}"
         shutil.copyfile(archive(), aside)
         os.chmod(aside, 0o600)

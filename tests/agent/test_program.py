@@ -13,6 +13,7 @@ from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readers import lease
 from pylaunch.model.cluster import Host
 from pylaunch.preflight.mesh import READINGS
+from pylaunch.preflight.start_table import AtStart, at_start
 from pylaunch.preflight.suite import CHECKS, _look, questions_for
 from pylaunch.preflight.survey import Wanted
 from pylaunch.probe.answers import Unmeasured
@@ -68,6 +69,26 @@ def test_what_provisioning_reads_on_this_machine_has_the_types_that_it_declares(
     assert facts.sysctls["kernel.ostype"] == SysctlFact("Linux", read_only=False)
     assert list(facts.host_facts)[:3] == ["own", "system", "hardware"]
     assert "kernel" in facts.host_facts["system"]
+
+
+def imported_by(words: tuple[str, ...], stdin: bytes) -> set[str]:
+    python = [sys.executable, "-X", "importtime", *words]
+    ended = subprocess.run(python, input=stdin, capture_output=True, check=True, timeout=60)
+    return {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines()}
+
+
+def test_programs_of_hosts_import_no_module_that_costs_more_than_its_use(tmp_path: Path) -> None:
+    """Each of these takes milliseconds of every host at every question."""
+    wanted = Wanted(str(tmp_path))
+    dear = {"asyncio", "dataclasses", "locale", "platform", "shutil", "subprocess", "tempfile", "typing", "xml.etree"}
+    host = Host("n1", "10.0.0.1")
+    at_starts = questions_for(host, wanted, [check for check in CHECKS if at_start(check) is AtStart.ASKED])
+    assert imported_by(FROM_STDIN, probe(at_starts)).isdisjoint({*dear, "json", "re", "hashlib", "threading"})
+    asked = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
+    names = {name: question for name, question in asked.items() if name not in READINGS}
+    assert imported_by(FROM_STDIN, probe(names)).isdisjoint({*dear, "hashlib"})
+    question = b'{"name": "n1", "conversation": "c", "port": null}\n'
+    assert imported_by(STREAMED, streamed(program(mesh.main, BEGUN)) + question).isdisjoint(dear)
 
 
 def test_a_streamed_script_leaves_the_rest_of_its_input_to_what_it_runs() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 LEAST_BYTES = 64 << 10
 LEAST_INODES = 4

@@ -15,7 +15,6 @@ import socket
 import struct
 import time
 from functools import partial
-from typing import Mapping, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import process_view, py_spy, rank_report, rank_states
@@ -29,6 +28,10 @@ from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.wire.examination import RankExamined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, Sequence
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""

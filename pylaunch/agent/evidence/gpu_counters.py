@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.agent.shared.programs import path_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
 
@@ -65,7 +65,7 @@ class GpuReader:
     """Calls nvidia-smi, once at a time. Its method may be called by any thread."""
 
     def __init__(self) -> None:
-        self._program = shutil.which("nvidia-smi")
+        self._program = path_of("nvidia-smi")
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
 

@@ -6,11 +6,14 @@ import errno
 import os
 import time
 from collections import deque
-from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import kernel_log
 from pylaunch.agent.shared.text import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192

@@ -11,7 +11,6 @@ import contextlib
 import os
 import threading
 import time
-from typing import Callable, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import counters, rank_sockets
@@ -21,6 +20,10 @@ from pylaunch.agent.evidence.out_of_memory import memory_cgroups
 from pylaunch.agent.shared import cgroups, interfaces
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.text import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Mapping
 
 BUDGET_S = 0.5
 """Time for all facts at a stop; a request brings its own."""

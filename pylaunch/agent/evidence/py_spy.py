@@ -6,13 +6,16 @@ py-spy reads the memory of the process and does not stop it (`--nonblocking`); t
 from __future__ import annotations
 
 import os
-import shutil
-from typing import Any, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer
 from pylaunch.agent.shared import processes, untrusted_json
+from pylaunch.agent.shared.programs import path_of
 from pylaunch.agent.wire import examination as bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
 
 NAME = "py-spy"
 WORDS = ("dump", "--json", "--nonblocking", "--pid")
@@ -21,7 +24,7 @@ WORDS = ("dump", "--json", "--nonblocking", "--pid")
 def program(interpreters: Sequence[str]) -> str | None:
     """Return the path of py-spy beside one of `interpreters`, in the same environment; None without it."""
     beside = dict.fromkeys(os.path.dirname(each) for each in interpreters if os.path.isabs(each))
-    return next((found for found in (shutil.which(NAME, path=each) for each in beside) if found), None)
+    return next((found for found in (path_of(NAME, each) for each in beside) if found), None)
 
 
 class StackDump:

@@ -7,7 +7,6 @@ A rank can write anything. An answer of another shape raises ValueError; lists a
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, TypeVar
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import untrusted_json
@@ -23,7 +22,11 @@ MODULE = "/in_rank/questions.py"
 _HEADER = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? \(most recent call first\):$")
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files, untrusted_json
 from pylaunch.agent.shared.layout import RunDirectory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Iterable
+
     from pylaunch.runtime.progress import Mark
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"

@@ -10,11 +10,14 @@ import itertools
 import os
 import socket
 import time
-from typing import Iterable, Iterator, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence.rank_states import family
 from pylaunch.agent.shared.dataclass import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator, Mapping
 
 STATES = {
     "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Iterator, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.text import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Mapping
 
 STOPPED = "Tt"
 """Letters of a process that a signal or a debugger has stopped."""

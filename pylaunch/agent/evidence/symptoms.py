@@ -10,7 +10,10 @@ import functools
 import itertools
 import re
 import signal
-from typing import Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
 
 LOST = "lost the connection to another rank"
 WAITED = "timed out waiting for other ranks"

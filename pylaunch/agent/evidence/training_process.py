@@ -5,14 +5,16 @@ A launcher in a rank waits for the process that it has started; a training proce
 
 from __future__ import annotations
 
-from typing import Sequence, TypeVar
-
 from pylaunch.agent.evidence.rank_answer import RankAnswer
 
 LAUNCHERS = ("/subprocess.py", "/torch/distributed/elastic/agent/server/api.py", "/deepspeed/launcher/launch.py")
 """Ends of the paths of modules in which a main thread waits for a child process."""
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence, TypeVar
+
+    T = TypeVar("T")
 
 
 def training_process(candidates: Sequence[tuple[T, int, RankAnswer]]) -> T:

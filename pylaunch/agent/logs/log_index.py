@@ -15,12 +15,18 @@ import math
 import os
 import struct
 import time
-from typing import Iterable, Mapping, Tuple
 
 from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.record import note
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Mapping, Tuple
+
+    Mark = Tuple[float, int]
+    """Seconds since the epoch, and the size of the log then."""
 
 PERIOD_S = 1.0
 """Time between two samples of the sizes."""
@@ -35,9 +41,6 @@ MTIME_SLACK_S = 1.0
 """Generous bound on how much too early the kernel may date a write."""
 
 _MARK = struct.Struct("<dq")
-
-Mark = Tuple[float, int]
-"""Seconds since the epoch, and the size of the log then."""
 
 
 class LogIndex:

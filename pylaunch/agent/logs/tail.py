@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Callable, Mapping, Optional, Tuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs.masking import Mask
@@ -12,6 +11,13 @@ from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.record import note
 from pylaunch.agent.shared.text import next_data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Mapping, Optional, Tuple
+
+    Dates = Callable[[str, int], Optional[Tuple[float, int]]]
+    """Stream name and offset → time of the output at that offset and the end of that output; None if unknown."""
 
 CHUNK = 64 * 1024
 """Longest text in one Output, and the longest line that is sent whole."""
@@ -21,9 +27,6 @@ PATIENCE_S = 0.3
 
 NOTHING_SECRET = Mask(())
 NO_TIME: Mapping[str, int] = {}
-
-Dates = Callable[[str, int], Optional[Tuple[float, int]]]
-"""Stream name and offset → time of the output at that offset and the end of that output; None if unknown."""
 
 NEWEST = 256 * 1024
 """Bytes at the end of a log with which a lagging reader continues."""

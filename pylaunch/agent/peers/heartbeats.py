@@ -6,9 +6,11 @@ length of a pause is therefore added to the last heartbeat of every sender. Pure
 
 from __future__ import annotations
 
-from typing import Iterable
-
 from pylaunch.agent.wire.messages import PAUSE_S
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
 
 
 class Heartbeats:

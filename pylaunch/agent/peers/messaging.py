@@ -15,7 +15,6 @@ import contextlib
 import socket
 import time
 from functools import partial
-from typing import Callable, Iterable
 
 from pylaunch.agent import wire
 from pylaunch.agent.peers import neighbours, peer_status, trial
@@ -24,6 +23,10 @@ from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.wire.lines import Lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable
 
 HEARTBEAT_S = 1.0
 RETRY_S = 0.2

@@ -7,7 +7,12 @@ import os
 import selectors
 import socket
 import time
-from typing import Callable, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Tuple
+
+    Target = Tuple[socket.AddressFamily, str, int]
 
 WATCHED = 3
 """Number of neighbours on each side. Six agents watch each node, and the cost per node is independent of the size of
@@ -22,8 +27,6 @@ TRY_S = 2.0
 OK, SILENT, REFUSED, NAMELESS, UNREACHABLE = "ok", "silent", "refused", "nameless", "unreachable: "
 ENDS = (OK, SILENT, REFUSED, NAMELESS, UNREACHABLE)
 """Results of a test connection; the last one is followed by the error of the system."""
-
-Target = Tuple[socket.AddressFamily, str, int]
 
 
 def neighbours(me: str, names: list[str]) -> list[str]:

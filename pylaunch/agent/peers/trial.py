@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Callable
 
 from pylaunch.agent.peers import neighbours
 from pylaunch.agent.shared.event_loop import EventLoop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 WITHIN_S = 1.5
 """Shorter than the time for which a node holds its ranks after a victim. Linux repeats a lost SYN after 1 s."""

@@ -1,30 +1,14 @@
-"""Run programs of this host. The only module of the probe that starts programs.
-
-Without `subprocess`, whose import takes longer than most programs run.
-"""
+"""Output of programs of this host, as the probe's user or as root."""
 
 from __future__ import annotations
 
 import os
-import select
-import signal
-import time
+
+from pylaunch.agent.shared.programs import ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Sequence
-
-DEADLINE_S = 20.0
-_CHUNK = 1 << 16
-
-
-class Ended:
-    """Result of a program. `status` is its exit code, or the negative number of the signal that ended it."""
-
-    def __init__(self, status: int, output: str, errors: str) -> None:
-        self.status = status
-        self.output = output
-        self.errors = errors
+    from typing import Sequence
 
 
 def run_as_root(words: Sequence[str], sudo_password: str | None) -> str:
@@ -40,79 +24,3 @@ def run_as_root(words: Sequence[str], sudo_password: str | None) -> str:
 def run(words: Sequence[str], stdin: str = "") -> str:
     """Return stdout and stderr of a program, whatever its exit status. Raises as `ended` does."""
     return ended(words, stdin=stdin, joined=True).output
-
-
-def ended(
-    words: Sequence[str],
-    *,
-    stdin: str = "",
-    joined: bool = False,
-    deadline_s: float = DEADLINE_S,
-    environment: Mapping[str, str] | None = None,
-) -> Ended:
-    """Run a program to its end, in the locale C. `joined`: its errors are part of its output, in order.
-
-    `stdin` has at most the 64 KiB of a pipe. Raises FileNotFoundError or PermissionError if the program cannot be
-    started, TimeoutError if it runs for longer than `deadline_s`; then it is killed.
-    """
-    until = time.monotonic() + deadline_s
-    given, giving = os.pipe()
-    output, writing = os.pipe()
-    errors, complaining = (output, writing) if joined else os.pipe()
-    streams = (given, writing, complaining)
-    try:
-        os.write(giving, stdin.encode())
-        pid = os.posix_spawnp(
-            words[0],
-            list(words),
-            dict(os.environ, LC_ALL="C", **(environment or {})),
-            file_actions=[(os.POSIX_SPAWN_DUP2, stream, number) for number, stream in enumerate(streams)],
-            setsigdef=[signal.SIGPIPE],  # Python ignores it.
-        )
-    except OSError:
-        for descriptor in {output, errors}:
-            os.close(descriptor)
-        raise
-    finally:
-        for descriptor in {given, giving, writing, complaining}:
-            os.close(descriptor)
-    read = {output: b"", errors: b""}
-    try:
-        _read(read, until)
-    except TimeoutError:
-        os.kill(pid, signal.SIGKILL)
-        raise TimeoutError(f"no answer from {words[0]} within {deadline_s:g} s") from None
-    finally:
-        for descriptor in read:
-            os.close(descriptor)
-        status = os.waitpid(pid, 0)[1]
-    code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    texts = {descriptor: content.decode("utf-8", "replace") for descriptor, content in read.items()}
-    return Ended(code, texts[output], "" if joined else texts[errors])
-
-
-def _read(read: dict[int, bytes], until: float) -> None:
-    """Read all descriptors to their ends. Raises TimeoutError at the monotonic time `until`."""
-    waiting = select.poll()
-    for descriptor in read:
-        waiting.register(descriptor, select.POLLIN)
-    left = len(read)
-    while left:
-        ready = waiting.poll(1000 * max(0.0, until - time.monotonic()))
-        if not ready:
-            raise TimeoutError
-        for descriptor, _ in ready:
-            chunk = os.read(descriptor, _CHUNK)
-            read[descriptor] += chunk
-            if not chunk:
-                waiting.unregister(descriptor)
-                left -= 1
-
-
-def path_of(program: str) -> str | None:
-    """Return the path of a program; None if it is not installed."""
-    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = os.path.join(directory, program)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None

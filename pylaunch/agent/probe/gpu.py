@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 
-from pylaunch.agent.probe.commands import ended
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
+from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import time
-from typing import Callable, List, NamedTuple, Optional
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import py_spy
 from pylaunch.agent.evidence.examination import Examination, ExaminedRun
 from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
 from pylaunch.agent.run.worker_group import WorkerGroup
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import RunDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, List, Optional
+
+    Deliver = Callable[[List[wire.RankExamined], Optional[wire.NodeEvidence]], None]
+    """Takes the views of the ranks, and the facts of the node if the request includes them."""
 
 MOST = 16
 """Requests at a time: of further ones, the oldest gets what has arrived."""
 
-Deliver = Callable[[List[wire.RankExamined], Optional[wire.NodeEvidence]], None]
-"""Takes the views of the ranks, and the facts of the node if the request includes them."""
 
-
-class PendingRequest(NamedTuple):
+@dataclass(frozen=True)
+class PendingRequest:
     """A request that is not answered yet."""
 
     examination: Examination

@@ -5,11 +5,14 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import leases, ports
 from pylaunch.agent.shared.layout import NodeRoot, default_root
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 OTHER_PORT = "choose another port with --port"
 OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"

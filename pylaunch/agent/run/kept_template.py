@@ -12,11 +12,14 @@ import json
 import os
 import signal
 import socket
-from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.in_rank.template import LARGEST_PACKET, MARK, MARKED
 from pylaunch.agent.shared.dataclass import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 ANSWER_S = 5.0
 

@@ -12,9 +12,9 @@ launcher when no rank is left, and from the deadline on SIGKILL to every process
 
 from __future__ import annotations
 
-from typing import Union
-
 from pylaunch.agent.shared.dataclass import dataclass, replace
+
+TYPE_CHECKING = False
 
 HOLD_S = 2.0
 """Longer than the time between the timeouts of ranks in the same collective, and than Python takes to exit."""
@@ -58,7 +58,10 @@ class Announce:
     by_hand: bool = False
 
 
-Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
+if TYPE_CHECKING:
+    from typing import Union
+
+    Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import program_checks, rank_interface
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.layout import RunDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 LOG_SPACE = 64 << 20
 """Bytes that must be free in the log directory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.run.kept_template import KeptTemplate
@@ -12,6 +11,10 @@ from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import base_of
 from pylaunch.agent.shared.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 UNFINISHED = "the imports were not finished at the release"
 GONE = "the template of the previous attempt has ended"

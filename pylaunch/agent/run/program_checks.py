@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
-from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.essentials import environment_of
+from pylaunch.agent.shared.programs import path_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 FIRST_LINE = 512
 """Bytes of a program that are read for its interpreter line."""
@@ -32,7 +35,7 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
             if program not in {need.path for need in task.needs}:
                 yield wire.Reason("path-missing", f"program {path} does not exist", "")
             continue
-        found = shutil.which(path, path=task.env.get("PATH", os.defpath))
+        found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
             reason = "is not executable" if "/" in program else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             yield wire.Reason("not-executable", f"program {path} {reason}", "")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
-from typing import Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import interfaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

@@ -17,7 +17,7 @@ from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
-from pylaunch.agent.run.examinations import Deliver, Examinations
+from pylaunch.agent.run.examinations import Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.preload import Preload
@@ -27,6 +27,10 @@ from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, Work
 from pylaunch.agent.shared import local_socket, processes
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pylaunch.agent.run.examinations import Deliver
 
 CAUSE_LINES = 200
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""

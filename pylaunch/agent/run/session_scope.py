@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import time
+
+from pylaunch.agent.shared.programs import ended, path_of
 
 ANSWER_S = 5.0
 MOVED_S = 2.0
@@ -22,7 +23,7 @@ _SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freede
 
 def leave_session(run: str) -> str | None:
     """Move this process to a scope that survives logout, where that is needed. Return a warning if that fails."""
-    busctl = shutil.which("busctl", path="/usr/bin:/bin")
+    busctl = path_of("busctl", "/usr/bin:/bin")
     if busctl is None or not is_session(_cgroups()):
         return None
     if _call([busctl, "--system", "get-property", *_LOGIND, "KillUserProcesses"]).strip() != "b true":
@@ -78,12 +79,8 @@ def _name(uid: int) -> str:
 
 def _call(words: list[str]) -> str:
     """Return the output of busctl; "" if it fails."""
-    import subprocess  # noqa: PLC0415 -- 10 ms that only nodes with sessions pay
-
-    env = {**os.environ, "XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}
     try:
-        return subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, env=env, timeout=ANSWER_S, check=False
-        ).stdout.decode("utf-8", "replace")
-    except (OSError, subprocess.TimeoutExpired):
+        environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}
+        return ended(words, deadline_s=ANSWER_S, environment=environment).output
+    except OSError:
         return ""

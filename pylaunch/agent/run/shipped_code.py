@@ -18,15 +18,17 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import stat
 import sys
-from typing import IO, Any, Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import rank_files, run_lock, untrusted_json
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any, Iterator
 
 KEPT_TREES = 3
 SPARE = 64 << 20
@@ -336,7 +338,7 @@ def _remove_code(root: NodeRoot, run: str) -> None:
                 os.unlink(os.path.join(tree, path))
     for folder, _, _ in os.walk(tree, topdown=False):
         if os.path.basename(folder) == "__pycache__":
-            shutil.rmtree(folder, ignore_errors=True)
+            rank_files.remove(folder)
         else:
             with contextlib.suppress(OSError):  # The run wrote something in it.
                 os.rmdir(folder)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import array
 import os
-import shutil
 import signal
 import socket
 
@@ -30,6 +29,7 @@ from pylaunch.agent.run.kept_template import AT_PROCESS_START, KeptTemplate, Ran
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.agent.shared.programs import path_of
 
 MOST_RANKS = 64
 """Ranks of one template: three descriptors each travel in one packet, which carries at most 253."""
@@ -116,7 +116,7 @@ def unmet_condition(task: wire.NodeTask, ranks: list[RankFork]) -> str:
 
 def _interpreter_problem(task: wire.NodeTask, program: str, env: dict[str, str]) -> str:
     path = os.path.join(task.workdir, program) if "/" in program else program
-    found = shutil.which(path, path=env.get("PATH", os.defpath))
+    found = path_of(path, env.get("PATH", os.defpath))
     try:
         is_binary = found is not None and rank_files.read(found, len(ELF), follow=True) == ELF
     except OSError:

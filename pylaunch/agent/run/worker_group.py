@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from collections import Counter
-from typing import Any, Iterator, TypeVar
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import examination, process_view, rank_report
@@ -107,7 +106,11 @@ MOST_PROCESSES = 1 << 22
 MOST_REPORTS = 64
 """Starts and ends of one rank that its entries may report: each becomes an event of the run."""
 
-N = TypeVar("N", int, float)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, TypeVar
+
+    N = TypeVar("N", int, float)
 
 
 def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:

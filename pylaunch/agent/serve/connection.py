@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import Callable, NamedTuple
 
 from pylaunch.agent import wire
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LogFollower
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.agent.wire.lines import Lines
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""
 
 
-class Meters(NamedTuple):
+@dataclass(frozen=True)
+class Meters:
     """Makers of the meters of one controller, from their interval in seconds."""
 
     usage: Callable[[float], usage.Meter]

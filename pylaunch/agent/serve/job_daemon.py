@@ -22,21 +22,24 @@ import signal
 import socket
 import time
 from functools import partial
-from typing import Callable
 
 from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import local_socket, processes, run_lock
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
+    """Fork the supervisor of a run; it inherits the descriptor that locks the run."""
+
 _GOOD = signal.Signals[f"SIG{GOOD_END}"]
 ENDS = {signal.SIGTERM, signal.SIGINT, _GOOD, signal.Signals[f"SIG{BAD_END}"]}
 ANSWERS_S = 10.0
 POLL_S = 0.005
 LONGEST_REQUEST = 256
-
-StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
-"""Fork the supervisor of a run; it inherits the descriptor that locks the run."""
 
 
 class JobDaemon:

@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-from typing import Callable
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
@@ -21,6 +20,10 @@ from pylaunch.agent.serve import job_daemon, replay, standby
 from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 STARTING_S = 5.0
 POLL_S = 0.02

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import shutil
 
-from pylaunch.agent.shared import processes, record, run_lock, run_processes
+from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.layout import NEXT_SOCKET, SOCKETS, NodeRoot, RunDirectory
 
@@ -78,7 +77,7 @@ def _never_started(directory: RunDirectory) -> bool:
 def _remove(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
     cleaned.removed.append(f"files of run {directory.run}")
     if not dry_run:
-        shutil.rmtree(directory.path, ignore_errors=True)
+        rank_files.remove(directory.path)
 
 
 def prune_archives(root: NodeRoot, current: str) -> list[str]:

@@ -1,9 +1,7 @@
 """`dataclass` and its functions as in the standard library's `dataclasses`, for modules of the agent.
 
-The standard library generates and compiles six functions for each class, and imports `inspect`. With the agent's eighty
-classes this was a third of the processor time of its start, on every node of every run. Here, all classes share the
-functions. Supported is what the agent uses: classes without bases, frozen or not, with defaults, factories and
-`repr=False`. Type checkers see the standard library's, and its functions accept these classes.
+All classes share the functions, which the standard library would generate and compile for each at every start of an
+agent. Supported are classes without bases, frozen or not, with defaults, factories and `repr=False`.
 """
 
 from __future__ import annotations

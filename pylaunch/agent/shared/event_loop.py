@@ -6,7 +6,10 @@ import os
 import selectors
 import signal
 import socket
-from typing import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 
 class EventLoop:

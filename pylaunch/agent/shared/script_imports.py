@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
-from typing import Any, Iterator
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.dataclass import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
 LARGEST = 1 << 20
 """Bytes of the largest source file that is read."""

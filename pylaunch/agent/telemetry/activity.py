@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Iterator, Mapping
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.text import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, Mapping
 
 MOST_PROCESSES = 64
 """Processes of one rank that are read: itself and its children."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
-from typing import TYPE_CHECKING, Callable
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.programs import path_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
+    from typing import Callable
 
 LOOPBACK = "lo"
 SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
@@ -59,7 +60,7 @@ class Smi:
     """Latest answer of nvidia-smi. The agent never waits for it: a hung driver must not hang the agent."""
 
     def __init__(self) -> None:
-        self._program = shutil.which("nvidia-smi")
+        self._program = path_of("nvidia-smi")
         self._child: subprocess.Popen[bytes] | None = None
         self._text = b""
         self._answer = NO_DEVICES

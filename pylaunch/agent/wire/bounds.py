@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
-from typing import Any, Iterable, Iterator
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.layout import RUN_ID
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator
 
 LONGEST_S = 1e9
 """About thirty years, in seconds."""

@@ -6,13 +6,17 @@ Annotations are read as text: plain types, `list[…]`, `dict[str, …]`, datacl
 from __future__ import annotations
 
 import json
-from typing import Any, Mapping, TypeVar
 
 from pylaunch.agent.shared.dataclass import MISSING, fields
 
 OR_NONE = " | None"
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, TypeVar
+
+    T = TypeVar("T")
+
 _PLAIN: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 
 

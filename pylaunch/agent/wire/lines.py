@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import socket
-from typing import Iterator
 
 from pylaunch.agent import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
 
 
 class Lines:

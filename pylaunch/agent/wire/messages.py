@@ -15,22 +15,19 @@
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
                        ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
     Examine(serial)    ──►
-                       ◄── RankExamined for each rank that runs, NodeEvidence if requested, then Examined;
-                           also RankExamined before a stop
+                       ◄── RankExamined of each rank that runs (also before a stop), NodeEvidence if requested, Examined
     Notify(signal)     ──►
                        ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
     Stop(grace, why)   ──►
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
 A connection that closes before Release aborts the run on that node. One that closes later detaches and changes nothing,
-unless the task sets `ends_with_controller`. Messages between agents are in `peers/peer_status.py`.
-Times are seconds since the epoch on the sender's clock.
+unless the task sets `ends_with_controller`. Times are seconds since the epoch on the sender's clock.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
 
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
@@ -86,7 +83,11 @@ EXAMINE = "examine"
 MAX_BODY = 4 * MAX_LINE
 """Longest message that is decoded, in bytes: also bounds a task that is read from a file, which has no lines."""
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pylaunch.agent.wire.fields import T
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from pylaunch.probe.program import BEGUN, asking, needed, probe, program
 
 def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else() -> None:
     assert needed(["probe.readers.gpu"]) == (
-        "probe.commands",
         "shared.installed",
         "shared.text",
         "shared.essentials",
+        "shared.programs",
         "probe.gpu",
         "probe.registry",
         "shared.dataclass",

@@ -17,15 +17,15 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
         ({}, set()),
         (
             {"gpus": ["all"], "communications": []},
-            {"shared.essentials", "shared.installed", "probe.commands", "probe.gpu", "probe.readers.gpu_node"},
+            {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.gpu_node"},
         ),
         ({"communications": [{}], "gpus": []}, {"shared.interfaces", "probe.readers.nccl_env"}),
         (
             {"host_facts": ["/usr/bin/python3"]},
             {
-                "shared.installed", "shared.essentials", "probe.altered", "probe.commands", "probe.gpu",
-                "probe.package_lock", "probe.readers.files", "probe.readers.packages", "probe.readers.services",
-                "probe.readers.host_facts",
+                "shared.installed", "shared.essentials", "shared.programs", "probe.altered", "probe.commands",
+                "probe.gpu", "probe.package_lock", "probe.readers.files", "probe.readers.packages",
+                "probe.readers.services", "probe.readers.host_facts",
             },
         ),
         ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "probe.readers.environment_files"}),

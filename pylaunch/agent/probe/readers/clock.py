@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 
-from pylaunch.agent.probe.commands import ended
 from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.shared.programs import ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

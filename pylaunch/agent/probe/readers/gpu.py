@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from pylaunch.agent.probe import commands, gpu
+from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
 from pylaunch.agent.shared.kernel_log import XID_TEXT
 from pylaunch.agent.shared.text import text_of
@@ -52,16 +53,16 @@ def host(_question: None) -> GpuHostReading | None:
 
 def is_here() -> bool:
     """Return True with an NVIDIA device, driver or nvidia-smi on this host."""
-    if commands.path_of("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
+    if programs.path_of("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
         return True
     return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
 
 
 def _unit_state(unit: str) -> str | None:
     """Return the state of a systemd unit; None without systemd."""
-    if commands.path_of("systemctl") is None:
+    if programs.path_of("systemctl") is None:
         return None
-    ended = commands.ended(["systemctl", "is-active", "--", unit], deadline_s=UNIT_DEADLINE_S)
+    ended = programs.ended(["systemctl", "is-active", "--", unit], deadline_s=UNIT_DEADLINE_S)
     return ended.output.strip() or None
 
 
@@ -70,7 +71,7 @@ def management(_question: None) -> SmiReading | None:
     """Return the output of `nvidia-smi -q -x`, parsed; None without NVIDIA's devices. ValueError without the tool."""
     if not is_here():
         return None
-    if commands.path_of("nvidia-smi") is None:
+    if programs.path_of("nvidia-smi") is None:
         raise ValueError("nvidia-smi is not installed")
     return cards(gpu.management(["nvidia-smi", "-q", "-x"]))
 
@@ -192,9 +193,9 @@ def kernel_errors(_question: None) -> XidReading | None:
         return None
     complaint = ""
     for words in KERNEL_LOGS:
-        if commands.path_of(words[0]) is None:
+        if programs.path_of(words[0]) is None:
             continue
-        ended = commands.ended(words, deadline_s=LOG_DEADLINE_S)
+        ended = programs.ended(words, deadline_s=LOG_DEADLINE_S)
         if ended.status == 0 and ended.output:
             with open("/proc/uptime", encoding="ascii") as source:
                 up = float(source.read().split()[0])
@@ -215,7 +216,7 @@ def xids(log: str) -> list[XidEvent]:
 @reader("gpu.nvlink", 20.0)
 def links(_question: None) -> dict[str, NvlinkReading] | None:
     """Return the links in the output of `nvidia-smi nvlink`; None without the tool."""
-    if commands.path_of("nvidia-smi") is None:
+    if programs.path_of("nvidia-smi") is None:
         return None
     return nvlink(
         gpu.management(["nvidia-smi", "nvlink", "--status"]),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pylaunch.agent.probe import commands
 from pylaunch.agent.probe.readers.gpu import is_here
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.shared import programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def compute(question: Mapping[str, Any]) -> SmokeReading:
     """Return a result or an error per device, or the reason why the program failed."""
     words = [question["python"], "-c", PROGRAM, str(SIZE), *map(str, question["devices"])]
     try:
-        ended = commands.ended(words, deadline_s=DEADLINE_S, environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+        ended = programs.ended(words, deadline_s=DEADLINE_S, environment={"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
     except FileNotFoundError:
         return {"error": f"no interpreter at {question['python']}"}
     except TimeoutError:

@@ -6,9 +6,8 @@ import os
 import re
 import time
 
-from pylaunch.agent.probe import commands
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import kernel_log
+from pylaunch.agent.shared import kernel_log, programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
 
 TYPE_CHECKING = False
@@ -71,7 +70,7 @@ def log_lines() -> list[tuple[float, str]] | None:
         ["dmesg", "--raw"],
     ):
         try:
-            ended = commands.ended(words)
+            ended = programs.ended(words)
         except FileNotFoundError:
             continue
         if ended.status == 0 and ended.output.strip():

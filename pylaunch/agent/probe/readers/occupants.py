@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 
-from pylaunch.agent.probe import commands
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import leases, ports, processes, run_lock
+from pylaunch.agent.shared import leases, ports, processes, programs, run_lock
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
 from pylaunch.agent.shared.processes import Process
 
@@ -162,11 +161,11 @@ def _service(process: Process) -> tuple[str, bool]:
     unit = os.path.basename(paths[-1]) if paths else ""
     if not unit.endswith(".service"):
         return unit, False
-    if process.parent != 1 or commands.path_of("systemctl") is None:
+    if process.parent != 1 or programs.path_of("systemctl") is None:
         return unit, True
     words = ["systemctl", "show", "--property=MainPID", "--", unit]
     try:
-        ended = commands.ended(words, deadline_s=SYSTEMCTL_DEADLINE_S)
+        ended = programs.ended(words, deadline_s=SYSTEMCTL_DEADLINE_S)
     except TimeoutError:
         return unit, True
     return unit, ended.status != 0 or ended.output.strip() == f"MainPID={process.pid}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent.probe import altered, commands
+from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import essentials
+from pylaunch.agent.shared import essentials, programs
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ def python(path: str) -> PythonReading | None:
     """Return real path and version of the interpreter at `path`; None without one."""
     if not os.path.lexists(path):
         return None
-    ended = commands.ended([path, "-I", "-S", "-c", VERSION], joined=True)
+    ended = programs.ended([path, "-I", "-S", "-c", VERSION], joined=True)
     output = ended.output.strip()
     if ended.status != 0:
         raise ValueError(f"{path} does not run: {output.splitlines()[-1] if output else ended.status}")

@@ -7,9 +7,9 @@ import socket
 import sys
 import time
 
-from pylaunch.agent.probe import commands, resolver
+from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import interfaces
+from pylaunch.agent.shared import interfaces, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def sudo(question: None) -> str | None:
     if os.getuid() == 0:
         return None
     try:
-        ended = commands.ended(["sudo", "-n", "true"], joined=True, deadline_s=SUDO_S)
+        ended = programs.ended(["sudo", "-n", "true"], joined=True, deadline_s=SUDO_S)
     except FileNotFoundError:
         return "there is no sudo"
     output = ended.output.strip().splitlines()

@@ -1,0 +1,37 @@
+"""The agent's own parser of its command line, which takes the place of argparse."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.agent.commands import parsed
+from pylaunch.agent.shared.layout import AgentError, default_root
+
+
+def test_options_of_a_verb() -> None:
+    found = parsed("job", ["--job", "17", "--root", "/r", "--idle", "2.5"])
+    assert (found.job, found.root, found.idle_s, found.dry_run) == ("17", "/r", 2.5, False)
+    found = parsed("clean", ["--dry-run"])
+    assert (found.root, found.dry_run) == (default_root(), True)
+    assert parsed("node", ["--dry-run", "--root", "-x"]).root == "-x"
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("", []),
+        ("--help", []),
+        ("no-such", ["--root", "/r"]),
+        ("open", []),
+        ("open", ["--run"]),
+        ("open", ["--run", "a", "--run", "b"]),
+        ("open", ["--run", "a", "--job", "1"]),
+        ("open", ["--run", "a", "--dry-run"]),
+        ("hello", ["--run", "a"]),
+        ("hello", ["/r"]),
+        ("job", ["--job", "1", "--idle", "soon"]),
+    ],
+)
+def test_other_words_are_refused(verb: str, words: list[str]) -> None:
+    with pytest.raises(AgentError, match="expected"):
+        parsed(verb, words)
