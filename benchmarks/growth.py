@@ -19,6 +19,7 @@ import argparse
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,6 +125,7 @@ def measured(
     for turn in range(runs + 1):
         for (verb, size), words in calls.items():
             cost = called((*words, "--", "true") if verb == "start" else words)
+            print(f"turn {turn}, {verb} of {size}: {cost.seconds:.1f} s", file=sys.stderr, flush=True)
             if turn and verb == "start":
                 starts[size].append(start_seconds())
             if turn:  # The first one opens the connections and installs the agent.

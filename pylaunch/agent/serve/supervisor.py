@@ -7,6 +7,7 @@ nodes.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ import time
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.logs.looks import EVERY_S, Looks
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
@@ -36,8 +38,6 @@ UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""
 
 MOST_CONTROLLERS = 100
-FOLLOW_POLL_S = 0.05
-LONGEST_POLL_S = 0.2
 CONTROLLER = "controller"
 HEARTBEAT_CHECK_S = 1.0
 """Seconds between two checks of the heartbeats."""
@@ -84,6 +84,7 @@ class Supervisor:
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
+        self._looks = Looks({directory.logs: fcntl.DN_MODIFY, directory.ranks: fcntl.DN_ATTRIB})
         self._smi = usage.Smi()
         self._deadline = time.monotonic() + UNRELEASED_S
         """Deadline for Prepare and Release; after the end of the run, for controllers to read the rest."""
@@ -94,7 +95,7 @@ class Supervisor:
         """Run until the run is over and every subscriber and neighbour knows it."""
         spawn.adopt_orphans()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}, self._on_signals)
+        self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGIO}, self._on_signals)
         while not self._is_done(time.monotonic()):
             self._wait()
             self._advance(time.monotonic())
@@ -115,13 +116,17 @@ class Supervisor:
 
         A look costs a part of a round.
         """
-        now, pause_s = time.monotonic(), FOLLOW_POLL_S
+        now = time.monotonic()
         until = now + self._timeout(now)
-        is_followed = self._outcome is None and any(controller.follower for controller in self._controllers)
-        while is_followed and now + pause_s < until:
-            if self._loop.wait(pause_s) or self._has_news(now):
+        while self._outcome is None and any(controller.follower for controller in self._controllers):
+            self._looks.begin(now)
+            has_news = self._has_news(now)
+            look = now + EVERY_S if has_news else self._looks.next(now)
+            if look >= until:
+                break
+            if self._loop.wait(look - now) or has_news:
                 return
-            now, pause_s = time.monotonic(), LONGEST_POLL_S
+            now = time.monotonic()
         self._loop.wait(max(0.0, until - now))
 
     def _has_news(self, now: float) -> bool:
@@ -132,7 +137,7 @@ class Supervisor:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
         deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
         if deadline is not None:
-            times.append(max(deadline, now + FOLLOW_POLL_S) if self._phase == "stopping" else deadline)
+            times.append(max(deadline, now + EVERY_S) if self._phase == "stopping" else deadline)
         next_peer_message = self._peers.next_deadline() if self._peers is not None else None
         if next_peer_message is not None:
             times.append(next_peer_message)
@@ -148,6 +153,8 @@ class Supervisor:
     # Signals and time
 
     def _on_signals(self, arrived: set[int]) -> None:
+        if signal.SIGIO in arrived:
+            self._looks.changed()
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
             task = self._run.task if self._run else None
             self._stop(wire.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)

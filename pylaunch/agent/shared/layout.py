@@ -97,6 +97,10 @@ class RunDirectory:
     def logs(self) -> str:
         return self.file("logs")
 
+    @property
+    def ranks(self) -> str:
+        return self.file("ranks")
+
     def stream(self, name: str) -> str:
         """Return the log file of the stream `name`."""
         return os.path.join(self.path, "logs", name)

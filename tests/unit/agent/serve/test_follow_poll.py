@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.agent.logs import looks
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.serve.connection import Controller
-from pylaunch.agent.serve.supervisor import FOLLOW_POLL_S, Supervisor
+from pylaunch.agent.serve.supervisor import Supervisor
 from pylaunch.agent.shared.layout import NodeRoot
 
-PAUSE_S = 6 * FOLLOW_POLL_S
+PAUSE_S = 6 * looks.EVERY_S
 
 
 class WithDeadline(Supervisor):
@@ -55,3 +58,28 @@ def test_output_wakes_the_supervisor_soon(supervisor: WithDeadline, tmp_path: Pa
     supervisor.pause_s = 60.0
     (tmp_path / "0.out").write_text("step 1\n")
     assert waited(supervisor) < supervisor.pause_s
+
+
+def test_output_after_a_silence_wakes_the_supervisor_before_its_next_look(
+    supervisor: WithDeadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor.pause_s = 120.0
+    monkeypatch.setattr(looks, "IDLE_S", 60.0)
+    log = Path(supervisor.directory.logs) / "0.out"
+    log.parent.mkdir(parents=True)
+    Path(supervisor.directory.ranks).mkdir()
+    before = signal.getsignal(signal.SIGIO)
+    supervisor._loop.watch_signals({signal.SIGIO}, supervisor._on_signals)
+    writing = threading.Timer(0.1, log.write_text, ["step 1\n"])
+    try:
+        writing.start()
+        assert waited(supervisor) < looks.IDLE_S
+    finally:
+        writing.join()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGIO, before)
+
+
+def test_an_unfinished_line_does_not_keep_the_supervisor_busy(supervisor: WithDeadline, tmp_path: Path) -> None:
+    (tmp_path / "0.out").write_text("50 %")
+    assert waited(supervisor) >= looks.EVERY_S
