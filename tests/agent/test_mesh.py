@@ -97,11 +97,12 @@ def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
     assert node.close() == 0
 
 
-def test_a_name_is_looked_up_and_one_without_an_address_is_reported() -> None:
+@pytest.mark.parametrize("nameless", ["no such name.invalid", f"{64 * 'n'}.invalid"])
+def test_a_name_is_looked_up_and_one_without_an_address_is_reported(nameless: str) -> None:
     with nodes("n1", "n2") as (node, other):
         port = other.listening["ports"]["ephemeral 0"]
         known = {"name": "n2", "address": "localhost", "ports": {"a": port}}
-        unknown = {"name": "n3", "address": "no such name.invalid", "ports": {"a": port}}
+        unknown = {"name": "n3", "address": nameless, "ports": {"a": port}}
         row = node.ask({"connect": [known, unknown]})["row"]
         assert row["n2"]["a"]["end"] == "ok"
         assert row["n3"]["a"]["end"] == "nameless"

@@ -207,7 +207,7 @@ def _connected(address: str, port: int, until: float) -> Task:
 def _looked_up(address: str, port: int, until: float) -> Task:
     """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers, in a thread."""
     try:
-        return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        return _addresses(address, port, socket.AI_NUMERICHOST)
     except socket.gaierror:
         pass
     import threading  # noqa: PLC0415 -- only for names
@@ -218,7 +218,7 @@ def _looked_up(address: str, port: int, until: float) -> Task:
     def look_up() -> None:
         with noting:
             try:
-                found.append(socket.getaddrinfo(address, port, type=socket.SOCK_STREAM))
+                found.append(_addresses(address, port))
             except OSError as error:
                 found.append(error)
 
@@ -229,6 +229,13 @@ def _looked_up(address: str, port: int, until: float) -> Task:
     if isinstance(found[0], OSError):
         raise found[0]
     return found[0]
+
+
+def _addresses(address: str, port: int, flags: int = 0) -> Any:
+    try:
+        return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError:  # A part of the name is empty, or has more than 63 characters.
+        raise socket.gaierror(socket.EAI_NONAME, "not a name of a host") from None
 
 
 def _listener(port: int) -> socket.socket:
