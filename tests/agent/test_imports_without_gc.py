@@ -74,6 +74,14 @@ def test_garbage_collection_is_paused_until_the_end_of_the_outermost_import(rank
 
 
 @every_python
+def test_an_import_within_a_function_is_ordinary(rank: Rank, python: str) -> None:
+    """A pause would make objects of the function old, and collect them later than an ordinary import does."""
+    rank.package("torch", STATE)
+    rank.module("own", "def late():\n    import torch\n    print(*torch.state)")
+    assert rank.run("import own\nown.late()", python=python) == "False True\n"
+
+
+@every_python
 def test_neither_the_import_nor_its_end_looks_for_garbage(rank: Rank, python: str) -> None:
     rank.package("torch", "made = [[] for _ in range(50000)]")
     assert rank.run(COLLECTIONS, python=python) == "0 0 True True\n"

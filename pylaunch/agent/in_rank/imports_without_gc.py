@@ -1,9 +1,10 @@
 """Import of large packages without garbage collection.
 
 What an import creates stays, and looking for garbage in it takes an eighth of the import of PyTorch. While the main
-thread imports a module of a large package, the threshold of the youngest generation is out of reach. It is restored at
-the end of the outermost such import, unless the package has set thresholds of its own. `gc.disable()` in a package
-stays in force, which it would not if this module disabled garbage collection and enabled it again.
+thread imports a module of a large package, and no function of the script runs, the threshold of the youngest generation
+is out of reach. It is restored at the end of the outermost such import, unless the package has set thresholds of its
+own. `gc.disable()` in a package stays in force, which it would not if this module disabled garbage collection and
+enabled it again.
 The objects then belong to the oldest generation, as if the collections had found all of them in use.
 Loaded by `sitecustomize.py` at the first import of such a package: other ranks do not pay for it.
 """
@@ -23,8 +24,28 @@ OUT_OF_REACH = 0x7FFF_FFFF
 MOST_IMMORTAL = 2000
 """Frozen objects of a Python that has not been asked to freeze any (3.12: 375); a script freezes several thousand."""
 
+IMPORTING = (
+    "importlib.", "_frozen_importlib.", "_frozen_importlib_external.", "runpy.", "site.", "sitecustomize.",
+    "multiprocessing.", "pylaunch.agent.in_rank.",
+)  # fmt: skip
+"""Modules, with those in them, whose functions import for the script."""
+
 IMPORTLIB = "<frozen importlib._bootstrap>"
 """Name of a file whose frames Python removes from the traceback of an import that fails."""
+
+
+def is_at_top_level(frame: "Any") -> bool:
+    """Return True unless a function of the script or of a library is running.
+
+    The end of a pause makes all objects old ones. Those of a function that has begun to work, such as a model with its
+    process group, would then be collected later than in an ordinary import, when their end may be too late.
+    """
+    while frame is not None:
+        name = f"{frame.f_globals.get('__name__')}."
+        if frame.f_code.co_name != "<module>" and not name.startswith(IMPORTING):
+            return False
+        frame = frame.f_back
+    return True
 
 
 class Pauses:
@@ -44,6 +65,8 @@ class Pauses:
         caller = sys._getframe(2).f_back  # noqa: SLF001 -- the caller of importlib's `_find_spec`
         if self._thresholds or caller is None or caller.f_code.co_name != "_find_and_load_unlocked":
             return None  # Within a pause, or a question where the module is.
+        if not is_at_top_level(caller):
+            return None
         for finder in [each for each in sys.meta_path if each is not self._finder]:
             if not hasattr(finder, "find_spec"):
                 return None
