@@ -18,6 +18,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import sys
 
@@ -59,6 +60,7 @@ def stand_by(directory: RunDirectory, root: NodeRoot, kept: KeptTemplate, listen
     for each in (kept.channel.fileno(), listener.fileno()):
         os.set_inheritable(each, True)
     words = [VERB, "--root", root.path, "--run", directory.run, "--state", f"{state},{listener.fileno()}"]
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # News of a log that is on its way would end the new program.
     os.execv(sys.executable, [sys.executable, "-I", "-S", archive(), *words])
 
 
