@@ -10,6 +10,8 @@ import contextlib
 import functools
 import hashlib
 import io
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -37,6 +39,8 @@ KEPT = 5
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
 DIGEST_SIZE = hashlib.sha256().digest_size
+
+OPENED = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @dataclass(frozen=True)
@@ -82,9 +86,15 @@ def _packed(files: dict[str, bytes]) -> bytes:
 
 
 def _cached(path: Path) -> bytes | None:
-    """Return the archive at `path`, which follows its own hash; None if there is none or it is damaged."""
-    with contextlib.suppress(OSError):
-        whole = path.read_bytes()
+    """Return the archive at `path`, which follows its own hash; None if there is none or it is damaged.
+
+    It runs on all nodes, so one that another user of this machine may have written is not used.
+    """
+    with contextlib.suppress(OSError), os.fdopen(os.open(path, OPENED), "rb") as source:
+        found = os.fstat(source.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            return None
+        whole = source.read()
         digest, data = whole[:DIGEST_SIZE], whole[DIGEST_SIZE:]
         if hashlib.sha256(data).digest() == digest:
             return data
@@ -96,6 +106,7 @@ def _keep(path: Path, data: bytes) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, hashlib.sha256(data).digest() + data)
+        path.chmod(0o600)
         for old in sorted(path.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
             old.unlink(missing_ok=True)
 

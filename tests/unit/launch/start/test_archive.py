@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -55,6 +57,37 @@ def test_a_damaged_file_is_replaced(damage: bytes) -> None:
     file.write_bytes(damage)
     assert built() == first
     assert file.read_bytes() == whole
+
+
+def test_the_cache_works_for_users_whose_files_their_group_can_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.umask(0o002)
+    try:
+        first = built()
+    finally:
+        os.umask(before)
+    monkeypatch.setattr(archive, "_packed", never)
+    assert built() == first
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_file_that_others_can_write_is_not_used(mode: int) -> None:
+    """Whoever writes it can give it the right hash, and it runs on all nodes."""
+    first = built()
+    (file,) = cached()
+    planted = b"planted"
+    file.write_bytes(hashlib.sha256(planted).digest() + planted)
+    file.chmod(mode)
+    assert built() == first
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    first = built()
+    (file,) = cached()
+    planted = tmp_path / "planted"
+    planted.write_bytes(hashlib.sha256(b"planted").digest() + b"planted")
+    file.unlink()
+    file.symlink_to(planted)
+    assert built() == first
 
 
 def test_a_start_without_a_cache_builds_it() -> None:
