@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.inventory import load

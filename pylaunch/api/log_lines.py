@@ -5,8 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.existing.logs import LogQuery

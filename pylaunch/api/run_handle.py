@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.api.log_lines import RankLine, read_lines
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter

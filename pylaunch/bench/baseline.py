@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.bench.measurements import CollectiveTimed
 from pylaunch.bench.operations import bus_bandwidth
 

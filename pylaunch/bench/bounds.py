@@ -6,8 +6,8 @@ Rates are GB/s (10^9 bytes/s) in one direction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.bench.operations import Operation
 
 HEADERS = 52

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import comb
 from statistics import median
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.bench.pairs import LOW, MOST_NOISE, Pair, PairRate, Screening, other_of
 from pylaunch.bench.ranks.rounds import pairs_of, round_count
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.bench.operations import Operation
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.sanitise import visible_line
 
 STYLE = (

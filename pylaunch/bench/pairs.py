@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from statistics import median, median_high
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.bench.ranks.rounds import round_count
 
 LOW = 0.85

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import median
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 LOW = 0.85
 FEWEST = 3

@@ -6,9 +6,9 @@ A summary is bounded: of many samples of latency, evenly chosen ones are kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.bench.operations import bus_bandwidth
 from pylaunch.bench.pairs import Pair

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.errors import UsageError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource

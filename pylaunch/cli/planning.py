@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.cli import console
 from pylaunch.cli.flags import environment, options, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped

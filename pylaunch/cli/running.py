@@ -6,9 +6,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.cli import console
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.flags.invocation import current

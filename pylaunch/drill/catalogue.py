@@ -7,8 +7,9 @@ it is injected from outside into a node of a lab (`node_faults.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 
 class Library(Enum):

@@ -10,9 +10,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.drill.catalogue import BASIC, Drill, Effect, Library
 from pylaunch.drill.node_faults import STALLED, NodeFaultInjector
 from pylaunch.drill.score import DrillScore, Observed, score

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.drill.catalogue import Drill, Effect, Subject
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind

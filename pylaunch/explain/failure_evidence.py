@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence

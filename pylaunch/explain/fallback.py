@@ -7,8 +7,8 @@ TCP         ─► gloo   PYLAUNCH_BACKEND=gloo: for scripts that leave the back
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.logs.judgement import judge_logs
 from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.logs.signature import SignatureCatalogue

@@ -6,9 +6,9 @@ A fact that is later than the first failure is a consequence. A fact that severa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from pylaunch.agent.shared import kernel_log
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes

@@ -5,8 +5,7 @@ A class adds to a cause and never names another rank: the ends of all ranks have
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
 from pylaunch.explain.logs.line import Origin

@@ -6,8 +6,7 @@ failed node) cause that. A run that fails on its own would fail again, and its j
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import GRANTED, JobLife, times
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from pylaunch.agent.shared import kernel_log
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
 from pylaunch.model.hostset import fold

@@ -7,10 +7,10 @@ is lost; its outcome is derived from the same state.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence
 from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import is_own, main_stack
 from pylaunch.model.rank_view import Frame, RankView, ThreadStack
 

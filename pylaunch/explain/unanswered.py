@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.host_evidence import HostEvidence, StuckConnection
 
 SILENT_RETRANSMITS = 3

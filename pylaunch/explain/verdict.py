@@ -19,9 +19,9 @@ only falls when evidence is missing: a cause is certain or likely only if the fa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from signal import Signals
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.explain.failure_evidence import Evidence as Evidence

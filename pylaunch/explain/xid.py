@@ -7,8 +7,9 @@ and meaning are everywhere. The catalog has more codes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 SOURCE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.inventory import keys
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.template import resolved

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.hostset import expand
 
 _WITH_ADDRESS = re.compile(r"([^\s=\[{#;]+)\s+(?:.*\s)?ansible_host=(\S+)")

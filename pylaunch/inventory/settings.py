@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 
 SETTINGS = "pylaunch.toml"

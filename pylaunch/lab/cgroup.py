@@ -9,9 +9,9 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.lab.waiting import reached
 

@@ -6,12 +6,12 @@ provisioning included, can remove it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Protocol
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.lab import boot, network
 from pylaunch.lab.machine import CLOCK_ENVIRONMENT, Machine

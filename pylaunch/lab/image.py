@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.errors import LabError
 from pylaunch.lab import locks, recipe, releases, slurm, spec
 from pylaunch.lab.recipe import Recipe

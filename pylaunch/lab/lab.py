@@ -6,10 +6,10 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError, PylaunchError, UsageError
 from pylaunch.lab import boot, cgroup, cluster_file, image, kernel, locks, network, recipe, releases, slurm, spec, tools
 from pylaunch.lab.cgroup import Cgroup

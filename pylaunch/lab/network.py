@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.lab.spec import LabSpec, Machines, identity, labs_directory, machine_name
 from pylaunch.transport import process

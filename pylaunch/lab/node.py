@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.lab import faults
 from pylaunch.lab.faults import Direction, Injected
 from pylaunch.lab.machine import Machine

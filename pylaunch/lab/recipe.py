@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.errors import LabError
 
 PACKAGES = (

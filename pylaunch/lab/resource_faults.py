@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.lab.machine import Machine
 

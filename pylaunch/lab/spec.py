@@ -6,10 +6,10 @@ import hashlib
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
 from pylaunch.store.paths import state_directory
 

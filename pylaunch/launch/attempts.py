@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.launch.start.node_tasks import keeps_templates
 from pylaunch.model.job import OnHang

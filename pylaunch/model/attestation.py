@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from pylaunch.agent.shared.dataclass import dataclass, field
 
 SCHEMA = 1
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ trip that took least time is the one to believe. The truth lies within half that
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.moments import bounded
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 
 NODE_ROOT = "/var/tmp/pylaunch-{user}"
 """Directory of pylaunch on a host. Local to the node and kept across reboots; homes may be shared by NFS.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.argv import Argv
 
 USUAL_PORT = 29500

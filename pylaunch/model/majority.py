@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 T = TypeVar("T", bound=Hashable)
 

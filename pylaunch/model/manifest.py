@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from posixpath import basename, dirname
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv, pylaunch, quoted
 from pylaunch.model.job import Framework

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+from pylaunch.agent.shared.dataclass import dataclass, field
 
 RESET = "\x1b[0m"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pylaunch.agent.probe.device_readings import Card
 from pylaunch.agent.probe.readings import LeaseHolder
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.cluster import Host
 from pylaunch.occupancy.look import HostView
 from pylaunch.occupancy.processes import Occupant

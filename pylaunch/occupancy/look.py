@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ from pylaunch.agent.probe.device_readings import Card, SmiReading
 from pylaunch.agent.probe.readers import gpu, lease, occupants
 from pylaunch.agent.probe.readings import LeaseHolder
 from pylaunch.agent.probe.registry import ReadingKey
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
 from pylaunch.probe import answers

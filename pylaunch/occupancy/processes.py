@@ -10,9 +10,9 @@ terminals are open, and all of a run whose supervisor lives are at work. So is a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
+from pylaunch.agent.shared.dataclass import dataclass
 
 
 @dataclass(frozen=True)

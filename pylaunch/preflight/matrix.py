@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 Pair = tuple[str, str]
 """Source and target of a connection."""

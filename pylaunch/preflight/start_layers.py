@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.survey import Survey

@@ -5,9 +5,9 @@ A check that can fail is passed over at a start only because of what it costs, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.preflight.check import Check
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from pylaunch.agent.probe.registry import ReadingKey
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable
@@ -76,7 +76,10 @@ class Survey:
     wanted: Wanted
     looks: Mapping[str, Look]
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
-    _measured: dict[str, Mapping[str, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def _measured(self) -> dict[str, Mapping[str, Any]]:
+        return {}
 
     def measured(self, reader: ReadingKey[V]) -> Mapping[str, V]:
         """Return the values of `reader` by host in rank order, without hosts that it could not read or did not ask.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from pylaunch.agent.probe import device_readings, role_readings
 from pylaunch.agent.probe import readings as other_readings
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
+from pylaunch.agent.shared.dataclass import dataclass
 
 V = TypeVar("V")
 _TYPES = {**vars(typing), **vars(device_readings), **vars(role_readings), **vars(other_readings)}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
 from pathlib import Path
@@ -30,6 +29,7 @@ from ansible.template import Templar
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.common_values import Dependence, differing, in_common

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.drift import is_wanted
 from pylaunch.provision.facts import Facts, Unreadable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.provision import gpu
 from pylaunch.provision.facts import Facts, FileFact, LimitFact, ServiceFact, SysctlFact, Unreadable, WantedFile, key
 from pylaunch.provision.state import DesiredFile, RoleState

@@ -21,11 +21,11 @@ import tarfile
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from email.parser import BytesHeaderParser
 from importlib.metadata import version
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.size import shown_size
 from pylaunch.provision import resolution
@@ -107,7 +107,10 @@ class LockProgress:
     """The current activity; called repeatedly while it lasts."""
 
 
-def lock(request: LockRequest, progress: LockProgress = LockProgress()) -> Locked:
+NOT_SHOWN = LockProgress()
+
+
+def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     """Resolve the requirements, fetch the wheels, and put lock, archive and manifest in place together.
 
     Unchanged requirements keep what they were locked to, at once, unless `upgrade`. A large download is announced, and

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pylaunch.agent.probe.role_readings import CommunicationFile
+from pylaunch.agent.shared.dataclass import dataclass, field
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ cluster         neither: only the comparison with the other hosts shows it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeGuard
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.attestation import HostRecord
 from pylaunch.model.majority import majority
 

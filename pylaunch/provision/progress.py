@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.hostset import fold
 from pylaunch.transport.runner import Progress, TaskStatus
 

@@ -11,9 +11,9 @@ import re
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http.client import HTTPException
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.argv import quoted
 from pylaunch.model.size import shown_size
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 _OUTCOMES = {"failure": "failed", "error": "error", "skipped": "skipped"}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import dataclass, field, fields
 from pylaunch.errors import ProvisionError
 
 

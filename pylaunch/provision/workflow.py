@@ -7,9 +7,9 @@ converge ─► Convergence      the playbook, for the hosts and roles that diff
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render

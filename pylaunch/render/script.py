@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.argv import Argv
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RunPlan
 from pylaunch.render.environment import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.hostset import alike
 from pylaunch.model.secret import MASK, sounds_secret
 

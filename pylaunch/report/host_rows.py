@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
 from pylaunch.report.timeline import seconds_text

@@ -6,8 +6,8 @@ Names of hosts become text of a plot, so they are masked and made visible before
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.bench.summary import BenchSummary, SizeResult, sections
 from pylaunch.model.sanitise import visible_line
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks

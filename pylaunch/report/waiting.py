@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.hangs.recorded_views import finding_on_views
 from pylaunch.model.run import EventKind
 from pylaunch.report.content import ReportInput

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of

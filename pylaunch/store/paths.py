@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import UsageError
 
 

@@ -14,11 +14,11 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Connection

@@ -19,8 +19,8 @@ import os
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.openssh.sharing import open_connections
 from pylaunch.transport.process import Together

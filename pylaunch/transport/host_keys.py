@@ -13,11 +13,11 @@ import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import paramiko
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host

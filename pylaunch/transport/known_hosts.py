@@ -7,9 +7,10 @@ import hashlib
 import hmac
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 SSH_PORT = 22
 

@@ -13,8 +13,9 @@ import os
 import selectors
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import IO, Any
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 QUIET_S = 0.5
 """Seconds of silence, after the end of a process, until pipes that others keep open count as read."""

@@ -15,9 +15,9 @@ import subprocess
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.argv import Argv, quoted
 from pylaunch.transport import pipes

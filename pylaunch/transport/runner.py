@@ -24,12 +24,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import ProvisionError
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster

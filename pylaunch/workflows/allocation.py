@@ -9,10 +9,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.allocation.daemons import start_daemons

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.bench.bounds import Conditions, HostSpeeds
 from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted

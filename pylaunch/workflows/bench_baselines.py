@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.bench.baseline import Baseline, levels, regressions
 from pylaunch.inventory.host_list import is_host_list
 from pylaunch.model.cluster import Cluster

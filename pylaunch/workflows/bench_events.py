@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.bench.baseline import Regression
 from pylaunch.bench.bounds import Conditions
 from pylaunch.bench.confirmation import PairVerdict

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pylaunch.bench.ranks as program
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.bench.measurements import (
     BarrierPassed,
     CollectiveTimed,

@@ -10,8 +10,8 @@ Processes of live runs, of live launchers and terminals, and of other users are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster
 from pylaunch.occupancy.look import Swept, sweep
 from pylaunch.occupancy.processes import Occupant

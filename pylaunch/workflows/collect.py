@@ -11,7 +11,6 @@ import json
 import os
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from pylaunch import __version__
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import bounded

@@ -10,8 +10,8 @@ The walk ends at the first broken layer, because the later ones need it. Each la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import InventoryError
 from pylaunch.launch.connect.interruptible import InterruptSource
 from pylaunch.model.cluster import Cluster, Connection

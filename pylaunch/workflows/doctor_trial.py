@@ -7,9 +7,9 @@ rank printed the line of its stage.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError

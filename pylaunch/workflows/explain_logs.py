@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from io import BufferedReader
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.explain.logs.judgement import LogVerdict, judge_logs
 from pylaunch.explain.logs.line import Origin

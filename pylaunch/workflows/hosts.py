@@ -8,9 +8,9 @@ report = changes_since(found, before)   facts that are no longer as they were at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.attestation import Attestation

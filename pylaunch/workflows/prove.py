@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.launch.existing import proof
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.stop import proven

@@ -12,9 +12,9 @@ result = reset_hosts(plan, emit, …)           undoes what the roles own
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.batches import batches

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster

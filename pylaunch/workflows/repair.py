@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity

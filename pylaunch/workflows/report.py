@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.bench.summary import BenchSummary
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.launch.follow.run_follower import rank_streams

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.explain.requeue import BY_SLURM, NoRequeue, cause_of, requeue_after
 from pylaunch.launch.follow.job_time import job_of

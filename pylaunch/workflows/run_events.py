@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.usage import NodeUsage

@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import metadata
 
 from pylaunch import __version__
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Connection
 from pylaunch.model.finding import Finding

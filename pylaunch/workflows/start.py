@@ -13,11 +13,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
 from pylaunch import __version__
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.explain.restart import Attempt
 from pylaunch.explain.run_state import KnownAtStart

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.launch.start.session import NodesRefusedError, PreparedNodes
 from pylaunch.model.cluster import Agreement
 from pylaunch.model.finding import Finding, Severity

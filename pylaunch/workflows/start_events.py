@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.attempts import NoRestart, Restarting
 from pylaunch.launch.start.agreement import NodeDifference

@@ -7,9 +7,9 @@ accept(offer.acceptable(…), …)        writes those that the person agreed to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold

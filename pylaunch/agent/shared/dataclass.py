@@ -1,7 +1,8 @@
-"""`dataclass` and its functions as in the standard library's `dataclasses`, for modules of the agent.
+"""`dataclass` and its functions as in the standard library's `dataclasses`, for the agent and the controller.
 
-All classes share the functions, which the standard library would generate and compile for each at every start of an
-agent. Supported are classes without bases, frozen or not, with defaults, factories and `repr=False`.
+All classes share the functions, which the standard library would generate and compile for each at every start of a
+program. Supported are `frozen`, `eq`, `order` and `kw_only` of classes, bases that are such classes, and of fields
+defaults, factories and `repr`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from dataclasses import replace as replace
 else:
     MISSING = object()
-    _FIELDS = "_fields"
+    _FIELDS = "__own_fields__"
+    _POSITIONAL = "__positional__"
 
     class _Field:
         def __init__(self, default_factory, default, repr):
@@ -40,7 +42,9 @@ else:
                 else:
                     default = dataclasses.MISSING if each.default is MISSING else each.default
                     own[each.name] = dataclasses.field(default=default, repr=each.repr)
-            found = dataclasses.dataclass(type(cls.__name__, (), own)).__dataclass_fields__
+            made = type(cls.__name__, (), own)
+            made.__doc__ = ""  # Else the standard library writes one, with `inspect`.
+            found = dataclasses.dataclass(made, init=False, repr=False, eq=False, kw_only=True).__dataclass_fields__
             cls.__dataclass_fields__ = found
             return found
 
@@ -48,12 +52,16 @@ else:
         """Return the specification of a field."""
         return _Field(default_factory, default, repr)
 
-    def dataclass(cls=None, *, frozen=False):
+    def dataclass(cls=None, *, frozen=False, eq=True, order=False, kw_only=False):
         """Add the methods of a dataclass to `cls`."""
         if cls is None:
-            return lambda decorated: dataclass(decorated, frozen=frozen)
-        found = []
-        for name, kind in getattr(cls, "__annotations__", {}).items():
+            return lambda decorated: dataclass(decorated, frozen=frozen, eq=eq, order=order, kw_only=kw_only)
+        found, positional = {}, []
+        for base in reversed(cls.__mro__[1:]):
+            found.update((each.name, each) for each in base.__dict__.get(_FIELDS, ()))
+            positional += [name for name in base.__dict__.get(_POSITIONAL, ()) if name not in positional]
+        own = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 -- as text, and without another import
+        for name, kind in own.items():
             value = cls.__dict__.get(name, MISSING)
             each = value if isinstance(value, _Field) else field(default=value)
             each.name, each.type = name, kind
@@ -61,50 +69,55 @@ else:
                 delattr(cls, name)
                 if each.default is not MISSING:
                     setattr(cls, name, each.default)
-            found.append(each)
-        methods = {
-            "__init__": _init,
-            "__repr__": _repr,
-            "__eq__": _eq,
-            "__hash__": _hash if frozen else None,
-            **({"__setattr__": _frozen, "__delattr__": _frozen} if frozen else {}),
-        }
+            found[name] = each
+        if not kw_only:
+            positional += [name for name in own if name not in positional]
+        methods = {"__init__": _init, "__repr__": _repr}
+        if eq:
+            methods.update({"__eq__": _eq, "__hash__": _hash if frozen else None})
+        if order:
+            methods.update({"__lt__": _lt, "__le__": _le, "__gt__": _gt, "__ge__": _ge})
+        if frozen:
+            methods.update({"__setattr__": _frozen, "__delattr__": _frozen})
         for name, method in methods.items():
             if name not in cls.__dict__ or name == "__hash__":
                 setattr(cls, name, method)
-        setattr(cls, _FIELDS, tuple(found))
-        cls.__match_args__ = tuple(each.name for each in found)
+        setattr(cls, _FIELDS, tuple(found.values()))
+        setattr(cls, _POSITIONAL, tuple(positional))
+        cls.__match_args__ = cls.__positional__
         cls.__dataclass_fields__ = _StandardFields()
         return cls
 
     def fields(value):
         """Return the fields of a dataclass or of its instance, in the order of their declaration."""
-        return value._fields
+        return value.__own_fields__
 
     def replace(value, **changes):
         """Return a copy of `value` with `changes`."""
-        return type(value)(**{**{each.name: getattr(value, each.name) for each in value._fields}, **changes})
+        return type(value)(**{**{each.name: getattr(value, each.name) for each in fields(value)}, **changes})
 
     def asdict(value):
         """Return `value` and the dataclasses within it as dictionaries."""
         if hasattr(type(value), _FIELDS):
-            return {each.name: asdict(getattr(value, each.name)) for each in value._fields}
+            return {each.name: asdict(getattr(value, each.name)) for each in fields(value)}
         if isinstance(value, (list, tuple)):
-            return [asdict(each) for each in value]
+            return type(value)([asdict(each) for each in value])
         return {name: asdict(each) for name, each in value.items()} if isinstance(value, dict) else value
 
     def _init(self, *args, **given):
-        names = self.__match_args__
+        names = self.__positional__
         values = dict(zip(names, args))
         if len(args) > len(names) or not values.keys().isdisjoint(given):
             raise TypeError(f"{type(self).__name__}: too many arguments")
         values.update(given)
-        if given or len(values) < len(names):
-            for each in self._fields:
+        found = self.__own_fields__
+        if given or len(values) < len(found):
+            for each in found:
                 if each.name not in values:
                     values[each.name] = _default(each, self)
-            if len(values) > len(names):
-                raise TypeError(f"{type(self).__name__}: expected {', '.join(names)}, got {', '.join(given)}")
+            if len(values) > len(found):
+                known = ", ".join(each.name for each in found)
+                raise TypeError(f"{type(self).__name__}: expected {known}, got {', '.join(given)}")
         self.__dict__.update(values)
         if hasattr(self, "__post_init__"):
             self.__post_init__()
@@ -117,14 +130,26 @@ else:
         return each.default
 
     def _values(value):
-        return tuple(getattr(value, name) for name in value.__match_args__)
+        return tuple([getattr(value, each.name) for each in value.__own_fields__])
 
     def _repr(self):
-        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in self._fields if each.repr)
+        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in self.__own_fields__ if each.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def _eq(self, other):
         return _values(self) == _values(other) if type(self) is type(other) else NotImplemented
+
+    def _lt(self, other):
+        return _values(self) < _values(other) if type(self) is type(other) else NotImplemented
+
+    def _le(self, other):
+        return _values(self) <= _values(other) if type(self) is type(other) else NotImplemented
+
+    def _gt(self, other):
+        return _values(self) > _values(other) if type(self) is type(other) else NotImplemented
+
+    def _ge(self, other):
+        return _values(self) >= _values(other) if type(self) is type(other) else NotImplemented
 
     def _hash(self):
         return hash(_values(self))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.bench.operations import Operation
 from pylaunch.bench.sweep import DEFAULT_LARGEST, Sweep, checked_sweep
 from pylaunch.cli import console

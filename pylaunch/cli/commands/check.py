@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options, sync

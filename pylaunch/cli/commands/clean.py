@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import asdict, dataclass
 from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
 from pylaunch.cli.flags import options, variables
 from pylaunch.cli.flags.group import CommandGroup

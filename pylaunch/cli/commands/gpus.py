@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import options

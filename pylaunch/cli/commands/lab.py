@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.group import CommandGroup

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.views import document, provisioning

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from posixpath import basename
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass, fields, replace
 from pylaunch.agent.shared.script_framework import choose
 from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.cli.flags import environment, options, program

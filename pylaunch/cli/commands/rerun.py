@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.cli import console
 from pylaunch.cli.flags import environment, options, sync
 from pylaunch.cli.flags.resolve_run import find

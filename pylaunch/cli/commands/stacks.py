@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.flags.selection import chosen, ranks_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli import console
 from pylaunch.errors import UsageError
 from pylaunch.model.environment_file import NAME, read_environment

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.argv import Argv
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.cli import console

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from datetime import timedelta
 from enum import Enum
 from typing import TypeVar
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
 from pylaunch.launch.follow.job_time import REQUEUE_S

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.cli.flags import options, preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
 from pylaunch.cli.flags.scheduler import SchedulerFlags

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from posixpath import join, normpath
 from typing import TypeVar
 
 import click
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.cli import console
 from pylaunch.cli.flags.options import size
 from pylaunch.cli.views.live import counted

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.pace import Pace, shown_rate
 from pylaunch.model.hostset import fold

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.cli.views import document, hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.usage import RankStep
 
 WINDOW_S = 60.0

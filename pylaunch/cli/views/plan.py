@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.cli import console
 from pylaunch.cli.flags import sync

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.finding_lines import INDENT

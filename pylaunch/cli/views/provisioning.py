@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.cli import console
 from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.listing import duration

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 
+from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.cli.views.live import counted

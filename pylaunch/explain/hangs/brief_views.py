@@ -7,8 +7,8 @@ operations in the status of a group, and not among the collectives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.hangs.calls import group_calls
 from pylaunch.model.rank_view import RankView
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import own_frame
 from pylaunch.model.rank_view import Collective, ProcessGroup, RankView
 

@@ -8,8 +8,8 @@ correct programs, too, call one collective from two branches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.model.confidence import Confidence

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.hangs import plain_pickle
 from pylaunch.model.rank_view import Collective, Frame, ProcessGroup
 

@@ -8,8 +8,8 @@ minority of all ranks and the evidence excludes that they are victims; else it s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls

@@ -7,8 +7,8 @@ an end, differing calls are shown and name nobody: ranks that had not ended may 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.rank_end import described

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.explain.hangs.stacks import shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence

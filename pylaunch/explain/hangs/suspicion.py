@@ -9,8 +9,8 @@ no progress. So a hang is named between `after_s` and twice that, and a healthy 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, with_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence

@@ -8,9 +8,9 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.logs.line import LogTime, Origin
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from pylaunch.agent.shared.dataclass import dataclass, replace
 
 LONGEST = 4000
 """Characters of a line that are read."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.logs.line import (
     LONGEST,
     LinePrefixes,

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from string import Formatter
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.model.cause import cause_identifier
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role
 

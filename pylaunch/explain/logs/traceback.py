@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.logs.line import LogTime, Origin, ParsedLine
 
 TRACEBACK = b"Traceback (most recent call last"

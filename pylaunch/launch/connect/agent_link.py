@@ -7,9 +7,9 @@ import contextlib
 import signal
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.node_script import (
     AGENT_ABSENT,
     ENTER,

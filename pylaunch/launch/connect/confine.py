@@ -7,9 +7,9 @@ report only its own ranks, streams that the controller requested, and ports that
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.launch.connect.message_bounds import shortened
 from pylaunch.model.plan import NodePlan, RunPlan
 

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,

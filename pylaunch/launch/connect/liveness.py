@@ -11,8 +11,8 @@ counts only while the controller listens: time during which it was stopped or bu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.agent.wire.messages import PAUSE_S
 
 SUSPECT = 0.4

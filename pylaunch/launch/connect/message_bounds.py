@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import replace
 
 MOST_LAST_LINES = 64
 MOST_LEFTOVERS = 256

@@ -7,9 +7,9 @@ import contextlib
 import functools
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from pylaunch.agent.shared import untrusted_json
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
 from pylaunch.launch.connect.fleet import CONNECTING

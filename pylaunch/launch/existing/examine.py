@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet

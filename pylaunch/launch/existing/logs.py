@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.agent_link import AgentLink
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from pylaunch.agent.piped import run_leftovers
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.plan import RunPlan

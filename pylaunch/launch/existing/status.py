@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentStoppedError, RunUnknownError
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import with_fleet

@@ -6,9 +6,9 @@ import getpass
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.proof import NodeProof, end

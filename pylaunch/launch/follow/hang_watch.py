@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.explain.rank_end import described

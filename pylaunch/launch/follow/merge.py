@@ -10,7 +10,8 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from pylaunch.agent.shared.dataclass import dataclass, field
 
 WINDOW_S = 0.25
 """Delay of every line. Agents read logs when these grow, at most 20 times a second."""

@@ -6,9 +6,9 @@ To take the views of a live run: `RunExaminer` while a follower follows it, `lau
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.wire import examination as bounds
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.model.clock import ClockOffset

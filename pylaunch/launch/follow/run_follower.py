@@ -6,10 +6,10 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll

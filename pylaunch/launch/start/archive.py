@@ -15,12 +15,12 @@ import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pylaunch import __version__
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.store.paths import cache_directory
 from pylaunch.store.whole_file import write_whole
 

@@ -9,8 +9,9 @@ Waiting ──all prepared──► released
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 
 SETTLE_S = 2.0
 """Time to wait for other answers after the first refusal."""

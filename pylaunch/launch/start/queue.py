@@ -12,11 +12,11 @@ import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from pylaunch.agent.piped import queue as node_side
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.fleet import Fleet, Interrupted
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError

@@ -7,9 +7,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from statistics import median
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 FACTOR = 3.0
 AT_LEAST_S = 0.5

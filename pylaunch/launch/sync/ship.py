@@ -7,12 +7,12 @@ import contextlib
 import signal
 import tarfile
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.fleet import CONNECTING, Fleet
 from pylaunch.launch.sync.tree import CHUNK, Tree
 from pylaunch.model.hostset import fold

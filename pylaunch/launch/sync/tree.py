@@ -12,10 +12,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
 from pylaunch.model.size import shown_size

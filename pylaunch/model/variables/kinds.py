@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from typing import Protocol
+
+from pylaunch.agent.shared.dataclass import dataclass
 
 LONGEST_INTERFACE = 15
 """Characters in the name of a Linux network interface."""

@@ -6,9 +6,9 @@ A value is shown only where its variable is known: what somebody put under anoth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.variables import registry
 from pylaunch.model.variables.kinds import Number
 from pylaunch.model.variables.variable import Source, Variable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.variables.kinds import ValueKind
 
 

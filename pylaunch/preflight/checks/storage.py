@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readings import FilesystemReading
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check

@@ -8,9 +8,9 @@ shell            parts of shell scripts
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
 
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.model.job import USUAL_PORT, Framework
 from pylaunch.model.plan import RunPlan
 from pylaunch.render.files import accelerate, deepspeed, jax, kubernetes, mpi, slurm, torchrun, variables

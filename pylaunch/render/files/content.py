@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework

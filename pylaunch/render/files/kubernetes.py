@@ -7,11 +7,11 @@ of nodes with as many ranks. Hosts, addresses, interfaces and device indexes of 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import groupby
 
 import yaml
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.render import render

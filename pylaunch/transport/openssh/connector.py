@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.cluster import Host
 from pylaunch.transport import process

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host

@@ -1,4 +1,4 @@
-"""The agent's dataclasses behave as those of the standard library, and its functions and msgspec accept them."""
+"""Our dataclasses behave as those of the standard library, and its functions and msgspec accept them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pylaunch.agent.shared import dataclass as agent
+from pylaunch.agent.shared import dataclass as ours
 
 SOURCE = '''
 from __future__ import annotations
@@ -41,6 +41,25 @@ class Whole:
 @dataclass
 class Changing:
     number: int = 0
+
+@dataclass(frozen=True, order=True)
+class Version:
+    major: int
+    minor: int = 0
+
+@dataclass(eq=False)
+class Same:
+    number: int
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    text: str = ""
+    number: int
+
+@dataclass(frozen=True)
+class Flags(Named, Part):
+    text: str = "other"
+    more: list[int] = field(default_factory=list)
 '''
 
 
@@ -51,7 +70,7 @@ def made(module: str) -> Any:
     return found
 
 
-@pytest.fixture(params=["dataclasses", "pylaunch.agent.shared.dataclass"], ids=["standard library", "agent"])
+@pytest.fixture(params=["dataclasses", "pylaunch.agent.shared.dataclass"], ids=["standard library", "ours"])
 def classes(request: pytest.FixtureRequest) -> Any:
     return made(request.param)
 
@@ -94,7 +113,7 @@ def test_frozen_and_changing(classes: Any) -> None:
         hash(changing)
 
 
-@pytest.mark.parametrize("functions", [dataclasses, agent], ids=["standard library", "agent"])
+@pytest.mark.parametrize("functions", [dataclasses, ours], ids=["standard library", "ours"])
 def test_functions(functions: Any) -> None:
     classes = made("pylaunch.agent.shared.dataclass")
     whole = classes.Whole(1, [classes.Part("a")], {"b": classes.Part("b")})
@@ -115,3 +134,40 @@ def test_msgspec_reads_and_writes_them(classes: Any) -> None:
     assert msgspec.json.decode(text, type=classes.Whole) == whole
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"number": "1"}', type=classes.Whole)
+
+
+def test_order(classes: Any) -> None:
+    first, second = classes.Version(1, 9), classes.Version(2)
+    assert first < second <= classes.Version(2, 0) < classes.Version(2, 1)
+    assert second > first
+    assert second >= first
+    assert sorted([second, first]) == [first, second]
+    with pytest.raises(TypeError):
+        _ = first < (2, 0)
+
+
+def test_identity_instead_of_equality(classes: Any) -> None:
+    one, other = classes.Same(1), classes.Same(1)
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2
+
+
+def test_bases_and_fields_by_name_only(classes: Any) -> None:
+    flags = classes.Flags("a", number=1)
+    assert repr(flags) == "Flags(name='a', text='other', number=1, more=[])"
+    assert flags == classes.Flags(name="a", number=1, text="other", more=[])
+    assert classes.Flags.__match_args__ == ("name", "text", "more")
+    assert [each.name for each in dataclasses.fields(flags)] == ["name", "text", "number", "more"]
+    assert dataclasses.replace(flags, number=2).number == 2
+    assert msgspec.json.decode(b'{"name": "b", "number": 3}', type=classes.Flags) == classes.Flags("b", number=3)
+    assert classes.Named(number=1).text == ""
+    for arguments in ((), ("text", 1)):
+        with pytest.raises(TypeError):
+            classes.Named(*arguments)
+
+
+def test_results_of_asdict_keep_their_kinds_of_sequence() -> None:
+    classes = made("pylaunch.agent.shared.dataclass")
+    for functions in (dataclasses, ours):
+        assert functions.asdict(classes.Changing((classes.Part("a"), [1]))) == {"number": ({"name": "a"}, [1])}
