@@ -45,6 +45,9 @@ HEARTBEAT_CHECK_S = 1.0
 DRAIN_S = 10.0
 """Seconds that a supervisor whose run is over waits for a controller that reads nothing."""
 
+UNFOLLOWED_S = 60.0
+"""Seconds that it waits for the Follow of a controller that has released it and still waits for other nodes."""
+
 
 def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
     """Return the first message of every connection."""
@@ -237,7 +240,8 @@ class Supervisor:
             with contextlib.suppress(OSError):  # On a full disk the next attempt imports again.
                 self.next_attempt = local_socket.listen(self.directory.file(NEXT_SOCKET))
         self._record.close(outcome)
-        self._deadline = time.monotonic() + DRAIN_S
+        is_awaited = any(controller.awaits_follow for controller in self._controllers)
+        self._deadline = time.monotonic() + (UNFOLLOWED_S if is_awaited else DRAIN_S)
 
     # Controllers
 
@@ -249,6 +253,8 @@ class Supervisor:
             return
         controller = Controller(connected)
         self._controllers.append(controller)
+        if self._outcome is not None:
+            self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
         self._loop.watch(controller.socket, lambda: self._receive(controller))
         running = sorted(self._run.life.running) if self._run is not None else []
         controller.send(hello(self.directory.run, self._version, self._phase, running))
