@@ -138,7 +138,7 @@ def start_seconds(record: RunRecord) -> dict[str, float]:
 
 
 def node_start_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
-    """Return the duration of each phase of the start on each node.
+    """Return the duration of each phase of the start on each node that reported one, in the order of the plan.
 
     `exec` lasts from the common instant of the release to the exec of the node's first rank.
     """
@@ -146,4 +146,4 @@ def node_start_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
     for event in record.events:
         if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
             seconds.setdefault(event.host, {}).update(event.seconds)
-    return seconds
+    return {name: seconds[name] for name in record.plan.cluster.names if name in seconds}

@@ -169,7 +169,8 @@ def show_proof(plan: RunPlan, outcome: Outcome) -> None:
     clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
     if clean:
         console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
-    for host, left in outcome.leftovers.items():
-        console.say(f"{host}: left behind: {'; '.join(left)}")
+    for host in hosts:
+        if left := outcome.leftovers.get(host):
+            console.say(f"{host}: left behind: {'; '.join(left)}")
     if outcome.unproven:
         console.say(f"{fold(outcome.unproven)}: not known to be clean")

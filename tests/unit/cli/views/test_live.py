@@ -55,6 +55,13 @@ def test_a_failure_shows_rank_host_and_exit_status_then_the_last_output_then_a_c
     )
 
 
+def test_leftovers_are_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    left = {"gpu03": ("pid 7",), "gpu01": ("pid 9",), "gpu02": ("pid 8",)}
+    show_outcome(PLAN, Outcome(Status.FAILED, "why", 9.0, (), left))
+    lines = [line for line in capsys.readouterr().err.splitlines() if "left behind" in line]
+    assert lines == ["gpu01: left behind: pid 9", "gpu02: left behind: pid 8", "gpu03: left behind: pid 7"]
+
+
 def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(
         Status.FAILED, "contact with gpu02 was lost: no route", 9.0, (), {"gpu03": ("pid 7",)}, ("gpu02",)
