@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,8 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     _show(report)
     if report.stale and not flags.dry_run and _wants_end(flags, report.stale):
         report = end_stale(report)
-        for name, each in report.ended.items():
-            for phrase in each.ended:
-                console.say(f"{name}: ended {phrase}")
+        for hosts, phrase in alike({name: each.ended for name, each in report.ended.items()}):
+            console.say(f"{hosts}: ended {phrase}")
     for proven in () if flags.dry_run else prove_runs(cluster.names, console.say):
         proving.show(proven.run, proven.proofs)
     if as_json:
@@ -93,25 +92,26 @@ def _wants_end(flags: CleanFlags, found: Mapping[str, tuple[Occupant, ...]]) -> 
 
 
 def _show(report: CleanReport) -> None:
-    swept = report.swept
-    for name, each in swept.items():
-        for phrase in each.removed:
-            console.say(f"{name}: {'would remove' if report.dry_run else 'removed'} {phrase}")
-        for phrase in each.left:
-            console.say(f"{name}: could not remove {phrase}")
-        for phrase in each.stopped:
-            console.say(f"{name}: {phrase}; its ranks may run on")
-        seen = each.after.occupancy
-        for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
-            for occupant in occupants:
-                console.say(f"{name}: {word}: {described(occupant)}")
-        for port, user in seen.hidden_listeners:
-            console.say(f"{name}: another user's: port {port} is held by a process of {user} that cannot be seen")
-    for hosts, unread in alike({name: each.after.unread for name, each in swept.items()}):
+    """Print what each host reports; hosts with the same report are one line."""
+    for hosts, phrase in alike({name: _reported(each, report) for name, each in report.swept.items()}):
+        console.say(f"{hosts}: {phrase}")
+    for hosts, unread in alike({name: each.after.unread for name, each in report.swept.items()}):
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
-    blind = {name: each.after.occupancy.unseen for name, each in swept.items() if each.after.occupancy.unseen}
+    blind = {name: each.after.occupancy.unseen for name, each in report.swept.items() if each.after.occupancy.unseen}
     for hosts, users in alike({name: (users,) for name, users in blind.items()}):
         console.say(f"{hosts}: could not see what processes of {', '.join(users)} hold")
+
+
+def _reported(swept: Swept, report: CleanReport) -> Iterator[str]:
+    """Yield what was removed on one host, what could not be, and who uses it."""
+    yield from (f"{'would remove' if report.dry_run else 'removed'} {phrase}" for phrase in swept.removed)
+    yield from (f"could not remove {phrase}" for phrase in swept.left)
+    yield from (f"{phrase}; its ranks may run on" for phrase in swept.stopped)
+    seen = swept.after.occupancy
+    for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
+        yield from (f"{word}: {described(occupant)}" for occupant in occupants)
+    for port, user in seen.hidden_listeners:
+        yield f"another user's: port {port} is held by a process of {user} that cannot be seen"
 
 
 def _show_verdict(report: CleanReport) -> None:
@@ -119,9 +119,8 @@ def _show_verdict(report: CleanReport) -> None:
     if report.clean:
         proof = "clean: nothing of yours is left of runs that are over"
         console.say(f"{fold(report.clean)}: {'nothing to remove, nothing to end' if report.dry_run else proof}")
-    for name, each in report.latest.items():
-        for phrase in each.stays:
-            console.say(f"{name}: survives SIGKILL: {phrase}")
+    for hosts, phrase in alike({name: each.stays for name, each in report.latest.items()}):
+        console.say(f"{hosts}: survives SIGKILL: {phrase}")
     for hosts, reason in alike({name: (why.reason,) for name, why in report.unreachable.items()}):
         console.say(f"{hosts}: not known to be clean: {reason}")
     if report.not_clean and not report.dry_run:

@@ -65,3 +65,21 @@ def test_clean_folds_hosts_and_a_dry_run_that_would_do_nothing_says_so(
         "n[1-2,4]: nothing to remove, nothing to end",
         "n[5-6]: not known to be clean: no end after 60 s",
     ]
+
+
+def test_hosts_with_the_same_leftovers_are_one_line_of_clean(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = ("socket agent.sock of dead run 7f3a", "files of run 1b2c")
+    answers = {
+        **{name: swept(both) for name in ("n1", "n2", "n3")},
+        "n4": swept((*both, "pid 7 (python) of dead run 7f3a")),
+    }
+    monkeypatch.setattr(clean, "hosts_to_ask", lambda inventory, limit: CLUSTER.only(answers))
+    monkeypatch.setattr(workflows_clean, "sweep", lambda cluster, port, targets, dry_run: (answers, {}))
+    assert run(["clean", "--dry-run"]) == ExitCode.DONE
+    assert capsys.readouterr().err.splitlines() == [
+        "n[1-4]: would remove socket agent.sock of dead run 7f3a",
+        "n[1-4]: would remove files of run 1b2c",
+        "n4: would remove pid 7 (python) of dead run 7f3a",
+    ]
