@@ -9,6 +9,7 @@ from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.unreachable import shared_failures
 from pylaunch.probe.answers import Unmeasured
 
 REACH = "reach.host"
@@ -44,7 +45,7 @@ class Result:
 
 
 def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding], seconds: float) -> Result:
-    """Return the findings in order, with one for every unreachable host."""
+    """Return the findings in order, with those about unreachable hosts."""
     found = [*_unreachable(survey, findings), *findings]
     order = list(Severity)
     asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
@@ -69,12 +70,12 @@ def _silent(survey: Survey, check: Check) -> tuple[str, ...]:
 
 
 def _unreachable(survey: Survey, findings: Sequence[Finding]) -> list[Finding]:
-    """One finding per host that could not be asked; none where another finding already explains it."""
+    """One finding per error of hosts that could not be asked; none where another finding already explains it."""
     explained = {host for finding in findings if finding.check.startswith("reach.") for host in finding.hosts}
+    silent = {name: why for name, why in survey.unreachable.items() if name not in explained}
     return [
-        Finding(REACH, Severity.FAIL, (name,), f"cannot be asked: {why.reason}", why.hint or "")
-        for name, why in survey.unreachable.items()
-        if name not in explained
+        Finding(REACH, Severity.FAIL, each.hosts, f"cannot be asked: {each.reason}", each.hint)
+        for each in shared_failures(survey.cluster, silent)
     ]
 
 

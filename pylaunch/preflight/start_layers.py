@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from enum import Enum
 
 from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.model import host_hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.unreachable import shared_failures
 from pylaunch.probe.ask import Unreachable
 
 
@@ -109,19 +111,16 @@ def unreachable_results(survey: Survey) -> list[LayerResult]:
     order = list(StartLayer)
     first = min(layers.values(), key=order.index)
     hosts = tuple(host for host, layer in layers.items() if layer is first)
-    whys = [survey.unreachable[host] for host in hosts]
+    shared = shared_failures(survey.cluster, {host: survey.unreachable[host] for host in hosts})
+    is_one = len(shared) == 1
     return [
         LayerResult(
             first,
             LayerState.BROKEN,
-            whys[0].reason if len(hosts) == 1 else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts fail here",
+            shared[0].reason if is_one else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts fail here",
             hosts,
-            whys[0].evidence
-            if len(hosts) == 1
-            else tuple(
-                f"{host}: {line}" for host, why in zip(hosts, whys, strict=True) for line in (why.reason, *why.evidence)
-            ),
-            tuple(dict.fromkeys(why.hint for why in whys if why.hint)),
+            shared[0].own_lines if is_one else tuple(line for each in shared for line in each.lines),
+            host_hints.folded({host: (hint,) for host in hosts if (hint := survey.unreachable[host].hint)}),
         )
     ]
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
 from pylaunch.model import host_hints
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
@@ -85,13 +87,13 @@ def _hint(failures: Sequence[Failure]) -> str:
     return f"after mending that: pylaunch provision --limit {fold(failure.host for failure in failures)}"
 
 
-def unreachable_error(unreachable: Mapping[str, Unreachable], total: int) -> PylaunchError:
-    """Return the error for hosts that could not be reached."""
+def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
+    """Return the error for hosts of `cluster` that could not be reached."""
     hints = host_hints.folded({host: (each.hint,) for host, each in unreachable.items() if each.hint is not None})
     reasons = {host: (each.reason,) for host, each in unreachable.items()}
     return ClusterNotReadyError(
-        f"{len(unreachable)} of {total} hosts cannot be reached: {fold(unreachable)}",
-        evidence=[f"{hosts}  {reason}" for hosts, reason in alike(reasons)],
+        f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",
+        evidence=[f"{hosts}  {reason}" for hosts, reason in alike_errors(cluster.hosts, reasons)],
         hint="\n      ".join(hints) or None,
     )
 

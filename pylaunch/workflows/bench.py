@@ -31,6 +31,7 @@ from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.preflight import suite
 from pylaunch.preflight.host_speeds import DEVICE_CHECKS, host_speeds
 from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.unreachable import shared_failures
 from pylaunch.preflight.wanted import wanted_by
 from pylaunch.workflows.bench_events import (
     NO_IB,
@@ -325,7 +326,7 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
     """Return the stage `connect`: broken by an unreachable host and by a failed check."""
     bad = [each for each in findings if each.severity is Severity.FAIL]
     if survey.unreachable:
-        lines = tuple(f"{host}: {why.reason}" for host, why in survey.unreachable.items())
+        lines = tuple(line for each in shared_failures(survey.cluster, survey.unreachable) for line in each.lines)
         return StageEndedOnAll(
             BenchStage.CONNECT, StageState.BROKEN, f"{fold(survey.unreachable)} cannot be reached from here",
             tuple(survey.unreachable), lines, ("pylaunch doctor",),

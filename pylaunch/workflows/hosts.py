@@ -28,6 +28,7 @@ from pylaunch.store import attestations
 class HostsFound:
     """Facts of all hosts that answered."""
 
+    cluster: Cluster
     survey: ProvisionSurvey
 
     @property
@@ -45,7 +46,7 @@ class HostsFound:
     def raise_if_missing(self) -> None:
         """Raises ClusterNotReadyError when a host has no answer."""
         if self.missing:
-            raise unreachable_error(self.missing, len(self.survey.answers))
+            raise unreachable_error(self.missing, self.cluster)
 
 
 def inventory_of(cluster: Cluster, verb: str) -> Path:
@@ -57,7 +58,7 @@ def inventory_of(cluster: Cluster, verb: str) -> Path:
 
 def look(cluster: Cluster) -> HostsFound:
     """Ask every host for all facts, also those that no role needs."""
-    return HostsFound(survey(site_request(cluster), host_facts=True))
+    return HostsFound(cluster, survey(site_request(cluster), host_facts=True))
 
 
 def drift(found: HostsFound, before: Attestation | None) -> Report:

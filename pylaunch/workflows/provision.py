@@ -92,7 +92,7 @@ class ProvisionPlan:
     def raise_if_unreachable(self) -> None:
         """Raises ClusterNotReadyError for hosts that did not answer."""
         if self.found.unreachable:
-            raise unreachable_error(self.found.unreachable, len(self.found.answers))
+            raise unreachable_error(self.found.unreachable, self.request.cluster)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class ProvisionReport:
                 raise no_python_error(after.without_python, total)
             unreachable |= after.unreachable
         if unreachable:
-            raise unreachable_error(unreachable, total)
+            raise unreachable_error(unreachable, self.plan.request.cluster)
 
 
 def plan_provision(cluster: Cluster, options: ProvisionOptions, *, on_note: Notes = ignore) -> ProvisionPlan:

@@ -67,7 +67,7 @@ def repair_hosts(cluster: Cluster, plan: Sequence[Repair], emit: Callable[[Repai
         request = site_request(cluster.only(repair.hosts), repair.roles)
         found = survey(request)
         if found.unreachable:
-            raise unreachable_error(found.unreachable, len(found.answers))
+            raise unreachable_error(found.unreachable, request.cluster)
         if not found.to_change:
             emit(RepairUnneeded(repair))
             continue

@@ -9,6 +9,7 @@ from pylaunch.launch.existing import discover
 from pylaunch.launch.existing.discover import Discovery
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
@@ -41,7 +42,10 @@ def discover_runs(cluster: Cluster) -> Discovery:
     if len(found.silent) == len(cluster.hosts):
         raise ClusterNotReadyError(
             "no host answered",
-            evidence=[f"{host}: {reason}" for host, reason in found.silent.items()],
+            evidence=[
+                f"{hosts}: {reason}"
+                for hosts, reason in alike_errors(cluster.hosts, {host: (why,) for host, why in found.silent.items()})
+            ],
             hint="pylaunch doctor",
         )
     return found

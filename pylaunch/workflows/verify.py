@@ -48,7 +48,7 @@ class VerifyReport:
 
     results: tuple[SpecificationResult, ...]
     unreachable: Mapping[str, Unreachable]
-    hosts: int
+    cluster: Cluster
     exit_code: int
     """Of pytest: ALL_PASSED, SOME_FAILED or INTERRUPTED."""
 
@@ -62,7 +62,7 @@ class VerifyReport:
     def raise_if_unreachable(self) -> None:
         """Raises ClusterNotReadyError for hosts out of reach."""
         if self.unreachable:
-            raise unreachable_error(self.unreachable, self.hosts)
+            raise unreachable_error(self.unreachable, self.cluster)
 
 
 def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
@@ -85,7 +85,7 @@ def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
                 evidence=(done.stdout + done.stderr).splitlines()[-20:],
             )
         found = tuple(results(report.read_text(encoding="utf-8")))
-    return VerifyReport(found, unreachable, len(cluster.hosts), done.returncode, time.monotonic() - begun)
+    return VerifyReport(found, unreachable, cluster, done.returncode, time.monotonic() - begun)
 
 
 def _flags(options: VerifyOptions) -> list[str]:

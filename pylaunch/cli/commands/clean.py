@@ -18,6 +18,7 @@ from pylaunch.cli.views import document, hints, proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.model.argv import pylaunch
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.occupancy.look import Swept
@@ -121,7 +122,8 @@ def _show_verdict(report: CleanReport) -> None:
         console.say(f"{fold(report.clean)}: {'nothing to remove, nothing to end' if report.dry_run else proof}")
     for hosts, phrase in alike({name: each.stays for name, each in report.latest.items()}):
         console.say(f"{hosts}: survives SIGKILL: {phrase}")
-    for hosts, reason in alike({name: (why.reason,) for name, why in report.unreachable.items()}):
+    unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
+    for hosts, reason in alike_errors(report.cluster.hosts, unreachable):
         console.say(f"{hosts}: not known to be clean: {reason}")
     if report.not_clean and not report.dry_run:
         console.say(f"{fold(report.not_clean)}: not clean")

@@ -14,6 +14,7 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.views import document
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.occupancy.devices import DeviceView
 from pylaunch.occupancy.look import HostView
@@ -43,7 +44,8 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
         console.say(f"{hosts}: nvidia-smi: {complaint}")
     for hosts, unread in alike({name: view.unread for name, view in report.views.items()}):
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
-    for hosts, reason in alike({name: (why.reason,) for name, why in report.unreachable.items()}):
+    unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
+    for hosts, reason in alike_errors(cluster.hosts, unreachable):
         console.say(f"{hosts}: {reason}")
     return ExitCode.CLUSTER_NOT_READY if report.unreachable else ExitCode.DONE
 

@@ -8,6 +8,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentVersion, RunUnknownError
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.run_follower import RunFollower
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 
@@ -41,6 +42,11 @@ def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable
     if len(reasons) >= len(names):
         raise ClusterNotReadyError(
             f"run {record.plan.run}: none of its nodes ({fold(names)}) can be reached",
-            evidence=[f"{name}: {reason}" for name, reason in reasons.items()],
+            evidence=[
+                f"{hosts}: {reason}"
+                for hosts, reason in alike_errors(
+                    record.plan.cluster.hosts, {host: (why,) for host, why in reasons.items()}
+                )
+            ],
             hint=f"pylaunch status {record.plan.run}",
         )

@@ -23,6 +23,7 @@ from pylaunch.launch.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model import host_hints
 from pylaunch.model.clock import ClockOffset
+from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
@@ -376,17 +377,15 @@ class Session:
         self._report(EventKind.REFUSED, host, reason)
 
     def _not_ready(self) -> ClusterNotReadyError:
-        by_reason: dict[str, list[str]] = {}
-        for host in self._tasks:
-            for reason in self._reasons.get(host, ()):
-                by_reason.setdefault(reason, []).append(host)
-        evidence = [f"{fold(hosts)}: {reason}" for reason, hosts in by_reason.items()]
+        reasons = {host: self._reasons[host] for host in self._tasks if host in self._reasons}
+        evidence = [f"{hosts}: {reason}" for hosts, reason in alike_errors(self._plan.cluster.hosts, reasons)]
+        hints = {host: self._hints[host] for host in self._tasks if host in self._hints}
         is_taken = self._taken == sum(map(len, self._reasons.values()))
         return (TakenError if is_taken else NodesRefusedError)(
             f"{len(self._reasons)} of {len(self._tasks)} hosts cannot take part, so no rank was started",
             self._reasons,
             evidence=evidence,
-            hint="\n      ".join(host_hints.folded(self._hints)) or None,
+            hint="\n      ".join(host_hints.folded(hints)) or None,
         )
 
     def _report(

@@ -13,6 +13,7 @@ from pylaunch.preflight import mesh
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.result import REACH
 from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.preflight.unreachable import shared_failures
 
 PYTHON_NEEDED = (3, 8)
 SHELL_PATIENCE_S = 2.0
@@ -22,8 +23,8 @@ HOST_BASELINE = "pylaunch provision --roles host_baseline"
 
 
 def _ssh(survey: Survey) -> Iterable[Finding]:
-    for host, why in survey.unreachable.items():
-        yield Finding(REACH, Severity.FAIL, (host,), why.reason, fix=why.hint or "", evidence=why.evidence)
+    for each in shared_failures(survey.cluster, survey.unreachable):
+        yield Finding(REACH, Severity.FAIL, each.hosts, each.reason, fix=each.hint, evidence=each.own_lines)
 
 
 def _shell(survey: Survey) -> Iterable[Finding]:

@@ -92,6 +92,28 @@ def test_an_unreachable_host_is_reported_with_evidence() -> None:
     assert (finding.text, finding.fix, finding.evidence) == (why.reason, why.hint, why.evidence)
 
 
+def test_hosts_with_the_same_error_are_one_finding_with_the_steps_of_the_first() -> None:
+    whys = {
+        name: Unreachable(
+            f"ssh {CLUSTER[name].address}: SSH authentication refused",
+            f"try it by hand: ssh -- {CLUSTER[name].address}",
+            (
+                f"tcp: {CLUSTER[name].address} port 22 accepts connections, after {delay} ms",
+                "login: no key",
+            ),
+        )
+        for name, delay in (("n1", "0.2"), ("n3", "0.4"))
+    }
+    silent = Unreachable("no end after 60 s", "look at n2")
+    (first, second) = found(replace(survey(), looks={}, unreachable={**whys, "n2": silent}), CHECKS)
+    assert (first.hosts, first.text) == (("n1", "n3"), "ssh 10.0.0.[1,3]: SSH authentication refused")
+    assert first.fix == "n[1,3]: try it by hand: ssh -- 10.0.0.1"
+    assert first.evidence == (
+        "n1: tcp: 10.0.0.1 port 22 accepts connections, after 0.2 ms", "login: no key",
+    )  # fmt: skip
+    assert (second.hosts, second.text, second.fix) == (("n2",), "no end after 60 s", "look at n2")
+
+
 def test_a_shell_that_prints_fails_and_a_slow_one_is_a_warning() -> None:
     (finding,) = found(survey(n1={mesh.SHELL: {"noise": ["Welcome!"], "seconds": 0.1}}), CHECKS)
     assert (finding.severity, finding.evidence) == (Severity.FAIL, ("Welcome!",))

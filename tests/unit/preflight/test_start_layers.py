@@ -15,6 +15,9 @@ ACCEPTS = "tcp: 10.0.0.1 port 22 accepts connections, after 0.3 ms"
 KNOWN = "host key: ssh-ed25519 SHA256:aaa, as in known_hosts"
 
 
+CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in (1, 2, 3)))
+
+
 def failed(*evidence: str) -> Unreachable:
     return Unreachable("ssh n1: failed", "a command", evidence, connection_failed=True)
 
@@ -39,20 +42,50 @@ def test_the_layer_of_a_host_that_does_not_answer(why: Unreachable, layer: Start
 
 
 def test_of_several_hosts_the_earliest_broken_layer_is_reported_alone() -> None:
-    cluster = Cluster(tuple(Host(name, name) for name in ("n1", "n2", "n3")))
     unreachable = {
         "n1": failed(ACCEPTS, KNOWN, "login: offered k, not accepted"),
-        "n2": failed("tcp: 10.0.0.2 port 22: Connection refused"),
-        "n3": failed("tcp: 10.0.0.3 port 22: Connection refused"),
+        "n2": refused(2),
+        "n3": refused(3),
     }
-    (result,) = unreachable_results(Survey(cluster, Wanted(), {}, unreachable))
-    assert (result.layer, result.hosts, result.hints) == (StartLayer.PORT, ("n2", "n3"), ("a command",))
-    assert "n3: tcp: 10.0.0.3 port 22: Connection refused" in result.evidence
+    (result,) = unreachable_results(Survey(CLUSTER, Wanted(), {}, unreachable))
+    assert (result.layer, result.hosts) == (StartLayer.PORT, ("n2", "n3"))
+
+
+def refused(number: int) -> Unreachable:
+    address = f"10.0.0.{number}"
+    return Unreachable(
+        f"ssh {address}: no SSH server answers (connect to host {address} port 22: Connection refused)",
+        f"start sshd on n{number}, or correct ansible_port",
+        (f"tcp: {address} port 22: Connection refused",),
+        connection_failed=True,
+    )
+
+
+def test_hosts_with_the_same_error_are_one_line() -> None:
+    (result,) = unreachable_results(Survey(CLUSTER, Wanted(), {}, {f"n{each}": refused(each) for each in (1, 2, 3)}))
+    assert result.text == (
+        "ssh 10.0.0.[1-3]: no SSH server answers (connect to host 10.0.0.[1-3] port 22: Connection refused)"
+    )
+    assert result.evidence == ("tcp: 10.0.0.[1-3] port 22: Connection refused",)
+    assert result.hints == ("start sshd on n[1-3], or correct ansible_port",)
+
+
+def test_different_errors_of_a_layer_stay_apart() -> None:
+    silent = Unreachable("ssh 10.0.0.3: no route", "look at n3", ("tcp: 10.0.0.3 port 22: no route",), True)
+    unreachable = {"n1": refused(1), "n2": refused(2), "n3": silent}
+    (result,) = unreachable_results(Survey(CLUSTER, Wanted(), {}, unreachable))
+    assert result.text == "3 of 3 hosts fail here"
+    assert result.evidence == (
+        "n[1-2]: ssh 10.0.0.[1-2]: no SSH server answers (connect to host 10.0.0.[1-2] port 22: Connection refused)",
+        "n[1-2]: tcp: 10.0.0.[1-2] port 22: Connection refused",
+        "n3: ssh 10.0.0.3: no route",
+        "n3: tcp: 10.0.0.3 port 22: no route",
+    )
+    assert result.hints == ("start sshd on n[1-2], or correct ansible_port", "look at n3")
 
 
 def test_the_reason_of_one_host_is_not_repeated_as_evidence() -> None:
-    cluster = Cluster((Host("n1", "n1"),))
-    (result,) = unreachable_results(Survey(cluster, Wanted(), {}, {"n1": failed(RESOLVES, ACCEPTS)}))
+    (result,) = unreachable_results(Survey(CLUSTER, Wanted(), {}, {"n1": failed(RESOLVES, ACCEPTS)}))
     assert (result.text, result.evidence) == ("ssh n1: failed", (RESOLVES, ACCEPTS))
 
 

@@ -102,6 +102,15 @@ def test_an_unreachable_host_is_reported_once_and_first_and_fails() -> None:
     assert found.failed
 
 
+def test_hosts_that_could_not_be_asked_for_one_reason_are_one_finding() -> None:
+    unreachable = {
+        each.name: Unreachable(f"ssh {each.address}: no route", f"look at {each.name}") for each in CLUSTER.hosts
+    }
+    (found,) = result(Survey(CLUSTER, Wanted(), {}, unreachable), suite.CHECKS, [], 1.0).findings
+    assert (found.hosts, found.text) == (CLUSTER.names, "cannot be asked: ssh 10.0.0.[1-3]: no route")
+    assert found.fix == "look at n[1-3]"
+
+
 def test_findings_are_ordered_by_how_much_they_matter() -> None:
     findings = [finding(severity, "n1") for severity in (Severity.NOTE, Severity.UNKNOWN, Severity.FAIL, Severity.WARN)]
     found = result(Survey(CLUSTER, Wanted(), {}), suite.CHECKS, findings, 1.0)

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from pylaunch.errors import ExitCode
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
 from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
 from pylaunch.transport.runner import Failure
+
+CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))
 
 
 def failure(host: str, message: str) -> Failure:
@@ -42,11 +45,20 @@ def test_an_interpreter_that_was_moved_away_is_reported_with_the_reinstallation(
 
 def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once() -> None:
     silent = Unreachable("no end after 60 s")
-    error = unreachable_error({"n1": silent, "n2": Unreachable("refused", "start sshd"), "n3": silent}, total=5)
+    error = unreachable_error({"n1": silent, "n2": Unreachable("refused", "start sshd"), "n3": silent}, CLUSTER)
     assert error.exit_code is ExitCode.CLUSTER_NOT_READY
     assert error.message == "3 of 5 hosts cannot be reached: n[1-3]"
     assert error.evidence == ("n[1,3]  no end after 60 s", "n2  refused")
     assert error.hint == "start sshd"
+
+
+def test_hosts_that_differ_only_in_their_address_share_a_line() -> None:
+    silent = {
+        each.name: Unreachable(f"ssh {each.address}: no answer", f"look at {each.name}") for each in CLUSTER.hosts
+    }
+    error = unreachable_error(silent, CLUSTER)
+    assert error.evidence == ("n[1-5]  ssh 10.0.0.[1-5]: no answer",)
+    assert error.hint == "look at n[1-5]"
 
 
 def test_a_difference_after_a_successful_run_is_an_error() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
+from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.session import (
@@ -18,6 +19,7 @@ from pylaunch.launch.start.session import (
     SENT_S,
     InterruptedBeforeReleaseError,
     Launch,
+    NodesRefusedError,
     Session,
 )
 from pylaunch.model.clock import ClockOffset
@@ -151,3 +153,34 @@ def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> Non
 def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
     with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
         preloaded(("n1", wire.Preloaded(1.5)), ("", Interrupted("interrupted")))
+
+
+def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(tuple(Host(f"gpu{number}", f"10.0.0.{number}") for number in (3, 1, 2, 4)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    errors = {
+        each.name: LinkError(f"ssh {each.address}: no route (connect to host {each.address})", f"look at {each.name}")
+        for each in cluster.hosts
+    } | {"gpu3": LinkError("host key unknown", "pylaunch trust --limit gpu3")}
+
+    async def refused(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+        return dict(reversed(errors.items())) if verb == "open" else {}
+
+    async def prepare() -> None:
+        monkeypatch.setattr(Fleet, "connect", refused)
+        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+        async with asyncio.timeout(60):
+            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
+
+    with pytest.raises(NodesRefusedError) as refusal:
+        asyncio.run(prepare())
+    assert refusal.value.render().splitlines() == [
+        "error: 4 of 4 hosts cannot take part, so no rank was started",
+        "  gpu3: host key unknown",
+        "  gpu[1-2,4]: ssh 10.0.0.[1-2,4]: no route (connect to host 10.0.0.[1-2,4])",
+        "",
+        "hint: pylaunch trust --limit gpu3",
+        "      look at gpu[1-2,4]",
+    ]
