@@ -23,3 +23,9 @@ def test_a_verb_imports_no_module_that_it_does_not_need(module: str, absent: tup
     program = f"import sys, pylaunch.cli.{module}; print(*sys.modules, sep='\\n')"
     ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120)
     assert not set(absent) & set(ended.stdout.split())
+
+
+def test_the_agent_is_packed_without_importing_what_is_packed() -> None:
+    program = "import sys; from pylaunch.launch.start import archive; archive.build(); print(*sys.modules, sep='\\n')"
+    ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120)
+    assert "pylaunch.runtime" not in ended.stdout.split()

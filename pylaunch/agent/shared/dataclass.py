@@ -35,16 +35,18 @@ else:
         def __get__(self, _instance, cls):
             import dataclasses  # noqa: PLC0415 -- not needed on nodes
 
-            own = {"__annotations__": {each.name: each.type for each in fields(cls)}, "__module__": cls.__module__}
+            own = {"__annotations__": dict.fromkeys([each.name for each in fields(cls)], object)}
+            own["__doc__"] = "Without one, the standard library writes it, in milliseconds."
             for each in fields(cls):
                 if each.default_factory is not MISSING:
                     own[each.name] = dataclasses.field(default_factory=each.default_factory, repr=each.repr)
                 else:
                     default = dataclasses.MISSING if each.default is MISSING else each.default
                     own[each.name] = dataclasses.field(default=default, repr=each.repr)
-            made = type(cls.__name__, (), own)
-            made.__doc__ = ""  # Else the standard library writes one, with `inspect`.
-            found = dataclasses.dataclass(made, init=False, repr=False, eq=False, kw_only=True).__dataclass_fields__
+            made = dataclasses.dataclass(type(cls.__name__, (), own), init=False, repr=False, eq=False, kw_only=True)
+            found = made.__dataclass_fields__
+            for each in fields(cls):
+                found[each.name].type = each.type
             cls.__dataclass_fields__ = found
             return found
 

@@ -56,8 +56,9 @@ class AgentArchive:
 def build() -> AgentArchive:
     """Return the agent of this pylaunch with pylaunch.runtime, for the ranks that it starts; built once."""
     files = {"pylaunch/__init__.py": PACKAGE}
-    files |= dict(_modules(resources.files("pylaunch.agent"), "pylaunch/agent"))
-    files |= dict(_modules(resources.files("pylaunch.runtime"), "pylaunch/runtime"))
+    package = resources.files("pylaunch")  # Not its packages, which that would import.
+    for name in ("agent", "runtime"):
+        files |= dict(_modules(package / name, f"pylaunch/{name}"))
     files["__main__.py"] = files.pop("pylaunch/agent/__main__.py")
     path = cache_directory() / "agents" / _key(files)
     data = _cached(path)
