@@ -76,6 +76,9 @@ class JobLife:
 
     state: str
     restarts: int = 0
+    element: str = ""
+    """Id of an element of an array, such as 14_3: the job id of one of them is that of the whole array, too. "" for
+    other jobs."""
 
     @property
     def is_over(self) -> bool:

@@ -48,15 +48,16 @@ class JobRequeues:
         job, emit = self._allocation.job, self._allocation.emit
         try:
             life = commands.job_life(job.id)
+            alone = life.element or job.id
             decided = requeue_after(outcome, plan.job.max_requeues, self._restarts, life)
             if isinstance(decided, NoRequeue):
                 if life.restarts > self._restarts:
-                    commands.cancel(job.id)
+                    commands.cancel(alone)
                 if decided.why:
                     emit(JobNotRequeued(job.id, decided.why))
                 return None
             if decided.cause != BY_SLURM:
-                commands.requeue(job.id)
+                commands.requeue(alone)
         except ClusterNotReadyError as error:
             if cause_of(outcome):
                 emit(JobNotRequeued(job.id, error.message))

@@ -186,6 +186,30 @@ def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unatte
     must_be_clean(slurm)
 
 
+@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
+def test_an_element_of_an_array_is_requeued_without_the_others(slurm: Lab) -> None:
+    """The last element of an array has its id: for Slurm, this is the id of all elements, too."""
+    options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
+    rank = ("sh", "-c", SAVES.format(file="/tmp/of-element", signal="USR1"))
+    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
+    script = f"""#!/bin/sh
+[ $SLURM_JOB_ID = $SLURM_ARRAY_JOB_ID ] || exec sleep 300
+export PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state
+{line} >> /tmp/element 2>&1
+"""
+    words = ("sbatch", "--parsable", "--array=0-1", "--nodes=1", "--time=1", "--requeue", "--output=/dev/null")
+    array = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
+    requeued = f"Slurm job {array} requeued (its time limit, 1 of 2)"
+    shown = ("cat", "/tmp/element")
+    wait_until(
+        lambda: any(requeued in node.run(*shown, check=False).stdout for node in slurm), "it is requeued", DEADLINE_S
+    )
+    wait_until(lambda: state(slurm, f"{array}_1") == "PENDING", "it is in the queue again", DEADLINE_S)
+    assert state(slurm, f"{array}_0") == "RUNNING"
+    cancelled(slurm, array)
+    must_be_clean(slurm)
+
+
 def test_a_preempted_job_is_followed_through_the_queue_and_its_run_continues(slurm: Lab, tmp_path: Path) -> None:
     rank = ("sh", "-c", SAVES.format(file="/tmp/of-preempted", signal="TERM"))
     with starting(

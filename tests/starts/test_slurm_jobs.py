@@ -335,6 +335,24 @@ def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm:
     assert slurm.read("cancelled") == "7\n"
 
 
+ELEMENTS = """\
+JobId=7 ArrayJobId=7 ArrayTaskId=2 JobState={} Restarts={}
+JobId=8 ArrayJobId=7 ArrayTaskId=1 JobState=COMPLETED Restarts=0
+"""
+
+
+def test_of_an_array_only_the_element_of_the_run_is_requeued_or_cancelled(slurm: FakeSlurm) -> None:
+    """Job 7 is the last element of the array 7, and Slurm takes 7 for all elements."""
+    slurm.write(job=ELEMENTS.format("RUNNING", 0), after_requeue=ELEMENTS.format("PENDING", 1))
+    events: list[JobEvent] = []
+    requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
+    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
+    assert slurm.read("scontrol.words").splitlines()[-1] == "requeue 7_2"
+    slurm.write(job=ELEMENTS.format("PENDING", 3))
+    requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
+    assert slurm.read("cancelled") == "7_2\n"
+
+
 def test_a_requeued_job_that_is_cancelled_in_the_queue_ends_the_run(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A||7\n")
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):

@@ -89,7 +89,7 @@ def job_life(job: str) -> JobLife:
     """
     ended = _run(("scontrol", "--oneliner", "show", "job", job))
     if ended.ok:
-        return readings.job_life(ended.stdout)
+        return readings.job_life(ended.stdout, job)
     if _GONE.search(ended.stderr):
         return JobLife(UNKNOWN)
     raise _failed("scontrol show job", ended)
@@ -97,10 +97,10 @@ def job_life(job: str) -> JobLife:
 
 def time_left(job: str) -> float | None:
     """Return the seconds until the time limit of `job`; None for a job without one. Raises ClusterNotReadyError."""
-    ended = _run(("squeue", "--noheader", f"--jobs={job}", "--format=%L"))
+    ended = _run(("squeue", "--noheader", f"--jobs={job}", f"--format={readings.TIME_FORMAT}"))
     if not ended.ok:
         raise _failed("squeue", ended)
-    return readings.time_left(ended.stdout)
+    return readings.time_left(ended.stdout, job)
 
 
 def requeue(job: str) -> None:

@@ -16,6 +16,9 @@ STATE_FORMAT = "%A|%T|%r|%S|%N|%i"
 """Fields of squeue: id, state, reason, estimated start, nodes, and the id as people write it: 14+1 for a component of a
 heterogeneous job, 14_1 for an element of an array."""
 
+TIME_FORMAT = "%A|%i|%L"
+"""Fields of squeue: id, the id as people write it, and the time until the time limit."""
+
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
 _TIME_LEFT = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,3}):)?(\d{1,3}):(\d{2})")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
@@ -49,30 +52,43 @@ def job_states(output: str) -> dict[str, JobState]:
     return found
 
 
-def job_life(output: str) -> JobLife:
-    """Return the state and the restarts in the output of `scontrol --oneliner show job`."""
-    values = _values(output)
-    restarts = values.get("Restarts", "")
-    return JobLife(values.get("JobState", UNKNOWN), int(restarts) if restarts.isdecimal() else 0)
+def job_life(output: str, job: str) -> JobLife:
+    """Return the state and the restarts of `job` in the output of `scontrol --oneliner show job`."""
+    values = _of_job(output, job)[1]
+    restarts, element = values.get("Restarts", ""), values.get("ArrayTaskId", "")
+    return JobLife(
+        values.get("JobState", UNKNOWN),
+        int(restarts) if restarts.isdecimal() else 0,
+        f"{values['ArrayJobId']}_{element}" if element.isdecimal() and "ArrayJobId" in values else "",
+    )
 
 
 def job_details(output: str, job: str) -> JobDetails:
-    """Return `job`, or its component 14+1, in the output of `scontrol --oneliner --details show job`.
+    """Return `job`, or its component 14+1, in the output of `scontrol --oneliner --details show job`."""
+    line, values = _of_job(output, job)
+    state = JobState(values.get("JobState", UNKNOWN), nodes=values.get("NodeList", "").removeprefix("(null)"))
+    return JobDetails(state, gpus_of_nodes(line), shares_gpus(line))
+
+
+def _of_job(output: str, job: str) -> tuple[str, Mapping[str, str]]:
+    """Return the line of `job`, or of its component 14+1, and its values; nothing where it is not listed.
 
     Slurm lists all elements of an array for the id of its last one, which is that of the array, too.
     """
     for line in output.splitlines():
         values = _values(line)
         if job in (values.get("JobId"), f"{values.get('HetJobId')}+{values.get('HetJobOffset')}"):
-            nodes = values.get("NodeList", "").removeprefix("(null)")
-            state = JobState(values.get("JobState", UNKNOWN), nodes=nodes)
-            return JobDetails(state, gpus_of_nodes(line), shares_gpus(line))
-    return JobDetails(JobState(UNKNOWN))
+            return line, values
+    return "", {}
 
 
-def time_left(output: str) -> float | None:
-    """Return the seconds in the output of squeue with `%L`, such as 1-02:03:04; None for a job without a limit."""
-    found = _TIME_LEFT.fullmatch(output.strip())
+def time_left(output: str, job: str) -> float | None:
+    """Return the seconds of `job` in the output of squeue with TIME_FORMAT, such as 7|7|1-02:03:04.
+
+    None for a job without a limit.
+    """
+    lines = (line.strip().split("|") for line in output.splitlines())
+    found = next((_TIME_LEFT.fullmatch(words[-1]) for words in lines if job in words[:-1]), None)
     if found is None:
         return None
     days, hours, minutes, seconds = (int(each or 0) for each in found.groups())

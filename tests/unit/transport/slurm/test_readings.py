@@ -157,7 +157,13 @@ def test_a_node_has_gpus_that_slurm_manages(gres: str, has_gpus: bool) -> None:
     ],
 )  # fmt: skip
 def test_the_time_that_is_left(output: str, seconds: float | None) -> None:
-    assert readings.time_left(output) == seconds
+    assert readings.time_left(f"7|7|{output}", "7") == seconds
+
+
+@pytest.mark.parametrize(("job", "seconds"), [("1", 290.0), ("3", 70.0), ("2", None), ("16+1", 30.0), ("5", None)])
+def test_the_time_of_an_element_of_an_array_is_its_own(job: str, seconds: float | None) -> None:
+    listed = "3|1_1|1:10\n2|1_0|UNLIMITED\n1|1_2|4:50\n17|16+1|0:30\n"
+    assert readings.time_left(listed, job) == seconds
 
 
 @pytest.mark.parametrize(
@@ -170,4 +176,12 @@ def test_the_time_that_is_left(output: str, seconds: float | None) -> None:
     ],
 )  # fmt: skip
 def test_the_restarts_of_a_job(output: str, life: JobLife) -> None:
-    assert readings.job_life(output) == life
+    assert readings.job_life(output, "3") == life
+
+
+def test_the_element_of_an_array_that_has_its_id_is_not_taken_for_another() -> None:
+    line = "JobId={0} ArrayJobId=1 ArrayTaskId={1} JobName=s.sh JobState={2} Reason=None Requeue=1 Restarts={3}\n"
+    listed = line.format(1, 2, "RUNNING", 0) + line.format(3, 1, "PENDING", 2) + line.format(2, 0, "COMPLETED", 0)
+    assert readings.job_life(listed, "1") == JobLife("RUNNING", 0, "1_2")
+    assert readings.job_life(listed, "3") == JobLife("PENDING", 2, "1_1")
+    assert readings.job_life(listed, "4") == JobLife(UNKNOWN)
