@@ -65,8 +65,11 @@ class Tasks:
             now = time.monotonic()
             if self._limited and now >= look_at:
                 look_at = now + LOOK_S
-                for descriptor in [each for each, (_, until) in self._waiting.items() if until <= now]:
-                    self._resume(descriptor, is_ready=False)
+                late = [each for each, (_, until) in self._waiting.items() if until <= now]
+                # What has arrived while this process was held up is not late.
+                arrived = {descriptor for descriptor, _ in self._poll.poll(0)} if late else set()
+                for descriptor in late:
+                    self._resume(descriptor, is_ready=descriptor in arrived)
 
     def _resume(self, descriptor: int, *, is_ready: bool) -> None:
         task, until = self._waiting.pop(descriptor)
