@@ -12,6 +12,7 @@ from pylaunch.launch.attempts import NoRestart, Restarting
 from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
@@ -34,6 +35,9 @@ from pylaunch.workflows.start_events import (
 
 SHOWN_PATHS = 3
 
+CALM_S = 1.0
+"""Time without a stop after which what ranks wrote to stderr was no failure: a rank that raises ends within it."""
+
 
 class StartView:
     """Prints each event, and draws the live view of the attempt that runs."""
@@ -44,6 +48,18 @@ class StartView:
         self._world_size = 0
         self._begun: list[Event] = []
         """Starts and first lines of the ranks of the attempt that runs."""
+
+        self._is_stopping = False
+        """The attempt that runs is being stopped, because of a failure or by hand."""
+
+        self._has_complaints = False
+        """Ranks of the attempt that runs wrote to stderr."""
+
+        self._timing = ""
+        """Timing of the first lines that is not printed yet."""
+
+        self._timed_at = 0.0
+        """Time of the last first line."""
 
         self.run = ""
         """The run that was begun last."""
@@ -61,13 +77,16 @@ class StartView:
                 self._live.event(event)
                 self._report_first_lines(event, self._world_size)
             case LinesWritten() if self._live is not None:
+                self._has_complaints = self._has_complaints or event.stream.endswith(".err")
+                self._say_timing_after_calm(event.time)
                 self._live.output(event.host, event.stream, event.text, event.time)
             case UsageReported() if self._live is not None:
                 self._live.usage(event.host, event.usage)
             case RunBegun(plan):
                 self.run = plan.run
             case AttemptStarted(plan):
-                self._begun, self._world_size = [], plan.world_size
+                self._begun, self._world_size, self._is_stopping = [], plan.world_size, False
+                self._timing, self._has_complaints = "", False
                 hosts, framework = fold(plan.cluster.names), plan.job.framework.value
                 console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {hosts} ({framework})")
                 self._live = self._open.enter_context(watching(plan, None, leads=True))
@@ -76,23 +95,39 @@ class StartView:
                 console.say(hints.completed(event.error.render()))
             case AttemptEnded():
                 self._close()
+                if self._timing and event.outcome.status is Status.DONE:
+                    console.say(self._timing)
                 show_outcome(event.plan, event.outcome, event.ran_s)
             case _:
                 for line in lines(event):
                     console.say(line)
 
     def _report_first_lines(self, event: Event, world_size: int) -> None:
-        """Print the timing of the first lines of user code once the last rank has reported its own."""
+        """Print the timing of the first lines of user code once the last rank has reported its own.
+
+        After output on stderr, which may be the error of a rank that failed at once, it waits until the run continues:
+        between a failure and its explanation, the timing would read as if the run had begun. The record has it anyway.
+        """
+        if event.kind is EventKind.STOP_ASKED:
+            self._is_stopping, self._timing = True, ""
+        self._say_timing_after_calm(event.time)
         if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
             self._begun.append(event)
         # Only the last event of all ranks can complete the timing, which reads all of them.
-        if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size:
+        if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size and not self._is_stopping:
             timing = first_line_timing(self._begun, world_size)
             if timing is not None:
-                console.say(
+                self._timed_at = max(each.time for each in self._begun)
+                self._timing = (
                     f"first line of code on {counted(world_size, 'rank')}: {timing.last * 1000:.0f} ms after the "
                     f"release, skew {timing.skew * 1000:.1f} ms"
                 )
+                self._say_timing_after_calm(self._timed_at)
+
+    def _say_timing_after_calm(self, now: float) -> None:
+        if self._timing and (not self._has_complaints or now >= self._timed_at + CALM_S):
+            console.say(self._timing)
+            self._timing = ""
 
     def _close(self) -> None:
         self._live = None
