@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 
 BY_HAND = "try it by hand: "
 """Beginning of a hint with a command that contains the address of its host."""
 
 _PLACE = "\0"
+
+
+def agent_python(host: Host) -> str:
+    """Return the hint for a host without a working interpreter for the agent; Ansible installs only the usual one."""
+    if host.agent_python == Host.agent_python:
+        return (
+            f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory"
+        )
+    return f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
 
 
 def folded(hints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class Swept:
 def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
     """Return the users of each host of `cluster`, and the hosts that could not be asked. Changes nothing."""
     programs = {host.name: probe(_questions(host, port)) for host in cluster.hosts}
-    return understood_all(*parted(ask(cluster, programs)), _view)
+    return understood_all(*parted(ask(cluster, programs), cluster), _view)
 
 
 def sweep(
@@ -120,7 +120,7 @@ def sweep(
         programs[host.name] = asking(
             questions, node_sweep.main, host.node_root, ends, dry_run=dry_run, questions=questions
         )
-    return understood_all(*parted(ask(cluster, programs)), _swept)
+    return understood_all(*parted(ask(cluster, programs), cluster), _swept)
 
 
 def _swept(answer: Answered) -> Swept:

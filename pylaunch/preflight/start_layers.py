@@ -113,13 +113,18 @@ def unreachable_results(survey: Survey) -> list[LayerResult]:
     hosts = tuple(host for host, layer in layers.items() if layer is first)
     shared = shared_failures(survey.cluster, {host: survey.unreachable[host] for host in hosts})
     is_one = len(shared) == 1
+    others = tuple(
+        f"{fold(found)}: cannot be asked either, because of the {layer.value}"
+        for layer in order
+        if layer is not first and (found := [host for host, each in layers.items() if each is layer])
+    )
     return [
         LayerResult(
             first,
             LayerState.BROKEN,
             shared[0].reason if is_one else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts fail here",
             hosts,
-            shared[0].own_lines if is_one else tuple(line for each in shared for line in each.lines),
+            (*(shared[0].own_lines if is_one else (line for each in shared for line in each.lines)), *others),
             host_hints.folded({host: (hint,) for host in hosts if (hint := survey.unreachable[host].hint)}),
         )
     ]

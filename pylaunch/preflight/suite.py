@@ -111,7 +111,7 @@ def _survey(
         name: probe({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
-    looks, unreachable = understood_all(*parted(ask_all(cluster, programs)), _look)
+    looks, unreachable = understood_all(*parted(ask_all(cluster, programs), cluster), _look)
     return Survey(cluster, wanted, looks, unreachable)
 
 

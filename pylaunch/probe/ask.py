@@ -10,6 +10,7 @@ from pylaunch.agent.shared import untrusted_json
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
+from pylaunch.model import host_hints
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
@@ -50,16 +51,16 @@ Answered = Mapping[str, Any]
 
 
 def parted(
-    answers: Mapping[str, Answered | Unreachable | NoPython],
+    answers: Mapping[str, Answered | Unreachable | NoPython], cluster: Cluster
 ) -> tuple[dict[str, Answered], dict[str, Unreachable]]:
-    """Divide answers from unreachable hosts. A host without Python counts as unreachable."""
+    """Divide answers from unreachable hosts of `cluster`. A host without Python counts as unreachable."""
     answered, unreachable = {}, {}
     for name, answer in answers.items():
         match answer:
             case Unreachable():
                 unreachable[name] = answer
             case NoPython():
-                unreachable[name] = Unreachable(f"no Python at {answer.path}", "pylaunch provision installs it")
+                unreachable[name] = Unreachable(f"no Python at {answer.path}", host_hints.agent_python(cluster[name]))
             case _:
                 answered[name] = answer
     return answered, unreachable
@@ -139,7 +140,7 @@ def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython
     if not ended.ok or last is None:
         return Unreachable(
             f"the probe failed ({describe_exit(ended.returncode)}): {last_line(ended.stderr or ended.stdout)}",
-            f"{host.agent_python} must be Python 3.8 or newer",
+            f"{host.agent_python} of {host.name} must be Python 3.8 or newer",
         )
     try:
         return untrusted_json.parse_object(last, len(last))

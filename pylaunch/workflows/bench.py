@@ -327,10 +327,9 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
     bad = [each for each in findings if each.severity is Severity.FAIL]
     if survey.unreachable:
         lines = tuple(line for each in shared_failures(survey.cluster, survey.unreachable) for line in each.lines)
-        return StageEndedOnAll(
-            BenchStage.CONNECT, StageState.BROKEN, f"{fold(survey.unreachable)} cannot be reached from here",
-            tuple(survey.unreachable), lines, ("pylaunch doctor",),
-        )  # fmt: skip
+        text = f"{len(survey.unreachable)} of {len(survey.cluster.hosts)} hosts cannot be asked from here"
+        silent = tuple(survey.unreachable)
+        return StageEndedOnAll(BenchStage.CONNECT, StageState.BROKEN, text, silent, lines, ("pylaunch doctor",))
     if bad:
         hosts = tuple(sorted({host for each in bad for host in each.hosts}))
         return StageEndedOnAll(

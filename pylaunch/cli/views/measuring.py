@@ -28,6 +28,7 @@ from pylaunch.workflows.bench_events import (
     StageEndedOnAll,
     StageState,
 )
+from pylaunch.workflows.bench_progress import NOTHING
 from pylaunch.workflows.run_events import Notice
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
@@ -101,7 +102,8 @@ def incomplete_line(result: BenchResult) -> str:
         return ""
     state = "is broken" if found.state is StageState.BROKEN else "was interrupted"
     later = f"; not measured: {', '.join(found.not_measured)}" if found.not_measured else ""
-    return f"incomplete: {found.stage} {state}, measured of it: {found.reached}{later}"
+    reached = "" if found.reached == NOTHING else f", measured of it: {found.reached}"
+    return f"incomplete: {found.stage} {state}{reached}{later}"
 
 
 def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:

@@ -18,7 +18,8 @@ from pylaunch.launch.connect.node_script import (
     job_relay,
     root_words,
 )
-from pylaunch.model.argv import Argv
+from pylaunch.model import host_hints
+from pylaunch.model.argv import Argv, pylaunch
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.transport.connections import connector_of
@@ -244,17 +245,15 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
     if (failure := connector.failure(ended)) is not None:
         return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
-        hint = (
-            f"install python3 on {host.name} (pylaunch provision does), or set pylaunch_agent_python in the inventory"
-        )
-        if host.agent_python != Host.agent_python:
-            hint = f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
-        return NoAgentError(f"no Python at {host.agent_python}", hint)
+        return NoAgentError(f"no Python at {host.agent_python}", host_hints.agent_python(host))
     if ended.returncode == AGENT_ABSENT:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:
         return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
-    return NoAgentError(f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}")
+    return NoAgentError(
+        f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}",
+        pylaunch("doctor", "--limit", host.name),
+    )
 
 
 def root_untrusted(host: Host) -> str:

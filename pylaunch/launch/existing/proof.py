@@ -90,7 +90,7 @@ def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, time
     programs = {}
     for host in cluster.hosts:
         programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, end=end, grace_s=grace_s)
-    answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s))
+    answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= _of_ended_jobs(cluster.only(unreachable))

@@ -33,7 +33,7 @@ def failed(*evidence: str) -> Unreachable:
         (failed(ACCEPTS, KNOWN, "login: offered /root/.ssh/id_rsa, not accepted"), StartLayer.LOGIN),
         (failed("route: jump port 22 is behind a jump host or ProxyCommand: not checked further"), StartLayer.LOGIN),
         (Unreachable("ssh n1: its login shell does not run commands"), StartLayer.SHELL),
-        (Unreachable("no Python at /usr/bin/python3", "pylaunch provision installs it"), StartLayer.PYTHON),
+        (Unreachable("no Python at /usr/bin/python3", "correct it"), StartLayer.PYTHON),
         (Unreachable("the probe failed (exit code 1): SyntaxError"), StartLayer.PYTHON),
     ],
 )
@@ -49,6 +49,7 @@ def test_of_several_hosts_the_earliest_broken_layer_is_reported_alone() -> None:
     }
     (result,) = unreachable_results(Survey(CLUSTER, Wanted(), {}, unreachable))
     assert (result.layer, result.hosts) == (StartLayer.PORT, ("n2", "n3"))
+    assert result.evidence[-1] == "n1: cannot be asked either, because of the login"
 
 
 def refused(number: int) -> Unreachable:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 
-from pylaunch.model.cluster import Host
-from pylaunch.probe.ask import NoPython, Unreachable, interpret
+import pytest
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.probe.ask import NoPython, Unreachable, interpret, parted
 from pylaunch.transport.process import Completed
 
 HOST = Host("n1", "10.0.0.1")
@@ -29,4 +31,20 @@ def test_a_probe_that_fails_is_reported_with_its_last_output() -> None:
     answer = interpret(HOST, ended(1, stderr="Traceback\nSyntaxError: invalid syntax"))
     assert isinstance(answer, Unreachable)
     assert "SyntaxError: invalid syntax" in answer.reason
-    assert answer.hint == "/usr/bin/python3 must be Python 3.8 or newer"
+    assert answer.hint == f"/usr/bin/python3 of {HOST.name} must be Python 3.8 or newer"
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        (
+            Host.agent_python,
+            "install python3 on n1 (pylaunch provision does), or set pylaunch_agent_python in the inventory",
+        ),
+        ("/opt/typo/python3", "correct pylaunch_agent_python or ansible_python_interpreter of n1 in the inventory"),
+    ],
+)
+def test_provision_is_the_hint_only_for_an_interpreter_that_it_installs(path: str, hint: str) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1", agent_python=path),))
+    answered, unreachable = parted({"n1": NoPython(path)}, cluster)
+    assert (answered, unreachable["n1"].reason, unreachable["n1"].hint) == ({}, f"no Python at {path}", hint)

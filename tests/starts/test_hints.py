@@ -1,0 +1,54 @@
+"""Hints for typical mistakes name what has to change, and the inventory of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster
+
+CORRECT = "correct pylaunch_agent_python or ansible_python_interpreter of n[1-2] in the inventory"
+
+
+@pytest.fixture
+def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
+    """Two nodes whose interpreter for the agent is misspelt in the inventory."""
+    nodes = directories("n1", "n2")
+    lines = nodes.inventory.read_text().splitlines()
+    wrong = [f"{line} pylaunch_agent_python=/opt/typo/python3" if line[:1] == "n" else line for line in lines]
+    nodes.inventory.write_text("\n".join(wrong) + "\n")
+    return nodes
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "hint"),
+    [
+        (("start", "--", "true"), "  n[1-2]: no Python at /opt/typo/python3", f"hint: {CORRECT}"),
+        (("check", "--only", "reach"), "FAIL  n[1-2]: no Python at /opt/typo/python3  [reach.host]", f"fix: {CORRECT}"),
+        (
+            ("doctor",),
+            "broken   Python of the agent    n[1-2]: no Python at /opt/typo/python3",
+            f"hint: {CORRECT}",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_interpreter_of_the_agent_that_no_host_has(
+    cluster: DirectoryCluster, words: tuple[str, ...], reason: str, hint: str
+) -> None:
+    verb, *others = words
+    ended = cluster.run(verb, "-i", str(cluster.inventory), *others)
+    assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+    assert reason in ended.stdout + ended.stderr
+    assert hint in ended.stdout + ended.stderr
+
+
+def test_bench_on_hosts_that_do_not_answer_names_doctor_with_the_inventory(cluster: DirectoryCluster) -> None:
+    ended = cluster.run("bench", "-i", str(cluster.inventory))
+    assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "broken   connect: 2 of 2 hosts cannot be asked from here (n[1-2])" in ended.stderr
+    assert "  n[1-2]: no Python at /opt/typo/python3" in ended.stderr
+    assert f"hint: pylaunch doctor -i {cluster.inventory}" in ended.stderr.splitlines()
+    assert "incomplete: connect is broken; not measured: barrier, " in ended.stderr
