@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pylaunch.agent.probe import runtime
 from pylaunch.agent.probe.json_text import json_text
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
@@ -81,6 +84,52 @@ def test_several_readers_that_wait_do_so_at_the_same_time() -> None:
     found = taken({f"hangs#{number}": None for number in range(8)}, by_name)
     assert time.monotonic() - begun < 4
     assert {each["unmeasured"] for each in found.values()} == {"no answer within 1 s"}
+
+
+def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host whose processors are busy must not call its file system hung."""
+    gate, opening = os.pipe()
+    look, calls = select.select, iter(range(1000))
+
+    def held_up(pipes: Any, *rest: Any) -> Any:
+        """Return what is ready; after the reader has begun, once what was ready before it answered, and too late."""
+        ready = look(pipes, *rest)
+        if ready[0] and next(calls) == 0:
+            return ready
+        if not ready[0] and next(calls) == 1:
+            os.write(opening, b"o")
+            look(pipes, [], [], 5.0)
+            late = time.monotonic() + 0.3
+            while time.monotonic() < late:
+                pass
+        return ready
+
+    monkeypatch.setattr(select, "select", held_up)
+    by_name: dict[str, Reader[Any, Any]] = {"gate": Reader("gate", lambda _: os.read(gate, 1).decode(), 0.3)}
+    assert taken({"gate": None}, by_name)["gate"]["value"] == "o"
+    for each in (gate, opening):
+        os.close(each)
+
+
+def test_a_child_that_got_no_processor_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own, first = os.getpid(), tmp_path / "first"
+    first.touch()
+    begin = os.setpgid
+    gate, opening = os.pipe()
+
+    def slowly(pid: int, group: int) -> None:
+        if os.getpid() != own and first.exists():
+            first.unlink()
+            os.close(opening)
+            os.read(gate, 1)
+        begin(pid, group)
+
+    monkeypatch.setattr(os, "setpgid", slowly)
+    monkeypatch.setattr(runtime, "DEADLINE_S", 0.2)
+    by_name: dict[str, Reader[Any, Any]] = {"pid": Reader("pid", pid, 5.0)}
+    assert taken({"pid": None}, by_name)["pid"]["value"] != own
+    for each in (gate, opening):
+        os.close(each)
 
 
 def test_readers_that_all_die_are_all_reported() -> None:

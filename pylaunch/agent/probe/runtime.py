@@ -116,7 +116,10 @@ class _Child:
 
     def abandon(self, found: dict[str, str]) -> None:
         """Kill the process and its children without waiting. The reader that was running is silent."""
-        os.killpg(self.pid, signal.SIGKILL)
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:  # It got no processor so far, and is in our group.
+            os.kill(self.pid, signal.SIGKILL)
         os.close(self.pipe)
         if self.current is not None:
             limit = self._deadline_s
@@ -172,12 +175,15 @@ def readings(questions: Mapping[str, Any], readers: Readers = READERS) -> dict[s
             break
         left = min(child.until for child in children.values()) - now
         ready, _, _ = select.select(list(children), [], [], max(0.0, min(left, PATIENCE_S) if has_more else left))
+        now = time.monotonic()
+        if late := [pipe for pipe, child in children.items() if pipe not in ready and child.until <= now]:
+            ready += select.select(late, [], [], 0.0)[0]  # What arrived while this process was held up is not late.
         for pipe, child in list(children.items()):
             if pipe in ready:
                 if child.receive(found):
                     continue
                 child.end(found)
-            elif child.until <= time.monotonic():
+            elif child.until <= now:
                 child.abandon(found)
             else:
                 continue
