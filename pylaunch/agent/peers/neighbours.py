@@ -92,8 +92,10 @@ def try_connections(
             connecting.connect_ex((address, port))  # The socket becomes writable when the connection succeeds or fails.
             selector.register(connecting, selectors.EVENT_WRITE, name)
         until = time.monotonic() + within_s
-        while len(ends) < len(targets) and (left := until - time.monotonic()) > 0:
-            for key, _ in selector.select(left):
+        left = within_s
+        while len(ends) < len(targets) and left > 0:
+            left = until - time.monotonic()  # At the end, look once more: this process may have been held up.
+            for key, _ in selector.select(max(0.0, left)):
                 if key.data is None:
                     on_incoming()
                     continue

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import socket
+from types import SimpleNamespace
+
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.agent.peers import neighbours as test_connections
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.heartbeats import Heartbeats
-from pylaunch.agent.peers.neighbours import look_up, neighbours
+from pylaunch.agent.peers.neighbours import look_up, neighbours, try_connections
 from pylaunch.agent.wire.messages import PAUSE_S
 
 KEY = b"k" * 32
@@ -73,3 +78,11 @@ def test_a_pause_of_this_process_is_not_silence() -> None:
     heartbeats.check_pause(101.0 + 3600.0)
     assert heartbeats.silent(101.0 + 3600.0, 2.0) == []
     assert PAUSE_S < 3600.0
+
+
+def test_a_node_that_is_held_up_calls_no_other_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.chain([0.0], itertools.repeat(100.0))
+    monkeypatch.setattr(test_connections, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address, port = listener.getsockname()
+        assert try_connections({"n2": (socket.AF_INET, address, port)}) == {"n2": test_connections.OK}
