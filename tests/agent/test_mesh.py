@@ -15,6 +15,7 @@ import pytest
 
 from pylaunch.agent.piped import mesh
 from pylaunch.agent.piped.mesh import BULK
+from pylaunch.agent.piped.tasks import FOREVER, READ, Tasks
 from pylaunch.agent.shared import leases
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 
@@ -95,6 +96,34 @@ def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
     assert holder is not None
     assert holder.run == leases.PROBE
     assert node.close() == 0
+
+
+def test_a_name_server_that_does_not_answer_is_no_network_that_drops_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def look_up(*_: object, flags: int = 0, **__: object) -> None:
+        if not flags:
+            ended.wait(10)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    monkeypatch.setattr(mesh, "LOOK_UP_S", 0.1)
+    rows: list[dict[str, Any]] = []
+    done, noting = socket.socketpair()
+
+    def note(row: dict[str, Any]) -> None:
+        rows.append(row)
+        noting.close()
+
+    def main() -> Any:
+        mesh.MeshNode("n1", "c", tasks).connect([{"name": "n2", "address": "n2", "ports": {"a": 9}}], note)
+        yield done.fileno(), READ, FOREVER
+
+    tasks = Tasks()
+    with done:
+        tasks.run_until_ended(main())
+    ended.set()
+    assert rows == [{"n2": {"a": {"end": "nameless", "text": "no name server answers"}}}]
 
 
 @pytest.mark.parametrize("nameless", ["no such name.invalid", f"{64 * 'n'}.invalid"])

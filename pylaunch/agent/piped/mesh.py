@@ -38,6 +38,7 @@ LONGEST_INTRODUCTION = 4096
 CONNECT_S = 2.0
 """Linux repeats a lost SYN after 1 s, so one lost packet does not look like a firewall."""
 
+LOOK_UP_S = 2.0
 ANSWER_S = 2.0
 BULK_S = 2.0
 BULK = 32 << 10
@@ -130,7 +131,7 @@ class MeshNode:
     def _try(self, name: str, address: str, port: int) -> Task:
         begun = time.monotonic()
         try:
-            connection = yield from _connected(address, port, begun + CONNECT_S)
+            connection = yield from _connected(address, port)
         except ConnectionRefusedError:
             return {"end": "refused"}
         except (LateError, TimeoutError):
@@ -182,10 +183,12 @@ def _answer_lease(lease: socket.socket) -> Task:
         leases.answer(lease, leases.PROBE, [], time.time())
 
 
-def _connected(address: str, port: int, until: float) -> Task:
+def _connected(address: str, port: int) -> Task:
     """Return a connection to the first of the addresses of a name that accepts one. Raises the error of the first."""
     first: OSError | None = None
-    for family, kind, protocol, _, target in (yield from _looked_up(address, port, until)):
+    found = yield from _looked_up(address, port, time.monotonic() + LOOK_UP_S)
+    until = time.monotonic() + CONNECT_S
+    for family, kind, protocol, _, target in found:
         connection = socket.socket(family, kind, protocol)
         try:
             connection.setblocking(False)
@@ -205,7 +208,10 @@ def _connected(address: str, port: int, until: float) -> Task:
 
 
 def _looked_up(address: str, port: int, until: float) -> Task:
-    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers, in a thread."""
+    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers, in a thread.
+
+    Raises socket.gaierror, also when no name server answers in time: nothing was sent to the peer.
+    """
     try:
         return _addresses(address, port, socket.AI_NUMERICHOST)
     except socket.gaierror:
@@ -225,7 +231,7 @@ def _looked_up(address: str, port: int, until: float) -> Task:
     threading.Thread(target=look_up, daemon=True).start()
     with done:
         if not (yield done.fileno(), READ, until):
-            raise LateError
+            raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
     if isinstance(found[0], OSError):
         raise found[0]
     return found[0]
