@@ -6,12 +6,14 @@ The result is None unless exactly one line fits: no line is better than a wrong 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.hostset import expand
 
-_WITH_ADDRESS = re.compile(r"([^\s=\[{#;]+)\s+(?:.*\s)?ansible_host=(\S+)")
+_ADDRESS = "ansible_host="
+_INI_HOST = re.compile(rf"([^\s=\[{{#;]+)\s.*{_ADDRESS}")
 """Line of a host in an INI inventory."""
 
 
@@ -53,13 +55,24 @@ def contradicted_addresses(files: Mapping[str, str]) -> list[str]:
     before: dict[str, tuple[str, Line]] = {}
     found = []
     for line in (line for name, text in files.items() for line in _lines(name, text)):
-        match = _WITH_ADDRESS.match(line.text)
-        if match is None:
+        match = _INI_HOST.match(line.text)
+        address = None if match is None else _address(line.text)
+        if match is None or address is None:
             continue
-        address, earlier = before.setdefault(match[1], (match[2], line))
-        if address != match[2]:
-            found.append(f"{line.place}: {match[1]}: ansible_host: {match[2]}, but {address} in line {earlier.number}")
+        known, earlier = before.setdefault(match[1], (address, line))
+        if known != address:
+            found.append(f"{line.place}: {match[1]}: ansible_host: {address}, but {known} in line {earlier.number}")
     return found
+
+
+def _address(text: str) -> str | None:
+    """Return the address in a line of a host, split as Ansible splits it; None if there is none, or if unsure."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        return None
+    given = [word.removeprefix(_ADDRESS) for word in words if word.startswith(_ADDRESS)]
+    return given[-1] if given else None
 
 
 def place_of_text(files: Mapping[str, str], excerpt: str) -> str | None:

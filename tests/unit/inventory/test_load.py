@@ -9,6 +9,7 @@ import pytest
 from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import this_machine
+from pylaunch.inventory.locate import contradicted_addresses
 from pylaunch.model.cluster import Connection
 
 
@@ -98,3 +99,13 @@ def test_a_name_with_two_addresses_is_an_error_that_names_both_lines(working_dir
     with pytest.raises(InventoryError) as caught:
         load_cluster(inventory)
     assert caught.value.evidence == ("cluster.ini:3: n1: ansible_host: 10.0.0.2, but 10.0.0.1 in line 2",)
+
+
+def test_an_address_in_a_comment_or_in_quotes_is_no_other_address() -> None:
+    first = "n1 ansible_host=10.0.0.1 # until May: ansible_host=10.0.0.9\n"
+    text = f"[cluster]\n{first}n2 ansible_host=10.0.0.2\n[gpu]\nn1 ansible_host='10.0.0.1'\n"
+    assert contradicted_addresses({"cluster.ini": text}) == []
+    moved = f"{text}n2 gpus=4 ansible_host=10.0.0.3 # not ansible_host=10.0.0.2\n"
+    assert contradicted_addresses({"cluster.ini": moved}) == [
+        "cluster.ini:6: n2: ansible_host: 10.0.0.3, but 10.0.0.2 in line 3"
+    ]
