@@ -16,10 +16,12 @@ from pylaunch.explain.logs.uncaught import EXCEPTION
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.plan import RunPlan
 
 PAGES = "errors-"
 """Beginning of the topics of the pages about signatures."""
 
+MISSING_MODULE = "import-path"
 GENERAL = ("rank-failed", "launcher-failed")
 """Kinds that the class of a text makes more precise."""
 
@@ -31,8 +33,11 @@ def scan_of_end(search: LogSearch, end: RankEnd) -> LogScan:
     return scan(search, f"record of {end.who}", [text], Origin(end.host, end.rank))
 
 
-def with_classes(outcome: Outcome, catalogue: SignatureCatalogue) -> Outcome:
-    """Return `outcome` with the class, question and hint of the text where a named rank wrote a recognised one."""
+def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan | None = None) -> Outcome:
+    """Return `outcome` with the class, question and hint of the text where a named rank wrote a recognised one.
+
+    With the `plan` of the run, the hint for a missing module names the Python that lacks it.
+    """
     ends = {(end.host, end.rank): end for end in outcome.ends if end.failed and not end.symptom}
     search = LogSearch.of(catalogue)
 
@@ -43,11 +48,19 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue) -> Outcome:
             return cause
         command = advised(replace(cause, kind=found.kind)).hint
         hint = command if command.startswith("pylaunch ") else found.fix[0]
+        if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, cause)):
+            hint = f"install the package for {python} on every host; code of your own: ship its directory, --sync DIR"
         return replace(
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
         )
 
     return replace(outcome, causes=tuple(recognised(each) for each in outcome.causes))
+
+
+def _own_python(plan: RunPlan, cause: FailureCause) -> str | None:
+    """Return the interpreter of the rank that `cause` names; None for that of the environment of `provision`."""
+    pythons = {node.host.name: node.host.python for node in plan.nodes}
+    return plan.job.python or (pythons.get(cause.named.host) if cause.named is not None else None)
 
 
 def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:

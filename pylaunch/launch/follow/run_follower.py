@@ -132,7 +132,7 @@ class RunFollower:
             await asyncio.wait({watching})
         outcome = self._state.outcome(time.time())
         if outcome.causes:
-            outcome = _with_classes(outcome)
+            outcome = _with_classes(outcome, self._plan)
         self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
@@ -356,10 +356,10 @@ class RunFollower:
             self._watcher.message(notice)
 
 
-def _with_classes(outcome: Outcome) -> Outcome:
+def _with_classes(outcome: Outcome, plan: RunPlan) -> Outcome:
     """Return `outcome` with the classes of texts that its causes show."""
     # 0.3 s of processor time, for 230 patterns, that only a failure costs.
     from pylaunch.explain.recognised_ends import with_classes  # noqa: PLC0415
     from pylaunch.store.signatures import signatures  # noqa: PLC0415
 
-    return with_classes(outcome, signatures())
+    return with_classes(outcome, signatures(), plan)

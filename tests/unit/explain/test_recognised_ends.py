@@ -11,7 +11,10 @@ from pylaunch.explain.logs.judgement import judge_logs
 from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.recognised_ends import scan_of_end, with_classes
 from pylaunch.explain.verdict import judge
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.plan import plan_run
 from pylaunch.store.signatures import signatures
 from tests.unit.explain.evidence_sets import SETS, EvidenceSet
 
@@ -83,6 +86,23 @@ def test_the_next_step_is_a_command_that_knows_the_host_or_the_first_repair() ->
 def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) -> None:
     (cause, *_) = outcome_of(failed).causes
     assert (cause.identifier, cause.page, cause.hint) == ("rank-failed", "", "")
+
+
+@pytest.mark.parametrize(
+    ("job_python", "host_python", "hint"),
+    [
+        ("/usr/bin/python3", None, "install the package for /usr/bin/python3 on every host; "),
+        (None, "/opt/conda/bin/python", "install the package for /opt/conda/bin/python on every host; "),
+        (None, None, "add the package to requirements.txt, then: pylaunch env lock"),
+    ],
+)
+def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
+    job_python: str | None, host_python: str | None, hint: str
+) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2", python=host_python)))
+    plan = plan_run(cluster, JobSpec(("a.py",), Framework.DIRECT, "/", python=job_python), "7f3a9c01")
+    before = outcome_of(end("ModuleNotFoundError: No module named 'flash_attn'"))
+    assert with_classes(before, CATALOGUE, plan).causes[0].hint.startswith(hint)
 
 
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
