@@ -63,6 +63,10 @@ class TakenError(NodesRefusedError):
 STOP_REQUESTED = "stop-requested"
 """Reason code of a node that refuses another attempt of a run that was stopped by hand."""
 
+HOSTNAME_LOOPBACK = "hostname-loopback"
+"""Reason code of a node that refuses because it knows no interface to its peers, among others where the name of a peer
+does not resolve."""
+
 TAKEN = ("device-leased", "port-leased")
 """Reason codes that disappear when another run ends."""
 
@@ -275,6 +279,8 @@ class Session:
                 for reason in message.reasons:
                     if reason.code == STOP_REQUESTED:
                         raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
+                    if reason.code == HOSTNAME_LOOPBACK and self._misses_a_name:
+                        continue  # A consequence of the peer that is missing, whose own reason is reported.
                     self._taken += reason.code in TAKEN
                     self._refuse(host, reason.message, reason.hint or None)
             case wire.Failed():
@@ -370,6 +376,12 @@ class Session:
         self._fleet.put_back(early)
         return released
 
+    @property
+    def _misses_a_name(self) -> bool:
+        """A host that is named, not addressed, has no connection."""
+        missing = [node.host for node in self._plan.nodes if node.host.name not in self._fleet.links]
+        return any(not _is_numeric(host.rank_address) for host in missing)
+
     def _refuse(self, host: str, reason: str, hint: str | None) -> None:
         self._reasons[host] = (*self._reasons.get(host, ()), reason)
         if hint is not None:
@@ -392,6 +404,10 @@ class Session:
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+
+
+def _is_numeric(address: str) -> bool:
+    return ":" in address or address.replace(".", "").isdecimal()
 
 
 def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:

@@ -15,6 +15,7 @@ from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion, LinkErro
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.session import (
+    HOSTNAME_LOOPBACK,
     RELEASE_LEAD_S,
     SENT_S,
     InterruptedBeforeReleaseError,
@@ -184,3 +185,32 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
         "hint: pylaunch trust --limit gpu3",
         "      look at gpu[1-2,4]",
     ]
+
+
+@pytest.mark.parametrize(("address", "refusing"), [("nosuch.invalid", ["n3"]), ("10.0.0.3", ["n1", "n2", "n3"])])
+def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_not_accused(
+    monkeypatch: pytest.MonkeyPatch, address: str, refusing: list[str]
+) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"), Host("n3", address)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    no_interface = wire.Refused([wire.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
+
+    async def connect(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+        if verb != "open" or fleet.links or not names:
+            return {}
+        for host in cluster.hosts[:2]:
+            child = cast(Child, DeafChild())
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        fleet.put_back([(host, no_interface) for host in fleet.links])
+        return {"n3": LinkError("name does not resolve")}
+
+    async def prepare() -> None:
+        monkeypatch.setattr(Fleet, "connect", connect)
+        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+        async with asyncio.timeout(60):
+            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
+
+    with pytest.raises(NodesRefusedError) as refusal:
+        asyncio.run(prepare())
+    assert sorted(refusal.value.reasons) == refusing
+    assert refusal.value.message == f"{len(refusing)} of 3 hosts cannot take part, so no rank was started"
