@@ -123,7 +123,8 @@ def next_attempt(
     if last.outcome.status is Status.REFUSED and not last.refused:
         return Over("")
     if len(attempts) > policy.max_restarts:
-        return Over(f"all {policy.max_restarts} restarts are used up" if policy.max_restarts else "")
+        used = "the one restart is" if policy.max_restarts == 1 else f"all {policy.max_restarts} restarts are"
+        return Over(f"{used} used up" if policy.max_restarts else "")
     fruitless = _fruitless([attempt for _, attempt in attempts])
     if fruitless >= FRUITLESS:
         return Over(f"{fruitless} attempts in a row made no progress: a crash loop")

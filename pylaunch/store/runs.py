@@ -298,7 +298,9 @@ def find(text: str) -> str:
     """
     found = meant(text, ids())
     if not found:
-        raise UnknownRunError(f"no {'attempt' if '.' in text else 'run'} {text} is recorded here", hint="pylaunch ps")
+        raise UnknownRunError(
+            f"no {'attempt' if '.' in text else 'run'} {text} is recorded here", hint="pylaunch ps --all"
+        )
     runs = sorted({base_of(run) for run in found})
     if len(runs) > 1:
         raise UsageError(f"{text} begins {len(runs)} runs: {', '.join(runs)}", hint="give more digits")

@@ -52,3 +52,24 @@ def test_bench_on_hosts_that_do_not_answer_names_doctor_with_the_inventory(clust
     assert "  n[1-2]: no Python at /opt/typo/python3" in ended.stderr
     assert f"hint: pylaunch doctor -i {cluster.inventory}" in ended.stderr.splitlines()
     assert "incomplete: connect is broken; not measured: barrier, " in ended.stderr
+
+
+def test_a_run_that_was_refused_has_no_logs_and_nothing_to_stop(directories: Callable[..., DirectoryCluster]) -> None:
+    nodes = directories("n1", "n2")
+    inventory = ("-i", str(nodes.inventory))
+    assert nodes.run("start", *inventory, "--workdir", "/nowhere", "--", "true").returncode == 3
+    (run,) = nodes.outcomes()
+    logs = nodes.run("logs", run)
+    assert logs.returncode == ExitCode.CLUSTER_NOT_READY
+    assert logs.stderr.splitlines() == [
+        f"error: run {run} has no logs: no rank of it was started",
+        "",
+        f"hint: pylaunch status {run}",
+    ]
+    stop = nodes.run("stop", *inventory)
+    assert stop.returncode == ExitCode.USAGE
+    assert stop.stderr.splitlines()[-1] == "hint: all runs: pylaunch ps --all"
+    assert nodes.run("status", *inventory).stderr.splitlines()[-1] == (
+        f"hint: pylaunch status {run}; all runs: pylaunch ps --all"
+    )
+    assert nodes.run("stop", "zzzz").stderr.splitlines()[-1].endswith("what is known here: pylaunch ps --all")

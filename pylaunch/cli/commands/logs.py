@@ -14,9 +14,11 @@ from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting
 from pylaunch.cli.views.following import shown_by
 from pylaunch.cli.views.live import Live
-from pylaunch.errors import ExitCode, UsageError
+from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.launch.existing.logs import LogQuery
+from pylaunch.model.argv import pylaunch
+from pylaunch.model.outcome import Status
 from pylaunch.workflows.logs import follow_logs
 
 
@@ -58,6 +60,10 @@ def command(run: str | None, *, inventory: Path | None, collect: Path | None, **
         _refuse_beside_collect(flags)
         collecting.collect(record, collect)
         return ExitCode.DONE
+    if record.outcome is not None and record.outcome.status is Status.REFUSED:
+        raise ClusterNotReadyError(
+            f"run {record.plan.run} has no logs: no rank of it was started", hint=pylaunch("status", record.plan.run)
+        )
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
     query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
     live = Live(record.plan, None)

@@ -18,6 +18,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.store.runs import UnknownRunError
+from pylaunch.workflows.prove import is_in_doubt
 from pylaunch.workflows.runs import (
     RunNotNamedError,
     discover_runs,
@@ -84,11 +85,14 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     """Return `error` with its candidates as lines."""
     if not error.candidates:
         return error
-    verb, first = current().verb or "status", base_of(error.candidates[0].plan.run)
+    verb, candidates = current().verb or "status", error.candidates
+    if verb == "stop":
+        candidates = tuple(each for each in candidates if each.outcome is None or is_in_doubt(each.outcome))
+    all_runs = "all runs: pylaunch ps --all"
     return UsageError(
         error.message,
         evidence=[_line(record) for record in error.candidates],
-        hint=f"{pylaunch(verb, first)}; all runs: pylaunch ps --all",
+        hint=f"{pylaunch(verb, base_of(candidates[0].plan.run))}; {all_runs}" if candidates else all_runs,
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.launch.connect.agent_link import AgentLink
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.launch.connect.agent_link import AgentLink, RunUnknownError
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, skipped_line
+from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Status
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
 
@@ -39,6 +42,7 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
     async def work(fleet: Fleet) -> None:
         names = [node.host.name for node in query.nodes]
         failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
+        _raise_if_unknown(record, failures, names)
         raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
             watcher.message(f"{name}: {error}")
@@ -65,6 +69,15 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
                     return
 
     on_fleet(record.plan, agent_of(record), work, source=source)
+
+
+def _raise_if_unknown(record: RunRecord, failures: Mapping[str, Exception], names: Sequence[str]) -> None:
+    """Raise ClusterNotReadyError when every node of `names` answers and does not know the run."""
+    if any(not isinstance(failures.get(name), RunUnknownError) for name in names):
+        return
+    is_refused = record.outcome is not None and record.outcome.status is Status.REFUSED
+    why = "no rank of it was started" if is_refused else f"{fold(names)} kept only those of later runs"
+    raise ClusterNotReadyError(f"run {record.plan.run} has no logs: {why}", hint=pylaunch("status", record.plan.run))
 
 
 def _wanted(query: LogQuery, link: AgentLink) -> wire.Follow:

@@ -57,7 +57,7 @@ def test_without_restarts_the_first_failure_is_the_end() -> None:
 
 def test_restarts_are_counted() -> None:
     policy = Policy(max_restarts=1, nodes=3, min_nodes=3)
-    assert after(failed("n1"), failed("n2"), policy=policy) == Over("all 1 restarts are used up")
+    assert after(failed("n1"), failed("n2"), policy=policy) == Over("the one restart is used up")
 
 
 def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
