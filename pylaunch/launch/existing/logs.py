@@ -15,7 +15,6 @@ from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, skipped_line
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Status
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
 
@@ -75,9 +74,10 @@ def _raise_if_unknown(record: RunRecord, failures: Mapping[str, Exception], name
     """Raise ClusterNotReadyError when every node of `names` answers and does not know the run."""
     if any(not isinstance(failures.get(name), RunUnknownError) for name in names):
         return
-    is_refused = record.outcome is not None and record.outcome.status is Status.REFUSED
-    why = "no rank of it was started" if is_refused else f"{fold(names)} kept only those of later runs"
-    raise ClusterNotReadyError(f"run {record.plan.run} has no logs: {why}", hint=pylaunch("status", record.plan.run))
+    raise ClusterNotReadyError(
+        f"run {record.plan.run} has no logs: it is not known on {fold(names)}",
+        hint=pylaunch("status", record.plan.run),
+    )
 
 
 def _wanted(query: LogQuery, link: AgentLink) -> wire.Follow:
