@@ -38,7 +38,8 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
         found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
             reason = "is not executable" if "/" in program else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
-            yield wire.Reason("not-executable", f"program {path} {reason}", "")
+            hint = "name the script without python: -- train.py" if program.startswith("python") else ""
+            yield wire.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)
     yield from _launcher_module(task)
