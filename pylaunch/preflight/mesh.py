@@ -206,9 +206,17 @@ def _entry(node: _NodeSession) -> dict[str, Any]:
 
 
 async def _connect(node: _NodeSession, table: Mapping[str, Mapping[str, Any]]) -> None:
-    await node.send({"connect": [entry for name, entry in table.items() if name != node.host.name]})
+    peers = {name: entry for name, entry in table.items() if name != node.host.name}
+    await node.send({"connect": list(peers.values())})
     message, _ = await node.receive("row", ROW_TIMEOUT_S)
+    _check_row(message["row"], {name: entry["ports"] for name, entry in peers.items()})
     node.readings[MATRIX] = {**node.listening, "row": message["row"]}
+
+
+def _check_row(row: Mapping[str, Mapping[str, Any]], asked: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise one of MALFORMED for a row that has no result for a port that was `asked`, or one for another."""
+    if {name: set(kinds) for name, kinds in row.items()} != {name: set(kinds) for name, kinds in asked.items()}:
+        raise ValueError("its row has not the connections that were requested")
 
 
 async def _close(node: _NodeSession) -> None:

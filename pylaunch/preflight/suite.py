@@ -112,7 +112,18 @@ def _survey(
         for name, asked in questions.items()
     }
     looks, unreachable = understood_all(*parted(ask_all(cluster, programs), cluster), _look)
-    return Survey(cluster, wanted, looks, unreachable)
+    return Survey(
+        cluster, wanted, {name: _as_asked(look, questions[name]) for name, look in looks.items()}, unreachable
+    )
+
+
+def _as_asked(look: Look, questions: Iterable[str]) -> Look:
+    """Return `look` with a reading for each of `questions`, and no other: what a host leaves out passes no check."""
+    asked = [reader for reader in questions if reader not in mesh.READINGS]
+    return Look(
+        {reader: look.readings.get(reader, Unmeasured("its answer lacks this reading")) for reader in asked},
+        {reader: look.seconds[reader] for reader in asked if reader in look.seconds},
+    )
 
 
 def _with_mesh(survey: Survey) -> dict[str, Look]:

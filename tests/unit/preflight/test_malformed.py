@@ -16,7 +16,7 @@ from pylaunch.model.finding import Finding, Severity
 from pylaunch.occupancy.look import _view
 from pylaunch.preflight import mesh
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.suite import CHECKS, _look, judge
+from pylaunch.preflight.suite import CHECKS, _look, _survey, judge
 from pylaunch.preflight.survey import Look, Survey, Wanted
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
@@ -82,6 +82,27 @@ def test_a_malformed_reading_is_reported_and_the_other_readings_are_kept() -> No
     reading = look.readings["host.memory"]
     assert isinstance(reading, Unmeasured)
     assert reading.reason.startswith("its answer is not understood (ValidationError")
+
+
+def test_a_host_that_leaves_a_reading_out_passes_no_check() -> None:
+    asks = {"infiniband.memlock": None}
+    whole, other = as_answered({"infiniband.memlock": 1}), as_answered({"host.shm": None, "reach.sudo": None})
+    found = _survey(
+        HOSTS, WANTED, dict.fromkeys(HOSTS.names, asks), lambda *_: {"n1": whole, "n2": other, "n3": as_answered({})}
+    )
+    assert all(look.readings.keys() == asks.keys() for look in found.looks.values())
+    reported = judge(found, [replace(COUNTS, asks=lambda host, wanted: asks, judge=lambda survey: [])])
+    assert [(each.severity, each.hosts, each.text) for each in reported] == [
+        (Severity.UNKNOWN, ("n2", "n3"), "counted: its answer lacks this reading")
+    ]
+
+
+@pytest.mark.parametrize("row", [None, 5, {}, {"n2": {}}, {"n2": {"a": {"end": "ok"}}}, {"n2": None}])
+def test_a_node_that_leaves_a_connection_out_does_not_reach_every_other_one(row: Any) -> None:
+    asked = {"n2": {"a": 1024, "b": 1025}}
+    mesh._check_row({"n2": {"a": {"end": "ok"}, "b": None}}, asked)
+    with pytest.raises(MALFORMED):
+        mesh._check_row(row, asked)
 
 
 @pytest.mark.parametrize(
