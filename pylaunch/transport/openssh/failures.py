@@ -43,6 +43,15 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
 )  # fmt: skip
 """Text, reason and hint, the decisive ones first: ssh warns about a key file before it finds the host unreachable."""
 
+_REFUSED = "Permission denied ("
+"""ssh prints the methods of a login that the server refused."""
+
+_NOT_REACHED = frozenset(
+    ("Could not resolve hostname", "Connection refused", "No route to host", "Network is unreachable",
+     "during banner exchange", "timed out")
+)  # fmt: skip
+"""Texts that are words of the server's banner where the server has refused the login."""
+
 _QUOTED_LINE = {
     "UNKNOWN port 65535": r"^(?:ssh: )?(.*)$",
     "IDENTIFICATION HAS CHANGED": r"^(SHA256:\S+?)\.?$",
@@ -54,7 +63,10 @@ _QUOTED_LINE = {
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
     """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line, without a hint."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    is_refused = any(_REFUSED in line for line in lines)
     for needle, reason, hint in _REASONS:
+        if is_refused and needle in _NOT_REACHED:
+            continue
         found = next((line for line in lines if needle in line), None)
         if found is not None:
             quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
