@@ -154,3 +154,9 @@ def test_a_control_directory_that_is_no_directory_is_refused(runtime_directory: 
 )
 def test_the_route_to_a_host_is_read_from_openssh_s_configuration(output: str, expected: Route) -> None:
     assert Route.parse(output) == expected
+
+
+def test_the_example_of_the_readme_is_what_is_printed() -> None:
+    printed = "ssh: connect to host 10.0.0.3 port 22: No route to host"
+    reason = explain_failure(Host("gpu03", "10.0.0.3"), printed).reason
+    assert f"gpu03: {reason}\n" in (Path(__file__).parents[3] / "README.md").read_text()
