@@ -39,8 +39,9 @@ def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> 
 
 
 def test_a_python_that_is_not_there_is_not_needed_before_a_script(node: Node, tmp_path: Path) -> None:
-    hints = [each.hint for each in node.refusal(task(tmp_path, ["python9", "train.py"], ["no-such-program"]))]
-    assert hints == ["name the script without python: -- train.py", ""]
+    programs = ["python9", "train.py"], ["no-such-program"], ["python9/train"]
+    hints = [each.hint for each in node.refusal(task(tmp_path, *programs))]
+    assert hints == ["name the script without python: -- train.py", "", ""]
 
 
 @pytest.mark.parametrize(("name", "words"), [("absent", "does not exist"), ("file", "is not a directory")])

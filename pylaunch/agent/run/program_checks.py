@@ -37,8 +37,9 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
             continue
         found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
-            reason = "is not executable" if "/" in program else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
-            hint = "name the script without python: -- train.py" if program.startswith("python") else ""
+            is_path = "/" in program
+            reason = "is not executable" if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
+            hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
             yield wire.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)

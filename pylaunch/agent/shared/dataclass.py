@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 else:
     MISSING = object()
     _FIELDS = "__own_fields__"
-    _POSITIONAL = "__positional__"
 
     class _Field:
         def __init__(self, default_factory, default, repr):
@@ -61,7 +60,7 @@ else:
         found, positional = {}, []
         for base in reversed(cls.__mro__[1:]):
             found.update((each.name, each) for each in base.__dict__.get(_FIELDS, ()))
-            positional += [name for name in base.__dict__.get(_POSITIONAL, ()) if name not in positional]
+            positional += [name for name in base.__dict__.get("__match_args__", ()) if name not in positional]
         own = cls.__dict__.get("__annotations__", {})  # noqa: RUF063 -- as text, and without another import
         for name, kind in own.items():
             value = cls.__dict__.get(name, MISSING)
@@ -85,8 +84,7 @@ else:
             if name not in cls.__dict__ or name == "__hash__":
                 setattr(cls, name, method)
         setattr(cls, _FIELDS, tuple(found.values()))
-        setattr(cls, _POSITIONAL, tuple(positional))
-        cls.__match_args__ = cls.__positional__
+        cls.__match_args__ = tuple(positional)
         cls.__dataclass_fields__ = _StandardFields()
         return cls
 
@@ -107,7 +105,7 @@ else:
         return {name: asdict(each) for name, each in value.items()} if isinstance(value, dict) else value
 
     def _init(self, *args, **given):
-        names = self.__positional__
+        names = self.__match_args__
         values = dict(zip(names, args))
         if len(args) > len(names) or not values.keys().isdisjoint(given):
             raise TypeError(f"{type(self).__name__}: too many arguments")

@@ -22,6 +22,7 @@ from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.launch.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model import host_hints
+from pylaunch.model.addresses import is_address
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import fold
@@ -380,7 +381,7 @@ class Session:
     def _misses_a_name(self) -> bool:
         """A host that is named, not addressed, has no connection."""
         missing = [node.host for node in self._plan.nodes if node.host.name not in self._fleet.links]
-        return any(not _is_numeric(host.rank_address) for host in missing)
+        return any(not is_address(host.rank_address) for host in missing)
 
     def _refuse(self, host: str, reason: str, hint: str | None) -> None:
         self._reasons[host] = (*self._reasons.get(host, ()), reason)
@@ -404,10 +405,6 @@ class Session:
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
-
-
-def _is_numeric(address: str) -> bool:
-    return ":" in address or address.replace(".", "").isdecimal()
 
 
 def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
 from typing import Any
 
 from pylaunch.agent.probe.readers import network as network_readers
+from pylaunch.model.addresses import is_address
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import mesh
@@ -162,7 +162,7 @@ def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]
     known = [mtu for mtu in mtus if mtu is not None]
     if not segments or len(known) < 2:
         return None
-    family = 6 if ":" in survey.wanted.peers[pair[1]] and _is_address(survey.wanted.peers[pair[1]]) else 4
+    family = 6 if ":" in survey.wanted.peers[pair[1]] and is_address(survey.wanted.peers[pair[1]]) else 4
     expected = min(known) - HEADERS[family] - TIMESTAMPS
     return (max(segments), expected) if max(segments) < expected - SLACK else None
 
@@ -173,14 +173,6 @@ def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
     interfaces = survey.measured(network_readers.interface_list).get(source, {})
     found = interfaces.get(route.get("interface") or "")
     return found["mtu"] if found is not None else None
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 CHECKS = (

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from pylaunch.agent.probe.readers import reach as reach_readers
+from pylaunch.model.addresses import is_address
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight import mesh
@@ -82,7 +83,7 @@ def _hostname(survey: Survey) -> Iterable[Finding]:
 
 def _names_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     others = {name: address for name, address in wanted.peers.items() if name != host.name}
-    listed = {**others, **{address: address for address in others.values() if not _is_address(address)}}
+    listed = {**others, **{address: address for address in others.values() if not is_address(address)}}
     return {**reach_readers.names.ask(_looked_up(host, wanted)), **reach_readers.hosts_file.ask(listed)}
 
 
@@ -94,7 +95,7 @@ def _looked_up(host: Host, wanted: Wanted) -> list[str]:
     following = hosts[(hosts.index(host.name) + 1) % len(hosts)]
     peers = [name for name in dict.fromkeys((hosts[0], following)) if name != host.name]
     addresses = (wanted.peers[name] for name in peers)
-    return list(dict.fromkeys((*peers, *(address for address in addresses if not _is_address(address)))))
+    return list(dict.fromkeys((*peers, *(address for address in addresses if not is_address(address)))))
 
 
 def _names(survey: Survey) -> Iterable[Finding]:
@@ -162,19 +163,11 @@ def _peer_name(
     elif all(_is_loopback(address) for address in addresses):
         text = f"{name} resolves to {addresses[0]} here, which is this host itself"
     elif not _routable(addresses) & has:
-        known = ", ".join(sorted(address for address in has if _is_address(address) and not _is_local(address)))
+        known = ", ".join(sorted(address for address in has if is_address(address) and not _is_local(address)))
         text = f"{name} resolves to {', '.join(addresses)} here, and {peer.name} has {known}"
     else:
         return
     yield Finding("reach.names", severity, (observer,), text, fix=HOST_BASELINE, role="host_baseline")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 def _is_local(address: str) -> bool:

@@ -26,7 +26,7 @@ from pylaunch.launch.start.session import (
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run
+from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.render import render
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
@@ -45,6 +45,19 @@ class DeafChild:
 
     async def send(self, line: bytes) -> None:
         self.sent.append(line)
+
+
+def refusal(plan: RunPlan) -> NodesRefusedError:
+    """Return the error with which a session that prepares `plan` is refused."""
+
+    async def prepare() -> None:
+        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+        async with asyncio.timeout(60):
+            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
+
+    with pytest.raises(NodesRefusedError) as refused:
+        asyncio.run(prepare())
+    return refused.value
 
 
 def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
@@ -169,15 +182,8 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
     async def refused(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
         return dict(reversed(errors.items())) if verb == "open" else {}
 
-    async def prepare() -> None:
-        monkeypatch.setattr(Fleet, "connect", refused)
-        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
-        async with asyncio.timeout(60):
-            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
-
-    with pytest.raises(NodesRefusedError) as refusal:
-        asyncio.run(prepare())
-    assert refusal.value.render().splitlines() == [
+    monkeypatch.setattr(Fleet, "connect", refused)
+    assert refusal(plan).render().splitlines() == [
         "error: 4 of 4 hosts cannot take part, so no rank was started",
         "  gpu3: host key unknown",
         "  gpu[1-2,4]: ssh 10.0.0.[1-2,4]: no route (connect to host 10.0.0.[1-2,4])",
@@ -204,13 +210,7 @@ def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_no
         fleet.put_back([(host, no_interface) for host in fleet.links])
         return {"n3": LinkError("name does not resolve")}
 
-    async def prepare() -> None:
-        monkeypatch.setattr(Fleet, "connect", connect)
-        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
-        async with asyncio.timeout(60):
-            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
-
-    with pytest.raises(NodesRefusedError) as refusal:
-        asyncio.run(prepare())
-    assert sorted(refusal.value.reasons) == refusing
-    assert refusal.value.message == f"{len(refusing)} of 3 hosts cannot take part, so no rank was started"
+    monkeypatch.setattr(Fleet, "connect", connect)
+    error = refusal(plan)
+    assert sorted(error.reasons) == refusing
+    assert error.message == f"{len(refusing)} of 3 hosts cannot take part, so no rank was started"
