@@ -80,6 +80,11 @@ class HostView:
 
     unread: tuple[Unread, ...]
 
+    @property
+    def processes_unread(self) -> str | None:
+        """Why the processes of the host could not be read; None if they were."""
+        return next((each.reason for each in self.unread if each.subject == occupants.occupants), None)
+
 
 @dataclass(frozen=True)
 class Swept:

@@ -25,6 +25,7 @@ from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.handshakes import awaited_turn
+from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, describe_exit, spawn
 
 MATRIX: ReadingKey[Any] = ReadingKey("mesh.matrix")
@@ -74,7 +75,7 @@ class _NodeSession:
         """Return the message with the key `expected`, and earlier lines that are no messages."""
         noise: list[str] = []
         try:
-            async with asyncio.timeout(timeout_s):
+            async with patience(timeout_s):
                 while line := await self.child.readline():
                     message = _decoded(line)
                     if message is not None and expected in message:

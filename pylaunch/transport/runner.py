@@ -260,9 +260,16 @@ def failure_message(result: Mapping[str, Any]) -> str:
 def _item_message(result: Mapping[str, Any]) -> str:
     message = str(result.get("msg", "")).strip()
     written = (result.get(key) for key in ("stderr", "module_stderr", "stdout", "module_stdout"))
-    outputs = ([line for line in str(text).splitlines() if _is_output(line)] for text in written if text)
+    outputs = [[line for line in str(text).splitlines() if _is_output(line)] for text in written if text]
+    outputs.insert(0, _errors_of_dpkg(str(result.get("stdout", ""))))
     extra = [line for line in next((lines for lines in outputs if lines), []) if line.strip() not in message]
     return "\n".join([*([message] if message else []), *extra[-10:]]) or "the task failed without a message"
+
+
+def _errors_of_dpkg(stdout: str) -> list[str]:
+    """Return the lines in which dpkg names its error: apt-get prints them to stdout, its exit code to stderr."""
+    found = re.findall(r"^dpkg: error .*(?:\n .*)*", stdout, re.MULTILINE)
+    return [line for each in found for line in each.splitlines()]
 
 
 def _is_output(line: str) -> bool:

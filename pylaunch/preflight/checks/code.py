@@ -80,7 +80,8 @@ def _files(survey: Survey) -> Iterable[Finding]:
         for path in (survey.wanted.script, *survey.wanted.files):
             if path and found.get(path) == "":
                 text = f"{path} does not exist in {survey.wanted.workdir}"
-                yield Finding("code.files", Severity.FAIL, (host,), text, _copy(survey, path))
+                fix = f"take the code along with --sync ., or {_copy(survey, path)}"
+                yield Finding("code.files", Severity.FAIL, (host,), text, fix)
     missing_everywhere = {
         path
         for path in (survey.wanted.script, *survey.wanted.files)

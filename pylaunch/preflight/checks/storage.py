@@ -35,6 +35,8 @@ INODES_NEEDED = 1000
 
 RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
 
+_NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
+
 
 @dataclass(frozen=True)
 class StoragePlace:
@@ -90,7 +92,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
             if label.startswith(WORKDIR) and not found["exists"]:
                 text = f"{label} does not exist"
-                yield Finding("storage.writable", Severity.FAIL, (host,), text, "choose another with --workdir")
+                yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
     yield from _missing_checkpoints(survey)
 
 

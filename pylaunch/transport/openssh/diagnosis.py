@@ -85,12 +85,13 @@ def _protocol(
             yield from (f"host key: known_hosts has {each.kind} {each.fingerprint}" for each in known)
             return
         yield f"host key: {key.kind} {key.fingerprint}, as in known_hosts"
-        user = host.ssh.user or "root"
+        user, takes_keys = host.ssh.user or "root", True
         try:
             transport.auth_none(user)
         except paramiko.BadAuthenticationType as error:
             yield f"login: the server accepts {', '.join(error.allowed_types)}"
-        yield from _offered(login)
+            takes_keys = "publickey" in error.allowed_types
+        yield from _offered(login, takes_keys=takes_keys)
     except (OSError, EOFError, paramiko.SSHException) as error:
         yield f"protocol: {error or 'the server closed the connection'}"
     finally:
@@ -103,7 +104,7 @@ def _known(route: Route, project_known_hosts: str | None) -> list[HostKey]:
     return [key for file in files for key in known_hosts.keys_for(known_hosts.read_known_hosts(file), route.place)]
 
 
-def _offered(login: Argv) -> Iterator[str]:
+def _offered(login: Argv, *, takes_keys: bool) -> Iterator[str]:
     """Report the keys that OpenSSH offers, in its words: it alone knows the user's agent, files and hardware keys."""
     ssh, *words = login
     try:
@@ -118,5 +119,7 @@ def _offered(login: Argv) -> Iterator[str]:
         return
     offered = _OFFERED.findall(ended.stderr)
     yield from (f"login: offered {key}, not accepted" for key in offered)
-    if not offered:
+    if not offered and not takes_keys:
+        yield "login: no key was offered: the server accepts none"
+    elif not offered:
         yield "login: no key was offered: none in ~/.ssh, none in the agent, none in the inventory"

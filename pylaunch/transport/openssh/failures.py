@@ -46,6 +46,12 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
 _REFUSED = "Permission denied ("
 """ssh prints the methods of a login that the server refused."""
 
+_NO_KEY = (
+    "on {host}, sshd accepts no login by key alone (PubkeyAuthentication, AuthenticationMethods), and pylaunch types no"
+    " password"
+)
+_METHODS = re.compile(re.escape(_REFUSED) + r"([\w,-]+)\)")
+
 _NOT_REACHED = frozenset(
     ("Could not resolve hostname", "Connection refused", "No route to host", "Network is unreachable",
      "during banner exchange", "timed out")
@@ -71,6 +77,9 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
         if found is not None:
             quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
             line = quotable[1] if quotable else found.removeprefix("ssh: ")
+            methods = _METHODS.search(line)
+            if methods is not None and "publickey" not in methods[1].split(","):
+                hint = _NO_KEY
             return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")

@@ -19,6 +19,9 @@ from pylaunch.transport.openssh.identity import LENGTH
 from pylaunch.transport.openssh.options import SSH_PORT, config_word
 
 CONTROL_PERSIST_S = 120
+CLOSES_S = 60.0
+"""For a shared connection to end; one that is stopped does not."""
+
 SHARED: Argv = ("-o", "ControlMaster=auto", "-o", f"ControlPersist={CONTROL_PERSIST_S}")
 UNSHARED: Argv = ("-o", "ControlPath=none")
 SOCKET_PATH_LIMIT = 107
@@ -74,7 +77,7 @@ def open_connections() -> frozenset[str]:
 def close_all(address: str, user: str) -> None:
     """Close all shared connections to `user` on port 22 of `address`, whatever their identity."""
     for path in _sockets(address, user):
-        process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", address))
+        process.run(("ssh", "-O", "exit", "-o", f"ControlPath={path}", address), timeout_s=CLOSES_S)
 
 
 def _sockets(address: str, user: str) -> list[Path]:

@@ -143,3 +143,10 @@ def test_a_tree_beyond_the_limits_is_reported_and_the_root_is_no_project(
     monkeypatch.setattr(readers, "MOST_FILES", 1)
     assert readers.tree(str(tmp_path)) == {"complete": False, "files": {}}
     assert readers.tree("/") is None
+
+
+def test_a_script_that_is_on_no_host_can_be_taken_along() -> None:
+    missing = reading({"train.py": "", "base.yaml": "b"}, {"model.py": "c"})
+    (finding, *_) = findings(code.CHECKS, alike(missing), WANTED)
+    assert finding.text == "train.py does not exist in /w"
+    assert finding.fix == "take the code along with --sync ., or copy the right /w/train.py to n[1-3]"

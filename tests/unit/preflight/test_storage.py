@@ -59,6 +59,11 @@ def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check:
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
 
 
+def test_a_working_directory_that_is_on_no_host_can_be_taken_along() -> None:
+    (finding,) = findings(storage.CHECKS, alike({**HEALTHY, WORKDIR: filesystem("/", exists=False)}), WANTED)
+    assert finding.fix.startswith("take the code along with --sync .")
+
+
 def test_a_file_system_with_two_uses_is_reported_once_with_both() -> None:
     full = {RUN: filesystem(free=0), TEMPORARY: filesystem(free=0)}
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n3=full), WANTED)

@@ -15,7 +15,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.check import Check
-from pylaunch.preflight.result import junit, result
+from pylaunch.preflight.junit import junit
+from pylaunch.preflight.result import result
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.survey import Look, Survey, Wanted
 from pylaunch.preflight.wanted import wanted_by

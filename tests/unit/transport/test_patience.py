@@ -1,0 +1,72 @@
+"""A limit for others does not count time in which this process was held up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from typing import TypeVar
+
+import pytest
+
+from pylaunch.transport.patience import patience
+
+T = TypeVar("T")
+
+
+class HeldUpLoop(asyncio.SelectorEventLoop):
+    """An event loop of a process that can be held up."""
+
+    held_up_s = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.held_up_s
+
+
+def ran(work: Coroutine[None, None, T], loop: HeldUpLoop) -> T:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        return runner.run(work)
+
+
+async def answer(reading: int, is_listening: asyncio.Event) -> bytes:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb"))
+    try:
+        async with patience(5.0):
+            is_listening.set()
+            return await reader.readline()
+    finally:
+        transport.close()
+
+
+def test_an_answer_that_arrived_while_this_process_was_held_up_is_read() -> None:
+    loop, (reading, writing) = HeldUpLoop(), os.pipe()
+
+    async def held_up() -> bytes:
+        is_listening = asyncio.Event()
+        asking = asyncio.ensure_future(answer(reading, is_listening))
+        await is_listening.wait()
+        os.write(writing, b"here\n")
+        loop.held_up_s += 60.0
+        return await asking
+
+    assert ran(held_up(), loop) == b"here\n"
+    os.close(writing)
+
+
+def test_silence_ends_at_the_limit() -> None:
+    async def silent() -> None:
+        async with patience(0.01):
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        ran(silent(), HeldUpLoop())
+
+
+def test_what_ends_in_time_raises_nothing() -> None:
+    async def quick() -> str:
+        async with patience(5.0):
+            return "done"
+
+    assert ran(quick(), HeldUpLoop()) == "done"
