@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,9 +26,13 @@ def read_settings(directory: Path) -> Settings:
     """Return the settings in `directory`. Raises UsageError for a file that is no TOML, and for unknown keys."""
     settings = directory / SETTINGS
     try:
-        content = tomllib.loads(settings.read_text(encoding="utf-8"))
+        text = settings.read_bytes()
     except FileNotFoundError:
         return Settings()
+    import tomllib  # noqa: PLC0415 -- 2 ms that a project without settings does not need
+
+    try:
+        content = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
     if unknown := sorted(set(content) - set(KEYS)):

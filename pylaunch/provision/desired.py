@@ -33,6 +33,7 @@ from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.common_values import Dependence, differing, in_common
+from pylaunch.provision.role_variables import RoleVariables, complaints
 from pylaunch.provision.state import RoleState, parse_state
 
 USUAL_FAMILY = "Debian"
@@ -69,7 +70,8 @@ def render(
 ) -> Desired:
     """Render the desired state of every host of `cluster`, for all roles or those in `only`, for one os_family.
 
-    Raises UsageError for a role the playbook does not have, ProvisionError where Ansible cannot render a variable.
+    Raises UsageError for a role the playbook does not have and for misspelt or impossible variables of roles,
+    ProvisionError where Ansible cannot render a variable.
     """
     loader = DataLoader()
     try:
@@ -81,6 +83,7 @@ def render(
             )
         chosen = [each for each in listed if not only or each.name in only]
         renderer = _Renderer(loader, content, cluster, {**(extra_vars or {}), "ansible_facts": {"os_family": family}})
+        renderer.refuse_bad_variables(cluster.names, [each.name for each in listed])
         with _without_waste():
             hosts = renderer.states(cluster.names, chosen)
     except AnsibleError as error:
@@ -200,6 +203,32 @@ class _Renderer:
             for host, state in zip(hosts, self._role_states(role, shared, of_host), strict=True):
                 states[host] += [state] if state is not None else []
         return {host: tuple(found) for host, found in states.items()}
+
+    def refuse_bad_variables(self, hosts: Sequence[str], roles: Sequence[str]) -> None:
+        """Raise UsageError if the inventory misspells a variable of `roles` or gives it an impossible value."""
+        templar = Templar(loader=self._loader)
+        plain = {
+            host: {
+                name: value
+                for name, value in self._variables.get_vars(host=self._inventory.get_host(host)).items()
+                if name.startswith(tuple(f"{role}_" for role in roles)) and not templar.is_template(value)
+            }
+            for host in hosts
+        }
+        if found := complaints([self._known(role) for role in roles], plain):
+            defaults = self._content.roles / "ROLE" / "defaults" / "main.yml"
+            raise UsageError(
+                f"{len(found)} {'error' if len(found) == 1 else 'errors'} in variables of roles",
+                evidence=found,
+                hint=f"the variables of a role are described in {defaults}",
+            )
+
+    def _known(self, role: str) -> RoleVariables:
+        path = self._content.roles / role / "meta" / "argument_specs.yml"
+        specs = self._loader.load_from_file(str(path)) if path.exists() else {}
+        options = specs.get("argument_specs", {}).get("main", {}).get("options", {})
+        names = {*options, *self._role_file(role, "defaults"), *self._role_file(role, "vars")}
+        return RoleVariables(role, options, frozenset(names))
 
     def _role_states(
         self, role: _ListedRole, shared: Mapping[str, Any], of_host: Sequence[Mapping[str, Any]]

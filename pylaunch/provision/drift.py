@@ -151,7 +151,7 @@ def _lines(state: RoleState, facts: Facts) -> Iterator[Difference]:
         if isinstance(fact, Unreadable):
             yield line.path, _unreadable(fact)
         elif fact:
-            yield line.path, f"has the line {fact[0]!r}"
+            yield line.path, f"has the line {' '.join(fact[0].split())!r}"
 
 
 def _sysctls(state: RoleState, facts: Facts) -> Iterator[Difference]:

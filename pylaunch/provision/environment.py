@@ -85,15 +85,21 @@ class Locked:
         return self.previous is None or self.previous.id != self.manifest.id
 
 
+class DamagedManifestError(UsageError):
+    """A manifest.json that cannot be read."""
+
+
 def read_manifest(directory: Path) -> EnvironmentManifest | None:
-    """Return the environment in `directory`, or None. Raises UsageError for a damaged one."""
+    """Return the environment in `directory`, or None. Raises DamagedManifestError."""
     path = directory / MANIFEST
     try:
         return EnvironmentManifest(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError) as error:
-        raise UsageError(f"{path}: not a manifest: {error}", hint="make it again: pylaunch env lock") from None
+        raise DamagedManifestError(
+            f"{path}: not a manifest: {error}", hint="make it again: pylaunch env lock requirements.txt"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,8 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     Raises UsageError when pip cannot find wheels for them.
     """
     inputs = _inputs(request)
-    previous = read_manifest(request.directory)
-    if previous is not None and previous.inputs == inputs and not request.upgrade and _is_whole(request, previous):
+    previous = _locked_before(request.directory)
+    if previous is not None and previous.inputs == inputs and not request.upgrade:
         return Locked(previous, previous)
     parent = request.directory.parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -160,13 +166,23 @@ def swap_with_previous(directory: Path) -> None:
     aside.rename(previous)
 
 
+def _locked_before(directory: Path) -> EnvironmentManifest | None:
+    """Return the environment in `directory`; None for a damaged one too, which a lock replaces."""
+    try:
+        manifest = read_manifest(directory)
+    except DamagedManifestError:
+        return None
+    return manifest if manifest is not None and _is_whole(directory, manifest) else None
+
+
 def _previous(directory: Path) -> Path:
     return directory.with_name(f"{directory.name}.previous")
 
 
-def _is_whole(request: LockRequest, manifest: EnvironmentManifest) -> bool:
-    archive = request.directory / ARCHIVE
-    return archive.is_file() and archive.stat().st_size == manifest.archive_bytes
+def _is_whole(directory: Path, manifest: EnvironmentManifest) -> bool:
+    archive, kept = directory / ARCHIVE, directory / LOCK
+    is_archive_whole = archive.is_file() and archive.stat().st_size == manifest.archive_bytes
+    return is_archive_whole and kept.is_file() and _sha256(kept) == manifest.files.get(LOCK)
 
 
 def _inputs(request: LockRequest) -> str:
@@ -270,14 +286,10 @@ def _pip(request: LockRequest, words: Sequence[str], env: Mapping[str, str] | No
     ended = _run_pip(request, words, env)
     if not ended.ok:
         lines = [line for line in ended.stderr.splitlines() if line.strip() and not line.startswith("[notice]")]
-        missing = resolution.blocker(ended.stderr)
-        hint = "only wheels can be locked: a package without one for this Python and machine needs another version"
-        if missing is not None:
-            hint = f"only wheels can be locked; {resolution.how_to_build(missing)}"
         raise UsageError(
             f"pip cannot lock {' '.join(str(path) for path in request.requirements)} for Python {request.python}",
             evidence=lines[-8:],
-            hint=hint,
+            hint=resolution.next_step(ended.stderr),
         )
 
 

@@ -30,6 +30,8 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("although package python3 is installed", _REINSTALL),
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
+    ("/var/lib/apt/lists/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
+    ("dpkg was interrupted", "on {hosts}: dpkg --configure -a, then: pylaunch provision --limit {hosts}"),
     ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("has no installation candidate", "{hosts} must reach a package mirror: apt-get update there says more"),
@@ -94,6 +96,19 @@ def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) 
     return ClusterNotReadyError(
         f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",
         evidence=[f"{hosts}  {reason}" for hosts, reason in alike_errors(cluster.hosts, reasons)],
+        hint="\n      ".join(hints) or None,
+    )
+
+
+def with_unreachable(
+    error: ProvisionError, unreachable: Mapping[str, Unreachable], cluster: Cluster
+) -> ProvisionError:  # fmt: skip
+    """Return `error`, about other hosts, with the hosts of `cluster` that could not be reached."""
+    also = unreachable_error(unreachable, cluster)
+    hints = [hint for hint in (error.hint, also.hint) if hint is not None]
+    return ProvisionError(
+        f"{error.message}; {fold(unreachable)} cannot be reached",
+        evidence=(*error.evidence, *also.evidence),
         hint="\n      ".join(hints) or None,
     )
 

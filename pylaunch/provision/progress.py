@@ -19,6 +19,9 @@ class TaskProgress:
     began_at: float
     """Seconds, of a monotonic clock."""
 
+    is_check: bool = False
+    """Ansible's check mode: a change is reported, but not made."""
+
     ended_at: float = 0.0
     started: set[str] = field(default_factory=set)
     ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
@@ -47,7 +50,10 @@ class TaskProgress:
     def report(self) -> str | None:
         """Describe a finished task; None if it changed nothing and failed nowhere."""
         shown = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
-        parts = [f"{status.value} on {fold(self.ended[status])}" for status in shown if status in self.ended]
+        words = {each: each.value for each in shown}
+        if self.is_check:
+            words[TaskStatus.CHANGED] = "would change"
+        parts = [f"{words[status]} on {fold(self.ended[status])}" for status in shown if status in self.ended]
         seconds = self.ended_at - self.began_at
         took = f" in {seconds:.0f} s" if seconds >= LONG_S else ""
         return f"{self.title}: {', '.join(parts)}{took}" if parts else None
@@ -56,14 +62,15 @@ class TaskProgress:
 class TaskFollower:
     """Groups the steps of hosts into tasks. Ansible takes all hosts through a task before it begins the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_check: bool = False) -> None:
+        self._is_check = is_check
         self.current: TaskProgress | None = None
 
     def add(self, event: Progress, now: float) -> TaskProgress | None:
         """Add one step at `now` (monotonic seconds); return the task that it shows to be over, if any."""
         ended = None
         if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
-            ended, self.current = self.current, TaskProgress(event.role, event.task, now)
+            ended, self.current = self.current, TaskProgress(event.role, event.task, now, self._is_check)
         self.current.add(event, now)
         return ended
 

@@ -27,6 +27,7 @@ LARGE = 1 << 29
 _BLOCKER = re.compile(
     r"^ERROR: No matching distribution found for (?P<requirement>.+?)(?: \(from [^()]*\))?$", re.MULTILINE
 )
+_FOUND = re.compile(r"^ERROR: Could not find a version .*\(from versions: (?P<versions>.*)\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,28 @@ def blocker(output: str) -> str | None:
     """Return the requirement for which pip found no wheel, in what it wrote to stderr; None for another failure."""
     found = _BLOCKER.search(output)
     return found["requirement"] if found is not None else None
+
+
+def next_step(output: str) -> str:
+    """Return the hint for a failure of pip, from what it wrote to stderr."""
+    if "DO NOT MATCH THE HASHES" in output:
+        return "if the new wheels are intended, write their hashes into the requirements; otherwise do not install them"
+    if "ResolutionImpossible" in output:
+        return "change one of the requirements that exclude each other"
+    if (missing := blocker(output)) is not None:
+        return (
+            f"{_correct(missing, output)}; only wheels can be locked: if {missing} is source, {how_to_build(missing)}"
+        )
+    return "only wheels can be locked: a package without one for this Python and machine needs another version"
+
+
+def _correct(requirement: str, output: str) -> str:
+    """Return the advice to correct `requirement`, with the newest version that pip found."""
+    found = _FOUND.search(output)
+    versions = found["versions"].split(", ") if found is not None else []
+    if not versions or versions == ["none"]:
+        return f"correct the name {requirement}, or the index"
+    return f"correct the version of {requirement}: the newest wheel for this Python and machine is {versions[-1]}"
 
 
 def sizes(chosen: Sequence[Chosen]) -> dict[str, int | None]:

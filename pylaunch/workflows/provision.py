@@ -15,12 +15,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.errors import UsageError
+from pylaunch.agent.shared.layout import RUN_ID
+from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
+from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.occupancy.look import look
 from pylaunch.provision.batches import batches
 from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.environment import previous_environment, swap_with_previous
-from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
+from pylaunch.provision.errors import (
+    failure_error,
+    no_python_error,
+    remaining_error,
+    unreachable_error,
+    with_unreachable,
+)
 from pylaunch.provision.reset import Reset, reset
 from pylaunch.provision.variables import lint_variables
 from pylaunch.provision.workflow import (
@@ -117,20 +128,30 @@ class ProvisionReport:
     """None when no host had to change."""
 
     def raise_for_errors(self) -> None:
-        """Raises the first error there is: failed tasks, hosts that still differ, hosts out of reach."""
-        total = len(self.plan.request.cluster.hosts)
-        unreachable = self.plan.found.unreachable
+        """Raises the first error there is: failed tasks, hosts that still differ, hosts out of reach.
+
+        Hosts out of reach are also named by the errors of other hosts.
+        """
+        cluster, unreachable = self.plan.request.cluster, self.plan.found.unreachable
+        error = None
         if self.done is not None:
             after = self.done.after
-            if self.done.result.failures:
-                raise failure_error(self.done.result.failures, total)
-            if any(after.changes.values()):
-                raise remaining_error(after.changes)
-            if after.without_python:
-                raise no_python_error(after.without_python, total)
             unreachable |= after.unreachable
+            error = _error_of(self.done, len(cluster.hosts))
+        if error is not None:
+            raise with_unreachable(error, unreachable, cluster) if unreachable else error
         if unreachable:
-            raise unreachable_error(unreachable, self.plan.request.cluster)
+            raise unreachable_error(unreachable, cluster)
+
+
+def _error_of(done: Convergence, total: int) -> ProvisionError | None:
+    if done.result.failures:
+        return failure_error(done.result.failures, total)
+    if any(done.after.changes.values()):
+        return remaining_error(done.after.changes)
+    if done.after.without_python:
+        return no_python_error(done.after.without_python, total)
+    return None
 
 
 def plan_provision(cluster: Cluster, options: ProvisionOptions, *, on_note: Notes = ignore) -> ProvisionPlan:
@@ -181,14 +202,43 @@ def reset_hosts(
 ) -> PlaybookResult:
     """Undo on every host what the roles own, with `environments` the Python environments too.
 
-    Raises ClusterNotReadyError when a host is out of reach, before any changes; ProvisionError for failed tasks.
+    Raises ClusterNotReadyError, before any changes, when a host is out of reach, and with `environments` while ranks
+    run on a host; ProvisionError for failed tasks.
     """
     plan.raise_if_unreachable()
+    if environments and not dry_run:
+        refuse_live_ranks(plan.request.cluster)
     undo = Reset(plan.request, content.playbook("reset"), environments=environments, check=dry_run)
     result = reset(undo, on_progress=emit)
     if result.failures:
         raise failure_error(result.failures, len(plan.request.cluster.hosts))
     return result
+
+
+def refuse_live_ranks(cluster: Cluster) -> None:
+    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
+    their environment."""
+    views, unreachable = look(cluster, USUAL_PORT)
+    if unreachable:
+        raise unreachable_error(unreachable, cluster)
+    hosts: dict[str, list[str]] = {}
+    own: dict[str, None] = {}
+    for name, view in views.items():
+        if view.processes_unread is not None:
+            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
+        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
+            if each.is_rank:
+                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
+                hosts.setdefault(f"{what} of {each.user}", []).append(name)
+        own |= dict.fromkeys(each.run for each in view.occupancy.at_work if each.is_rank and each.run is not None)
+    if not hosts:
+        return
+    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
+    raise ClusterNotReadyError(
+        "ranks need the Python environment, so nothing was undone",
+        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
+        hint="\n      ".join([*stops, f"{pylaunch('gpus')} shows who uses each host"]),
+    )
 
 
 def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:

@@ -144,6 +144,14 @@ def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:
     assert "://" not in (locked / "requirements.lock").read_text()
 
 
+def test_a_lock_that_was_edited_is_made_again_and_reported_as_new(locked: Path) -> None:
+    whole = (locked / "requirements.lock").read_text()
+    (locked / "requirements.lock").write_text(whole.replace("six==", "sixx=="))
+    again = lock(LockRequest((locked.parent / "requirements.txt",), locked, NODE_PYTHON))
+    assert again.is_new
+    assert (locked / "requirements.lock").read_text() == whole
+
+
 def test_requirements_without_a_wheel_are_refused_in_pips_words(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("six==0.0.0.1\n")
     with pytest.raises(UsageError) as caught:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.provision.environment import LockProgress, LockRequest, lock
+from pylaunch.provision.environment import LockProgress, LockRequest, lock, read_manifest
 
 
 def wheel(index: Path, name: str, version: str, requires_python: str = ">=3.8") -> str:
@@ -49,3 +49,13 @@ def test_an_old_version_is_reported_where_a_wheel_would_help_and_nowhere_else(in
     (warning,) = output
     assert "pylaunch-test-old 1.0 is locked, the newest is 2.0: pylaunch-test-old==2.0 has no wheel" in warning
     assert "pip wheel --no-deps --wheel-dir wheels pylaunch-test-old==2.0" in warning
+
+
+def test_a_damaged_manifest_does_not_keep_a_lock_from_making_a_new_one(index: Path, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("pylaunch-test-young\n")
+    request = LockRequest((tmp_path / "requirements.txt",), tmp_path / "environment", "3.8")
+    made = lock(request).manifest
+    (tmp_path / "environment" / "manifest.json").write_text('{"id":')
+    again = lock(request)
+    assert again.is_new
+    assert again.manifest == made == read_manifest(tmp_path / "environment")

@@ -32,6 +32,7 @@ from pylaunch.probe.ask import Unreachable, ask
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
+from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
@@ -66,7 +67,13 @@ def make_key(file: Path, kind: str = "ed25519") -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    directory = tmp_path_factory.mktemp("sshd")
+    with serving(tmp_path_factory.mktemp("sshd")) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def serving(directory: Path, *settings: str) -> Iterator[Server]:
+    """Run an sshd with further settings."""
     for name in ("host_key", "user_key"):
         make_key(directory / name)
     server = Server(free_port(), directory)
@@ -75,6 +82,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (directory / "config").write_text(
         f"ListenAddress 127.0.0.1\nPort {server.port}\nHostKey {directory}/host_key\n"
         f"AuthorizedKeysFile {directory}/user_key.pub\nStrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
+        + "".join(f"{setting}\n" for setting in settings)
     )
     assert SSHD is not None
     daemon = subprocess.Popen([SSHD, "-D", "-e", "-f", directory / "config"], stderr=subprocess.PIPE, text=True)
@@ -83,9 +91,25 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert "Server listening" in first_line, first_line + daemon.stderr.read()
     drain = threading.Thread(target=daemon.stderr.read, daemon=True)
     drain.start()
-    yield server
-    daemon.terminate()
-    daemon.wait()
+    try:
+        yield server
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def test_a_server_that_takes_no_keys_is_not_called_a_missing_key(tmp_path: Path) -> None:
+    with serving(tmp_path, "PubkeyAuthentication no", "PasswordAuthentication yes") as server:
+        kept = tmp_path / "known_hosts"
+        kept.write_text(f"[127.0.0.1]:{server.port} {server.host_key}")
+        connector = OpenSshConnector(server.host, str(kept))
+        steps = connector.diagnose()
+        ended = process.run(connector.argv(("true",), shared=False))
+    assert steps[-1] == "login: no key was offered: the server accepts none"
+    failure = connector.failure(ended)
+    assert failure is not None
+    assert failure.hint is not None
+    assert failure.hint.startswith("on n1, sshd accepts no login by key alone")
 
 
 @pytest.fixture(autouse=True)

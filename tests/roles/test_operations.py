@@ -29,6 +29,20 @@ fcntl.lockf(lock, fcntl.LOCK_EX)
 open("/run/busy-packages", "w").close()
 time.sleep(1200)
 """
+HOLD_LISTS = """
+import fcntl, time
+lock = open("/var/lib/apt/lists/lock", "w")
+fcntl.lockf(lock, fcntl.LOCK_EX)
+open("/run/busy-lists", "w").close()
+time.sleep(1200)
+"""
+RELEASE_LISTS_AFTER_ONE_REFUSAL = """\
+#!/bin/sh
+/usr/bin/apt-get "$@"
+end=$?
+[ $end = 0 ] || { rm "$0"; systemctl stop busy-lists.service; }
+exit $end
+"""
 SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
 
 
@@ -96,6 +110,25 @@ def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab:
         lab["n1"].run("systemctl", "stop", unit, check=False)
         lab["n1"].run("rm", "-f", "/run/busy-packages")
     assert "n1: time_sync" in output.read_text()
+
+
+def test_package_lists_that_another_process_reads_are_waited_for(lab: Lab) -> None:
+    node = lab["n1"]
+    # Without python3-apt, Ansible's module calls `apt-get update` itself.
+    node.run("apt-get", "-y", "purge", "chrony", "python3-apt")
+    node.run("systemd-run", "--quiet", "--collect", "--unit=busy-lists", "/usr/bin/python3", "-c", HOLD_LISTS)
+    wait_until(lambda: node.run("test", "-e", "/run/busy-lists", check=False).ok, "the lock is held")
+    wrapper = "/usr/local/sbin/apt-get"
+    node.write(wrapper, RELEASE_LISTS_AFTER_ONE_REFUSAL)
+    node.run("chmod", "0755", wrapper)
+    try:
+        waited = provision(lab, "--roles", "time_sync")
+    finally:
+        node.run("systemctl", "stop", "busy-lists", check=False)
+        was_refused = not node.run("test", "-e", wrapper, check=False).ok
+        node.run("rm", "-f", wrapper, "/run/busy-lists")
+    assert waited.ok, waited.stderr
+    assert was_refused
 
 
 def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(

@@ -125,7 +125,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         plan = _rolled_back(plan)
     differences = plan.differences() if flags.plan_only or flags.with_diff else {}
     if flags.plan_only and not as_json:
-        provisioning.show_plan(plan.found, differences)
+        provisioning.show_plan(plan, differences)
     if flags.with_diff and not as_json:
         provisioning.show_lines(differences)
     report = ProvisionReport(plan, None) if flags.plan_only else _provision(plan)
@@ -169,7 +169,7 @@ def _reset(plan: ProvisionPlan, flags: ProvisionFlags) -> None:
     if not (flags.yes or flags.plan_only) and not console.confirm(f"undo on {hosts} what pylaunch made: {what}?"):
         console.say("nothing was changed")
         return
-    view = provisioning.ProvisionView()
+    view = provisioning.ProvisionView(is_check=flags.plan_only)
     try:
         reset_hosts(plan, view.show, environments=flags.undo_all, dry_run=flags.plan_only)
     finally:

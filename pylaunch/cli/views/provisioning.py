@@ -11,6 +11,7 @@ from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.live import counted
 from pylaunch.cli.views.tasks import TaskLines
+from pylaunch.model.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
 from pylaunch.provision.differences import FileDifference
 from pylaunch.provision.drift import Change
@@ -22,10 +23,10 @@ Differences = Mapping[str, Sequence[FileDifference]]
 
 
 class ProvisionView:
-    """Prints batches and tasks; `redraw` shows the task that runs."""
+    """Prints batches and tasks; `redraw` shows the task that runs. With `is_check`, changes are not made."""
 
-    def __init__(self, redraw: Callable[[str], None] = lambda _: None) -> None:
-        self._tasks = TaskLines(redraw)
+    def __init__(self, redraw: Callable[[str], None] = lambda _: None, *, is_check: bool = False) -> None:
+        self._tasks = TaskLines(redraw, is_check=is_check)
 
     def show(self, event: ProvisionEvent) -> None:
         """Print `event`."""
@@ -51,13 +52,22 @@ def show_left_out(plan: ProvisionPlan) -> None:
         console.say(hints.completed("python_env: no environment yet; make one: pylaunch env lock requirements.txt"))
 
 
-def show_plan(found: ProvisionSurvey, differences: Differences) -> None:
-    """Print the changes as a table."""
+def show_plan(plan: ProvisionPlan, differences: Differences) -> None:
+    """Print the changes as a table. Those that differ only in the name or address of their own host share a row."""
+    found, own = plan.found, OwnNames(plan.request.cluster.hosts)
     changes = {
         host: [_with_line_count(change, differences.get(host, ())) for change in changes]
         for host, changes in found.changes.items()
     }
-    rows = [(hosts, change.role, change.subject, change.difference) for hosts, change in alike(changes)]
+    together: dict[tuple[str, str, Template], list[str]] = {}
+    for host, each in changes.items():
+        for change in each:
+            template = own.template(host, change.difference)
+            together.setdefault((change.role, change.subject, template), []).append(host)
+    rows = [
+        (fold(hosts), role, subject, own.filled(template, hosts))
+        for (role, subject, template), hosts in together.items()
+    ]
     rows += [(host, "", "python", f"no interpreter at {each.path}") for host, each in found.without_python.items()]
     if rows:
         console.table(("hosts", "role", "what", "difference"), rows)

@@ -4,7 +4,13 @@ from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.drift import Change
-from pylaunch.provision.errors import failure_error, no_python_error, remaining_error, unreachable_error
+from pylaunch.provision.errors import (
+    failure_error,
+    no_python_error,
+    remaining_error,
+    unreachable_error,
+    with_unreachable,
+)
 from pylaunch.transport.runner import Failure
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))
@@ -50,6 +56,22 @@ def test_unreachable_hosts_are_all_named_with_their_reasons_each_reported_once()
     assert error.message == "3 of 5 hosts cannot be reached: n[1-3]"
     assert error.evidence == ("n[1,3]  no end after 60 s", "n2  refused")
     assert error.hint == "start sshd"
+
+
+def test_a_host_out_of_reach_is_named_although_another_one_failed() -> None:
+    failed = failure_error([failure("n3", "No space left on device")], total=5)
+    error = with_unreachable(failed, {"n2": Unreachable("no route", "check that n2 is up")}, CLUSTER)
+    assert error.exit_code is ExitCode.PROVISION_FAILED
+    assert error.message == "1 of 5 hosts could not be provisioned: n3; n2 cannot be reached"
+    assert error.evidence == ("n3  time_sync: Install packages: No space left on device", "n2  no route")
+    assert error.hint == "free space on n3, then: pylaunch provision --limit n3\n      check that n2 is up"
+
+
+def test_a_package_lock_of_another_process_is_waited_for() -> None:
+    message = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 296 (apt-get)"
+    assert failure_error([failure("n2", message)], 3).hint == (
+        "wait until that process has ended, then: pylaunch provision --limit n2"
+    )
 
 
 def test_hosts_that_differ_only_in_their_address_share_a_line() -> None:

@@ -27,3 +27,10 @@ def test_a_task_that_changed_nothing_is_not_worth_a_line() -> None:
     follower.add(step("n1", "Look", TaskStatus.OK), 2.0)
     assert follower.current is not None
     assert follower.current.report is None
+
+
+def test_a_change_in_check_mode_is_not_reported_as_made() -> None:
+    follower = TaskFollower(is_check=True)
+    follower.add(step("n1", "Remove files", TaskStatus.CHANGED), 1.0)
+    assert follower.current is not None
+    assert follower.current.report == "role: Remove files: would change on n1"

@@ -9,6 +9,7 @@ from pylaunch.provision.resolution import (
     announcement,
     blocker,
     held_back,
+    next_step,
     normalized,
     pinned,
     read_report,
@@ -88,3 +89,36 @@ def test_a_report_of_pip_is_read() -> None:
     metadata = {"name": "six", "version": "1.17.0"}
     report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}, "requested": True}]}
     assert read_report(json.dumps(report)) == (Chosen("six", "1.17.0", "file:///six.whl", True),)
+
+
+NO_VERSION = """\
+ERROR: Could not find a version that satisfies the requirement {0} (from versions: {1})
+ERROR: No matching distribution found for {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "hint"),
+    [
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have …",
+            "write their hashes",
+        ),
+        (
+            "ERROR: Cannot install numpy<2 and numpy>=2 because …\nERROR: ResolutionImpossible: for help …",
+            "exclude each",
+        ),
+        ("ERROR: No matching distribution found for torch==9.9\n", "pip wheel --no-deps --wheel-dir wheels torch==9.9"),
+        (
+            NO_VERSION.format("torch==9.9", "2.12.0, 2.13.0"),
+            "correct the version of torch==9.9: the newest wheel for this Python and machine is 2.13.0; only wheels",
+        ),
+        (
+            NO_VERSION.format("torhc", "none"),
+            "correct the name torhc, or the index; only wheels can be locked: if torhc is source, build one: pip wheel",
+        ),
+        ("ERROR: something else", "only wheels can be locked: a package"),
+    ],
+)
+def test_the_hint_follows_the_failure_of_pip(output: str, hint: str) -> None:
+    assert hint in next_step(output)

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli.views.provisioning import show_plan
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.provision.desired import Content, Desired
+from pylaunch.provision.drift import Change
+from pylaunch.provision.workflow import ProvisionRequest, ProvisionSurvey
+from pylaunch.workflows.provision import ProvisionOptions, ProvisionPlan
+
+
+def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 4)))
+    changes = {
+        name: (Change("host_baseline", "/etc/hosts", f"has the line '127.0.1.1 {name}'"),) for name in cluster.names
+    }
+    found = ProvisionSurvey(Desired({}, ()), {}, changes, {})
+    content = Content(Path("site.yml"), Path("roles"))
+    show_plan(ProvisionPlan(ProvisionRequest(cluster, content), ProvisionOptions(), found), {})
+    (_, row) = capsys.readouterr().out.splitlines()
+    assert row.split(maxsplit=3) == ["n[1-3]", "host_baseline", "/etc/hosts", "has the line '127.0.1.1 n[1-3]'"]
