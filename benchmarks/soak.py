@@ -179,7 +179,7 @@ def rank_killed(this: Round) -> None:
 def agent_killed(this: Round) -> None:
     agent = this.victim("agent")
     this.kill(agent)
-    this.ends(ExitCode.JOB_FAILED, f"{agent.node} lost: the agent of run", "was killed")
+    this.ends(ExitCode.JOB_FAILED, f"{agent.node} answers, but the agent of run", "clean")
 
 
 def session_killed(this: Round) -> None:
@@ -209,7 +209,7 @@ def controller_and_agent_killed(this: Round) -> None:
     agent = this.victim("agent")
     this.kill(agent)
     wait_for(lambda: not any(found.kind == "rank" for node in this.lab for found in look(node)), "all nodes stop")
-    this.attached(ExitCode.JOB_FAILED, f"{agent.node} lost: the agent of run")
+    this.attached(ExitCode.JOB_FAILED, f"{agent.node} answers, but the agent of run")
 
 
 def interrupted(this: Round) -> None:

@@ -17,6 +17,7 @@ from typing import Protocol, TextIO
 import click
 
 from pylaunch.cli.views import columns as layout
+from pylaunch.errors import UsageError
 from pylaunch.model.sanitise import RESET, rank_output, visible, visible_line
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -111,8 +112,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask a yes-or-no question; no without an answer."""
-    return click.confirm(visible(question), default=False, err=True)
+    """Ask a yes-or-no question; an empty line means no. Raises UsageError when stdin ends without an answer."""
+    try:
+        return click.confirm(visible(question), default=False, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            say("")
+            raise UsageError("no answer: stdin is not a terminal", hint="--yes does not ask") from None
+        raise
 
 
 def password(prompt: str) -> str:

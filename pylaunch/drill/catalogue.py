@@ -142,7 +142,7 @@ _ENDS_OF_NODES = (
     (NodeFault.POWER, "continues", ("node-lost",), "lost", Subject.NODE),
     (NodeFault.CABLE, "continues", ("node-lost",), "lost", Subject.NODE),
     (NodeFault.FREEZE, "continues", ("node-lost",), "lost", Subject.NODE),
-    (NodeFault.AGENT, "continues", ("node-lost",), "lost", Subject.NODE),
+    (NodeFault.AGENT, "continues", ("agent-lost",), "answers, but the agent of run", Subject.NODE),
     (NodeFault.MEMORY, "grows", ("out-of-memory",), "out of memory", Subject.RANK),
 )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
 from pylaunch.model.rank_view import RankView
 
@@ -27,6 +28,8 @@ class Evidence:
     """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
 
     lost: Mapping[str, str] = field(default_factory=dict)
+    """Reasons of the hosts with whose agents there is no contact, by host."""
+
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop."""
 
@@ -42,6 +45,9 @@ class Evidence:
     views: tuple[RankView, ...] = ()
     """Ranks that ran when the first one failed."""
 
+    answering: frozenset[str] = frozenset()
+    """Hosts of `lost` that answer: only their agent is lost."""
+
     @property
     def failures(self) -> list[RankEnd]:
         """Ends that nobody ordered, in an order that does not depend on when they were reported."""
@@ -53,6 +59,14 @@ class Evidence:
         known = {end.rank for end in self.ends if not end.stopped}
         known |= {state.rank for states in self.states.values() for state in states}
         return all(ranks <= known for host, ranks in self.ranks.items() if host not in self.lost)
+
+    @property
+    def with_set_clocks(self) -> Evidence:
+        """The same with ends that are as uncertain as the clock of their host, which was perhaps set after its
+        difference to ours was measured."""
+        steps = {each.host: abs(each.clock_step_s) for each in self.hosts}
+        ends = (replace(end, uncertainty_s=end.uncertainty_s + steps.get(end.host, 0.0)) for end in self.ends)
+        return replace(self, ends=tuple(ends))
 
     @property
     def owners(self) -> dict[str, str]:
@@ -68,10 +82,20 @@ def _order(end: RankEnd) -> tuple[float, str, int]:
     return end.time, end.host, -1 if end.rank is None else end.rank
 
 
-def is_before(first: RankEnd, second: RankEnd) -> bool:
-    """Return True if `first` certainly ended before `second`: two clocks order times only beyond their uncertainty."""
+def is_before(first: RankEnd, second: RankEnd, within_s: float = 0.0) -> bool:
+    """Return True if `first` certainly ended before `second`, or at most `within_s` later.
+
+    Two clocks order times only beyond their uncertainty.
+    """
     slack = 0.0 if first.host == second.host else first.uncertainty_s + second.uncertainty_s
-    return first.time + slack < second.time
+    return first.time + slack < second.time + within_s
+
+
+def lost_contact(hosts: Iterable[str], why: str, *, answer: bool) -> str:
+    """Return a clause about `hosts`, whose agents are lost; the hosts themselves `answer`, or are lost with them."""
+    names = [*hosts]
+    verb = "answers" if len(names) == 1 else "answer"
+    return f"{fold(names)} {verb}, but {why}" if answer else f"{fold(names)} lost: {why}"
 
 
 def seconds(value: float) -> str:

@@ -1,7 +1,7 @@
 """Decide after an attempt whether its Slurm job returns to the queue, to continue the run there. Pure.
 
-Only the end of the time of the job, a lost node that nothing in the job replaces, and Slurm itself (preemption, a
-failed node) cause that. A run that fails on its own would fail again, and its job does not return.
+Only the end of the time of the job, a lost node that nothing in the job replaces, a lost agent, and Slurm itself
+(preemption, a failed node) cause that. A run that fails on its own would fail again, and its job does not return.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pylaunch.model.slurm_job import GRANTED, JobLife, times
 
 BY_SLURM = "Slurm: preempted, a node failed, or by hand"
 LOST_NODE = "a lost node"
+LOST_AGENT = "a lost agent"
 OUT_OF_TIME = "its time limit"
 
 
@@ -40,7 +41,8 @@ def cause_of(outcome: Outcome) -> str:
         return ""
     if outcome.out_of_time:
         return OUT_OF_TIME
-    return LOST_NODE if outcome.causes and outcome.causes[0].kind == "node-lost" else ""
+    kind = outcome.causes[0].kind if outcome.causes else ""
+    return {"node-lost": LOST_NODE, "agent-lost": LOST_AGENT}.get(kind, "")
 
 
 def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Requeue | NoRequeue:

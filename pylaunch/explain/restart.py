@@ -83,7 +83,7 @@ class Attempt:
         found: dict[str, str] = {}
         for host in self.hosts:
             if host in self.outcome.unproven:
-                named = reason.startswith(f"{host} lost: ")
+                named = reason.startswith((f"{host} lost: ", f"{host} answers, but "))
                 found[host] = reason.removeprefix(f"{host} ") if named else "lost"
             elif host in self.refused:
                 found[host] = f"refused: {self.refused[host][0]}" if self.refused[host] else "refused"
@@ -165,8 +165,9 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
         else:
             got_on = attempt.progress > best
             best = max(best, attempt.progress)
-        # The death of a host is no evidence against the job.
-        if got_on or (attempt.outcome.first_failure is None and not attempt.outcome.is_hang):
+        # The death of a host is no evidence against the job; that of an agent on a host that answers may be.
+        outcome = attempt.outcome
+        if got_on or (outcome.first_failure is None and not outcome.is_hang and not outcome.answering):
             count = 0
         else:
             count += 1

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
-from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence
+from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence, lost_contact
 from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
@@ -52,10 +52,21 @@ class RunState:
     """Ranks by host."""
 
     ends: tuple[RankEnd, ...] = ()
+    started: frozenset[int] = frozenset()
+    """Ranks whose nodes reported their start."""
+
     finished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Leftovers by host; a key for each host that has finished."""
 
+    unknown: frozenset[str] = frozenset()
+    """Finished hosts that know nothing of the run: it never was there, or its files are gone."""
+
     lost: Mapping[str, str] = field(default_factory=dict)
+    """Reasons of the hosts with whose agents there is no contact, by host."""
+
+    answering: frozenset[str] = frozenset()
+    """Hosts of `lost` that answer: only their agent is lost."""
+
     stopping: str = ""
     """Reason that the first stopping node gave."""
 
@@ -108,6 +119,10 @@ class RunState:
             return after
         return after.ordered(StopAll(f"{end.who} {described(end)}", grace)) if end.failed else after
 
+    def with_started(self, rank: int) -> RunState:
+        """Add a rank that was started."""
+        return self if rank in self.started else replace(self, started=self.started | {rank})
+
     def with_finished(self, host: str, leftovers: tuple[str, ...], grace: timedelta) -> RunState:
         """Mark `host` as finished. If some of its ranks never started, stop the others, which wait for them."""
         after = replace(self, finished={**self.finished, host: leftovers})
@@ -115,10 +130,17 @@ class RunState:
             return after
         return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
 
-    def with_lost(self, host: str, reason: str, grace: timedelta) -> RunState:
-        """Mark `host` as unreachable."""
-        after = replace(self, lost={**self.lost, host: reason})
-        return after.ordered(StopAll(f"{host} lost: {reason}", grace))
+    def with_unknown(self, host: str, grace: timedelta) -> RunState:
+        """Mark `host`, which knows nothing of the run, as finished."""
+        return replace(self, unknown=self.unknown | {host}).with_finished(host, (), grace)
+
+    def with_lost(self, host: str, reason: str, grace: timedelta, *, host_answers: bool = False) -> RunState:
+        """Mark the agent on `host` as lost. Stop the others, unless all ranks of `host` had ended well."""
+        answering = self.answering | {host} if host_answers else self.answering
+        after = replace(self, lost={**self.lost, host: reason}, answering=answering)
+        if self._ended_well(self.ranks[host]):
+            return after
+        return after.ordered(StopAll(lost_contact([host], reason, answer=host_answers), grace))
 
     def with_states(self, host: str, states: tuple[UnfinishedRank, ...]) -> RunState:
         """Add the unfinished ranks of `host` at the time it began to stop; only the first report counts."""
@@ -180,7 +202,7 @@ class RunState:
         hosts, known = tuple(sorted(self.hosts, key=lambda each: each.host)), self.known
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences,
-            self.views,
+            self.views, self.answering,
         )  # fmt: skip
 
     @property
@@ -202,7 +224,7 @@ class RunState:
             verdict = None
         ended_well = is_whole and failed_at is None
         hang = None if ended_well or (failed_at is not None and failed_at <= self.hang_at) else self.hang
-        unproven = tuple(sorted({*self.lost, *self.live}))
+        unproven, answering = tuple(sorted({*self.lost, *self.live, *self.unknown})), tuple(sorted(self.answering))
         leftovers = {host: left for host, left in self.finished.items() if left}
         if hang is not None and not by_hand:
             host = hang.hosts[0] if len(hang.hosts) == 1 else None
@@ -211,33 +233,50 @@ class RunState:
                 Status.FAILED, f"hang: {hang.text}", now, self.ends, leftovers, unproven,
                 named=None if host is None or len(hang.ranks) > 1 else Named(host, rank),
                 evidence=hang.evidence, hint=hang.hint, is_hang=True, hang=hang, hosts=self.hosts,
+                answering=answering,
             )  # fmt: skip
         if verdict is not None:
             status, reason = Status.FAILED, verdict.reason
-        elif by_hand and not is_whole:
+        elif by_hand and not ended_well:
             status, reason = Status.STOPPED, self.by_hand_reason
         elif self.job_end and not is_whole:
             status, reason = Status.STOPPED, self.job_end
         elif is_whole and self.notified:
             # A checkpoint is no proof that the work is done.
             status, reason = Status.STOPPED, "every rank exited with code 0 after the signal to save a checkpoint"
+        elif is_whole:
+            # A node that is lost after its ranks ended may not be clean, and is not the end of the work.
+            status, reason = Status.DONE, "; ".join(["every rank exited with code 0", *self._lost_contacts()])
         elif self.lost:
             verdict = self._verdict_on_lost()
             status, reason = Status.FAILED, verdict.reason
         elif any(end.stopped for end in self.ends):
             status, reason = Status.FAILED, self.stopping or "its nodes stopped it and did not say why"
-        elif is_whole:
-            status, reason = Status.DONE, "every rank exited with code 0"
-        elif seen == 0:
-            status, reason = Status.REFUSED, "no rank was started"
         else:
-            status, reason = Status.FAILED, f"only {seen} ranks were ever started"
+            status, reason = self._without_all_ends(seen, leftovers)
         shown, named = (None, None) if verdict is None else (verdict.shown, verdict.named)
         return Outcome(
             status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
             out_of_time=status is Status.STOPPED and self.is_time_up and not by_hand,
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
+            answering=answering,
         )  # fmt: skip
+
+    def _lost_contacts(self) -> list[str]:
+        return [lost_contact([host], self.lost[host], answer=host in self.answering) for host in sorted(self.lost)]
+
+    def _without_all_ends(self, seen: int, leftovers: Mapping[str, tuple[str, ...]]) -> tuple[Status, str]:
+        """Return the status and the reason of a run with only `seen` ends of ranks, none of them a failure."""
+        if seen == 0 and self.unknown == self.ranks.keys():
+            return Status.FAILED, "none of its nodes knows it any more"
+        if self.live or leftovers or not self.started <= {end.rank for end in self.ends}:
+            # A rank whose node does not report its end may have run all the time.
+            missing = sum(map(len, self.ranks.values())) - seen
+            ranks = "rank" if missing == 1 else "ranks"
+            return Status.FAILED, self.stopping or f"no node reported the end of {missing} {ranks}"
+        if seen == 0:
+            return Status.REFUSED, "no rank was started"
+        return Status.FAILED, f"only {seen} ranks were ever started"
 
     def _verdict(self) -> Verdict | None:
         evidence = self.evidence

@@ -4,7 +4,8 @@ A rank that lost its connection to another one, or waited for it in vain, is a v
 as the cause. Where nothing else is known, nobody is named. In this order:
 
 1. a rank that failed on its own before any rank was a victim, or was killed by a signal;
-2. a node that is lost;
+2. a node that is lost, or the lost agent of a host that answers; it precedes a rank whose text is about other ranks or
+   the network;
 3. a rank whose process is stopped (SIGSTOP, a debugger);
 4. ranks that exited with code 0 while others still waited for them;
 5. data of an unexpected size: ranks called different collectives, and nobody is named;
@@ -25,7 +26,7 @@ from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.explain.failure_evidence import Evidence as Evidence
-from pylaunch.explain.failure_evidence import is_before, seconds
+from pylaunch.explain.failure_evidence import is_before, lost_contact, seconds
 from pylaunch.explain.host_causes import host_causes, lines_about, only
 from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
@@ -65,6 +66,7 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict | None:
     """Return the verdict on the known ends; None if no rank failed on its own."""
+    evidence = evidence.with_set_clocks
     failed = evidence.failures
     if not failed:
         return None
@@ -138,6 +140,8 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
     best = min(_weight(end) for end in rivals)
     rivals = [end for end in rivals if _weight(end) == best]
     end = rivals[0]
+    if best == _DOUBTFUL and evidence.lost:
+        return _of_lost(evidence)
     if len({described(replace(each, step=None)) for each in rivals}) > 1:
         texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
         text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
@@ -205,12 +209,17 @@ def _symptom_of(victim: RankEnd) -> str:
 
 
 def _of_lost(evidence: Evidence) -> _Observation:
-    host, why = next(iter(sorted(evidence.lost.items())))
     hosts = sorted(evidence.lost)
+    why = evidence.lost[hosts[0]]
     if all(is_end_of_job(each) for each in evidence.lost.values()):
         # All nodes of the job are victims of whoever ended it.
         return _Observation(why, None, advised(FailureCause("job-ended", why, Certainty.CERTAIN, None), hosts))
-    reason = f"{host} lost: {why}" if len(hosts) == 1 else f"{fold(hosts)} lost: {why}"
+    silent = [each for each in hosts if each not in evidence.answering]
+    if not silent:
+        reason = lost_contact(hosts, why, answer=True)
+        found = FailureCause("agent-lost", reason, Certainty.LIKELY, only(hosts))
+        return _Observation(reason, None, advised(found, hosts))
+    reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
     witnesses = {
         pair[0]: lines
         for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
@@ -218,14 +227,15 @@ def _of_lost(evidence: Evidence) -> _Observation:
     }
     lines = [line for found in witnesses.values() for line in found[:1]]
     lines += [
-        f"{witness} still connects to {peer}: only this machine cannot reach it"
+        f"{witness} still connects to {peer}, which is up"
         for witness, ends in sorted(evidence.tried.items())
         for peer, end in sorted(ends.items())
         if peer in evidence.lost and end == "ok"
     ]
+    lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
-    return _Observation(reason, None, advised(found, hosts))
+    return _Observation(reason, None, advised(found, silent))
 
 
 def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
@@ -248,7 +258,7 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
 
 def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     ends = [end for end in evidence.ends if end.rank is not None and end.exit_code == 0 and not end.stopped]
-    gone = sorted((end for end in ends if end.time <= first.time + SAME_MOMENT_S), key=lambda end: (end.time, end.host))
+    gone = sorted((end for end in ends if is_before(end, first, SAME_MOMENT_S)), key=lambda end: (end.time, end.host))
     if not gone:
         return None
     before_s = max(0.0, first.time - gone[-1].time)

@@ -151,6 +151,9 @@ class Outcome:
     hang: HangFinding | None = None
     """Finding that ended the run; None without one, and in records of earlier versions."""
 
+    answering: tuple[str, ...] = ()
+    """Hosts that answered when the agent of the run there no longer did."""
+
     def raise_for_failure(self) -> None:
         """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""
         if self.status is not Status.DONE:

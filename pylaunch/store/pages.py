@@ -18,6 +18,7 @@ def pages() -> dict[str, Path]:
 
 
 def title(page: Path) -> str:
-    """Return the first line of a page, without its heading mark."""
+    """Return the first line of a page, without its heading mark; YAML begins after `---`."""
     with page.open(encoding="utf-8") as text:
-        return text.readline().strip().lstrip("#").strip()
+        first = text.readline().strip()
+        return (text.readline() if first == "---" else first).strip().lstrip("#").strip()

@@ -11,6 +11,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
+from pylaunch.workflows.prove import finish
 from pylaunch.workflows.run_events import Notice, RunEvent, RunWatcher
 
 
@@ -64,7 +65,7 @@ def attach(
         try:
             outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, options)
             if leads:
-                recorder.finish(outcome)
+                outcome = finish(record.plan, outcome, recorder, emit)
         finally:
             recorder.give_up_charge()
         record = runs.read(record.plan.run)

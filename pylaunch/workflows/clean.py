@@ -52,7 +52,7 @@ class CleanReport:
             or each.stopped
             or each.stays
             or each.after.occupancy.stale
-            or any(unread.subject == "occupants.processes" for unread in each.after.unread)
+            or each.after.processes_unread is not None
         )
 
     @property

@@ -1,17 +1,20 @@
-"""Ask the nodes of runs that are over, and were not known to be clean, again; record their answers."""
+"""Prove that nodes of runs that are over are clean, where the agent of the run could not."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.launch.existing import proof
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.stop import proven
+from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.workflows.notes import Notes, ignore
+from pylaunch.workflows.run_events import Notice
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,35 @@ def is_in_doubt(outcome: Outcome) -> bool:
     return bool(outcome.unproven or outcome.leftovers)
 
 
+def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Callable[[Notice], None]) -> Outcome:
+    """Record that a run of this controller is over, and return its outcome.
+
+    First as it is: what follows may take long, or be interrupted. On hosts that answer and have lost the agent of the
+    run, end its other processes: the kernel ended the ranks with their agent, and not the children of the ranks.
+    """
+    recorder.finish(outcome)
+    if not outcome.answering:
+        return outcome
+    emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))
+    grace = plan.job.stop_grace if outcome.by_hand else plan.job.failure_grace
+    proofs = proof.end(plan, outcome.answering, grace.total_seconds())
+    for host, each in proofs.items():
+        if each.found or each.reason is not None:
+            emit(Notice(f"{host}: {each.words}"))
+    after = _with_proofs(outcome, proofs)
+    recorder.finish(after)
+    return after
+
+
+def _with_proofs(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
+    shown = proven(replace(outcome, by_hand=False), proofs)
+    return replace(outcome, leftovers=shown.leftovers, unproven=shown.unproven)
+
+
 def prove_again(record: RunRecord, outcome: Outcome, on_note: Notes = ignore) -> ProvenRun:
     """Ask the nodes that have not proven that they are clean. Ends nothing; records their answers."""
     proofs = proof.look(record, {*outcome.unproven, *outcome.leftovers})
-    shown = proven(replace(outcome, by_hand=False), proofs)
-    after = replace(outcome, leftovers=shown.leftovers, unproven=shown.unproven)
+    after = _with_proofs(outcome, proofs)
     if after != outcome and runs.controller(record.plan.run) is None:
         runs.Recorder(record.plan.run, on_note).finish(after)
     return ProvenRun(record.plan.run, after, proofs)

@@ -49,6 +49,7 @@ from pylaunch.render import remarks, render
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
 from pylaunch.transport.slurm import commands
+from pylaunch.workflows.prove import finish
 from pylaunch.workflows.requeue import JobRequeues
 from pylaunch.workflows.run_events import Notice, RunWatcher
 from pylaunch.workflows.start_checks import ChecksAtStart
@@ -233,7 +234,7 @@ class _Attempt:
             self._emit(AttemptRefused(plan, error))
             refused = error.reasons if isinstance(error, NodesRefusedError) else {}
             return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
-        recorder.finish(ended)
+        ended = finish(plan, ended, recorder, self._emit)
         self._emit(AttemptEnded(plan, ended, ran_s(self._watcher.releases, ended)))
         seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
         return Attempt(plan.cluster.names, ended, seconds, progress=ended.furthest_step)

@@ -73,6 +73,10 @@ def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
     _require_tools()
     if not cluster.sources:
         raise UsageError("verify needs an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
+    if options.junit is not None and not options.junit.absolute().parent.is_dir():
+        # pytest would make the directory: one that is misspelt is an error, as for every other file.
+        text = f"--junit {options.junit}: cannot be written: no such directory: {options.junit.parent}"
+        raise UsageError(text, hint=f"mkdir -p {quoted((str(options.junit.parent),))}")
     unreachable = survey(site_request(cluster, options.roles)).unreachable
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:

@@ -157,7 +157,7 @@ def test_what_the_relay_of_a_job_cannot_do_the_agent_explains(
     controller = node.started(task(tmp_path, "true"))
     controller.until(wire.Finished)
     controller.disconnect()
-    wait_until((node.root / "runs" / "r1" / "outcome.json").exists, "the run is over")
+    gone(node.supervisor(controller))
     assert opened_as_in_a_job(node).until(wire.Failed).message == "run r1 is over on this host"
     refused = opened_as_in_a_job(node, run="../r1").until(wire.Failed)
     assert refused.message.startswith("run id: expected letters")

@@ -18,6 +18,7 @@ from pylaunch.agent.piped.mesh import BULK
 from pylaunch.agent.piped.tasks import FOREVER, READ, Tasks
 from pylaunch.agent.shared import leases
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
+from tests.waiting import DEADLINE_S
 
 
 class Node:
@@ -48,7 +49,7 @@ class Node:
         assert self._process.stdout is not None
         with self._process.stdin, self._process.stdout:
             pass
-        return self._process.wait(20)
+        return self._process.wait(DEADLINE_S)
 
 
 @contextlib.contextmanager
@@ -103,7 +104,7 @@ def test_a_name_server_that_does_not_answer_is_no_network_that_drops_packets(mon
 
     def look_up(*_: object, flags: int = 0, **__: object) -> None:
         if not flags:
-            ended.wait(10)
+            ended.wait(DEADLINE_S)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
@@ -168,7 +169,7 @@ def test_a_peer_that_is_no_node_of_this_check_is_reported(answers: list[bytes], 
                 if not each:
                     return
                 connection.sendall(each)
-            over.wait(20)
+            over.wait(DEADLINE_S)
 
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server, nodes("n1") as (node,):

@@ -15,7 +15,7 @@ from pylaunch.agent.evidence import counters, rank_sockets
 from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
-from tests.agent.controller import Controller, Node, task
+from tests.agent.controller import Controller, Node, gone, task
 from tests.waiting import wait_until
 
 
@@ -55,7 +55,7 @@ def test_a_stop_by_a_person_reports_no_facts(node: Node, tmp_path: Path) -> None
 def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exit 3"))
     controller.until(wire.Finished)
-    controller.process.wait(15)
+    gone(node.supervisor(controller))
     again = node.attach()
     again.send(wire.Follow({}, []))
     again.until(wire.Finished)

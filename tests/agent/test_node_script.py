@@ -15,6 +15,7 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
 from pylaunch.launch.start import archive
+from pylaunch.model.argv import quoted
 
 VERSION = archive.build().version
 
@@ -41,6 +42,15 @@ def test_an_agent_that_is_whole_in_a_root_of_ours_answers(root: Path) -> None:
     answer = wire.decode(enter(root).stdout.encode())
     assert (type(answer), answer.code) == (wire.Failed, wire.NO_RUN)
     assert json.loads(run(RUNS, root).stdout) == []
+
+
+@pytest.mark.parametrize("script", [ENTER, RUNS])
+def test_a_login_shell_that_is_csh_can_pass_the_script_on(script: str) -> None:
+    assert "\n" not in script  # csh: Unmatched '\''.
+    if (csh := shutil.which("csh") or shutil.which("tcsh")) is not None:
+        line = quoted(("/bin/sh", "-c", script, "sh", "", "/nowhere", "", "/no/python"))
+        ended = subprocess.run([csh, "-c", f"exec {line}"], capture_output=True, text=True, check=False, timeout=60)
+        assert (ended.returncode, ended.stderr) == (PYTHON_ABSENT, "")
 
 
 def test_the_user_id_takes_its_place_in_the_name_of_the_root(root: Path) -> None:

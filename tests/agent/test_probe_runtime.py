@@ -16,6 +16,8 @@ from pylaunch.agent.probe import runtime
 from pylaunch.agent.probe.json_text import json_text
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
+from tests.waiting import DEADLINE_S as LONG_S
+from tests.waiting import wait_until
 
 
 def hangs(question: Any) -> None:
@@ -70,20 +72,40 @@ def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason:
         assert len(found[name]["value"]["much"]) == 300_000
 
 
-def test_quick_readers_share_a_process_and_one_that_waits_holds_up_none_behind_it() -> None:
-    """Those with the longest deadlines begin first: `hangs`, which never ends."""
-    by_name: dict[str, Reader[Any, Any]] = {"pid": Reader("pid", pid, 0.4), "hangs": Reader("hangs", hangs, 0.5)}
-    found = taken({"pid": None, "pid#again": None, "hangs": None}, by_name)
-    assert found["pid"]["value"] == found["pid#again"]["value"] != os.getpid()
-    assert found["pid"]["seconds"] + found["pid#again"]["seconds"] < found["hangs"]["seconds"] == 0.5
+def test_quick_readers_share_a_process_and_one_that_waits_holds_up_none_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those with the longest deadlines begin first: `waits`, which ends because of the last one."""
+    monkeypatch.setattr(runtime, "LONG_S", 60.0)  # A quick reader may be slow on a busy machine.
+    gate, opening = os.pipe()
+
+    def waits(_: Any) -> int:
+        os.read(gate, 1)
+        return os.getpid()
+
+    def opens(_: Any) -> int:
+        os.write(opening, b"o")
+        return os.getpid()
+
+    looks = {"waits": waits, "pid": pid, "opens": opens}
+    by_name: dict[str, Reader[Any, Any]] = {
+        name: Reader(name, look, 60.0 - number) for number, (name, look) in enumerate(looks.items())
+    }
+    found = taken({"opens": None, "pid": None, "pid#again": None, "waits": None}, by_name)
+    assert found["pid"]["value"] == found["pid#again"]["value"] == found["opens"]["value"] != os.getpid()
+    assert found["waits"]["value"] != found["pid"]["value"]
+    for each in (gate, opening):
+        os.close(each)
 
 
-def test_several_readers_that_wait_do_so_at_the_same_time() -> None:
-    by_name: dict[str, Reader[Any, Any]] = {"hangs": Reader("hangs", hangs, 1.0)}
-    begun = time.monotonic()
-    found = taken({f"hangs#{number}": None for number in range(8)}, by_name)
-    assert time.monotonic() - begun < 4
-    assert {each["unmeasured"] for each in found.values()} == {"no answer within 1 s"}
+def test_several_readers_that_wait_do_so_at_the_same_time(tmp_path: Path) -> None:
+    def meets(name: str) -> int:
+        (tmp_path / name).touch()
+        return wait_until(lambda: len(list(tmp_path.iterdir())) == 8 and os.getpid(), "the other readers")
+
+    by_name: dict[str, Reader[Any, Any]] = {"meets": Reader("meets", meets, LONG_S)}
+    found = taken({f"meets#{number}": str(number) for number in range(8)}, by_name)
+    assert len({each["value"] for each in found.values()}) == 8
 
 
 def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from tests.agent.controller import Node, task
 from tests.agent.test_examination import LONG_S, PYTHON, UP, program, stack, until_up, views
 from tests.waiting import wait_until
 
-ISOLATED = "import time\ndef train(): time.sleep(600)\n" + UP + "train()"
+ISOLATED = "import time\ndef train():\n    " + UP + "    time.sleep(600)\ntrain()"
 
 
 def put_beside(tmp_path: Path, text: str | None) -> str:

@@ -363,17 +363,6 @@ def test_an_unknown_run_is_reported_as_unknown(node: Node) -> None:
     assert node.attach("nope").until(wire.Failed).message == "no run nope on this host"
 
 
-def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_reports_it(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, STUBBORN, PATIENT))
-    pids = [controller.pid(0), controller.pid(1)]
-    os.kill(node.supervisor(controller), signal.SIGKILL)
-    gone(*pids)
-    after = node.attach()
-    after.send(wire.Follow({}, None))
-    assert "was killed" in after.until(wire.Failed).message
-    assert not (node.root / "runs/r1/agent.sock").exists()
-
-
 def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)

@@ -156,7 +156,7 @@ def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_childr
     controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, SAVES)]))
     while "up" not in controller.text("0.out"):
         controller.until(wire.Output)
-    controller.send(wire.Stop(10.0, "asked"))
+    controller.send(wire.Stop(60.0, "asked"))
     controller.until(wire.Finished)
     assert controller.text("0.out") == f"child {signal.SIGTERM.value}\nup\nsaved by True\n"
     assert controller.ended(0).signal == signal.SIGTERM

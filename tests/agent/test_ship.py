@@ -283,3 +283,14 @@ def test_a_node_that_takes_or_answers_nothing_is_given_up(
 
     with pytest.raises(NotShippedError, match=r"took no more of the code for 0\.2 s"):
         asyncio.run(once())
+
+
+def test_a_node_that_closes_its_output_and_lives_on_is_given_up(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ship, "LEAVES_S", 0.2)
+
+    async def once() -> Shipped:
+        async with asyncio.timeout(60):
+            return await ship._ship(read_tree(work), await spawn(("sh", "-c", "exec >&-; exec sleep 600")))
+
+    with pytest.raises(NotShippedError, match="the connection ended while code was being shipped"):
+        asyncio.run(once())

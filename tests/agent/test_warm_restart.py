@@ -36,8 +36,12 @@ with open("/proc/self/environ", "rb") as source:
 files = sorted(os.readlink("/proc/self/fd/" + each) for each in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + each))
 print(json.dumps([had, rank, attempt, shown, marked, files, os.getppid()]), flush=True)
 if attempt != "2":
+    other_has_printed = os.environ["COUNTED"] + "." + attempt
     if rank == 0:
+        while not os.path.exists(other_has_printed):
+            time.sleep(0.01)
         sys.exit(3)
+    open(other_has_printed, "x").close()
     time.sleep(600)
 """  # noqa: E501
 

@@ -47,10 +47,12 @@ def done(node: LabNode, do: tuple[str, ...], undo: tuple[str, ...]) -> Iterator[
 @contextlib.contextmanager
 def again(lab: Lab, fault: AbstractContextManager[object]) -> Iterator[None]:
     """A fault that connections which are open already do not feel."""
-    with fault:
+    try:
+        with fault:
+            relogin(lab)
+            yield
+    finally:
         relogin(lab)
-        yield
-    relogin(lab)
 
 
 @contextlib.contextmanager
@@ -123,19 +125,20 @@ def stale_listener(node: LabNode) -> Iterator[None]:
         node.run("systemctl", "stop", unit)
 
 
+SSHD_AGAIN = "systemctl reset-failed ssh.service; systemctl restart ssh.service"
+"""systemd refuses the sixth start of a unit within 10 s, and faults follow each other faster: reset its count."""
+
+
 def _other_host_key(lab: Lab) -> AbstractContextManager[None]:
     make = "cp -p /etc/ssh/ssh_host_ed25519_key /root/key; rm /etc/ssh/ssh_host_ed25519_key; "
-    make += "ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh.service"
-    back = "mv /root/key /etc/ssh/ssh_host_ed25519_key; systemctl restart ssh.service; "
+    make += f"ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key; {SSHD_AGAIN}"
+    back = f"mv /root/key /etc/ssh/ssh_host_ed25519_key; {SSHD_AGAIN}; "
     back += "ssh-keygen -y -f /etc/ssh/ssh_host_ed25519_key > /etc/ssh/ssh_host_ed25519_key.pub"
     return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", back)))
 
 
 def _no_sshd(lab: Lab) -> AbstractContextManager[None]:
-    return again(
-        lab,
-        done(lab["n2"], ("systemctl", "stop", "ssh.socket", "ssh.service"), ("systemctl", "start", "ssh.service")),
-    )
+    return again(lab, done(lab["n2"], ("systemctl", "stop", "ssh.socket", "ssh.service"), ("sh", "-c", SSHD_AGAIN)))
 
 
 def _no_shell(lab: Lab) -> AbstractContextManager[None]:
@@ -145,8 +148,8 @@ def _no_shell(lab: Lab) -> AbstractContextManager[None]:
 
 def _forced_command(lab: Lab) -> AbstractContextManager[None]:
     drop_in = "/etc/ssh/sshd_config.d/forced.conf"
-    make = f"echo 'ForceCommand echo backups only' > {drop_in}; systemctl restart ssh.service"
-    return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; systemctl restart ssh.service")))
+    make = f"echo 'ForceCommand echo backups only' > {drop_in}; {SSHD_AGAIN}"
+    return again(lab, done(lab["n2"], ("sh", "-c", make), ("sh", "-c", f"rm {drop_in}; {SSHD_AGAIN}")))
 
 
 _ENVIRONMENT = '{"variables": {"GLOO_SOCKET_IFNAME": "ib7"}}\n'

@@ -21,7 +21,7 @@ PYTHON = ("--python", "/usr/bin/python3")
 
 
 def test_faults_of_ranks_and_of_a_node_are_judged_rightly(lab: Lab) -> None:
-    names = ("plain.nothing", "plain.raises", "plain.is_killed", "plain.power")
+    names = ("plain.nothing", "plain.raises", "plain.is_killed", "plain.power", "plain.agent")
     done = lab.pylaunch("drill", "--lab", lab.spec.name, *PYTHON, "--seed", "1", "--json", *names, timeout_s=300)
     document = json.loads(done.stdout)
     assert undescribed(document, "pylaunch drill") == set()

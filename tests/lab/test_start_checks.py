@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -39,14 +38,12 @@ def broken_layer(lab: Lab, layer: str) -> dict[str, Any]:
 
 def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(lab: Lab, job: tuple[str, ...]) -> None:
     with one_way_filtered(lab, lab["n1"], lab["n2"]):
-        begun = time.monotonic()
         started = lab.pylaunch(*job, "--", SCRIPT)
-        seconds = time.monotonic() - begun
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
         assert "FAIL  n1: connections from it to ephemeral ports of n2 get no answer" in started.stderr
         mends = f"pylaunch provision -i {lab.inventory} --roles firewall"
         assert f"fix: open TCP ephemeral ports between the members: {mends}" in started.stderr
-        assert seconds < 60, "75 s were needed when only the ranks found out"
+        assert "started in" not in started.stderr, "no rank had to find out"
         # Programs that do not talk to each other are warned of it.
         alone = lab.pylaunch(
             "start", "-i", str(lab.inventory), "--framework", "command", "--workdir", "/", "--", "true"

@@ -71,6 +71,11 @@ def watching(lab: Lab, directory: Path, *arguments: str, state: Path | None = No
         made.process.wait()
 
 
+def with_usage(latest: dict[str, Any], nodes: int) -> dict[str, Any]:
+    """Return `latest` if it has the usage of so many nodes; {} otherwise."""
+    return latest if sum(bool(node["usage"]) for node in latest.get("nodes", ())) == nodes else {}
+
+
 @contextlib.contextmanager
 def watching_it(lab: Lab, directory: Path, started: Started) -> Iterator[Watching]:
     """Watch `started` in plain lines from its first moment on."""
@@ -90,11 +95,7 @@ def test_a_run_is_watched_from_here_and_from_elsewhere_and_notices_nothing(
     ):
         started.says("| marked", times=6)
         with watching(lab, tmp_path / "elsewhere", "--json", *inventory, state=tmp_path / "state") as elsewhere:
-            wait_until(
-                lambda: sum(bool(node["usage"]) for node in elsewhere.latest.get("nodes", ())) == 3,
-                "what all nodes are busy with",
-            )
-            found = elsewhere.latest
+            found = wait_until(lambda: with_usage(elsewhere.latest, 3), "what all nodes are busy with")
             assert (found["status"], found["running"], found["ranks"], found["hosts"]) == (
                 "running",
                 6,

@@ -127,6 +127,7 @@ def test_the_status_of_a_refused_run_says_why_for_each_host(directories: Callabl
     (run,) = cluster.outcomes()
     shown = cluster.run("status", run)
     assert f"  {reason}\n" in shown.stderr
-    assert start.stderr.rpartition("hint: ")[2] in shown.stderr
+    assert f"  hint at that time: {start.stderr.rpartition('hint: ')[2]}" in shown.stderr
+    assert "\nhint: " not in shown.stderr
     hosts = json.loads(cluster.run("status", run, "--json").stdout)["outcome"]["hosts"]
     assert [host["refused"] for host in hosts] == [[reason.removeprefix("n[1-2]: ")]] * 2

@@ -43,6 +43,7 @@ import asyncio, gc
 from pylaunch.transport import process
 
 async def talk():
+    asyncio.get_running_loop().slow_callback_duration = 600.0  # A busy machine is slow, and warns of that.
     child = await process.spawn({LEAVES_A_DAEMON!r})
     pid = await child.readline()
     first, second = await asyncio.gather(child.wait(), child.leave(1))

@@ -92,6 +92,24 @@ def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
     assert (outcome["status"], outcome["unproven"], outcome["leftovers"]) == ("failed", [], {})
 
 
+def test_a_node_that_lost_the_files_of_a_run_is_not_called_clean_while_its_ranks_live(
+    detached: Callable[[str], DirectoryCluster],
+) -> None:
+    """A cleaner of /tmp, or a person, removes them under a live agent."""
+    cluster = detached(RANK)
+    (run,), rank = cluster.outcomes(), rank_of(cluster)
+    (agent,) = cluster.nodes["n1"].agents()
+    shutil.rmtree(cluster.nodes["n1"].path / "root" / "runs" / run)
+    status = cluster.run("status", run)
+    assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
+    assert "clean (" not in status.stderr
+    stop = cluster.run("stop", run)
+    assert stop.returncode == ExitCode.DONE, stop.stderr
+    assert f"n1: ended: pid {rank} (sleep 600)" in stop.stderr
+    gone(rank)
+    gone(agent)
+
+
 def test_a_node_that_was_restarted_and_lost_the_agents_archive_proves_itself_clean(
     detached: Callable[[str], DirectoryCluster],
 ) -> None:

@@ -67,14 +67,16 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
 
         wait_until(in_place, "all ranks in their functions")
 
-        shown = cluster.run("stacks", name, "--json", "--rank", "3")
-        document = json.loads(shown.stdout)
-        has_the_forms(document)
-        assert undescribed(document, "pylaunch stacks") == set()
-        (rank,) = document["ranks"]
-        assert (rank["rank"], rank["on"]) == (3, "n2")
-        assert rank["threads"][0]["frames"][0]["function"] == "load"
-        assert document["recorded"] is False
+        def functions() -> list[str]:
+            document = json.loads(cluster.run("stacks", name, "--json", "--rank", "3").stdout)
+            has_the_forms(document)
+            assert undescribed(document, "pylaunch stacks") == set()
+            assert document["recorded"] is False
+            (rank,) = document["ranks"]
+            assert (rank["rank"], rank["on"]) == (3, "n2")
+            return [frame["function"] for thread in rank["threads"] for frame in thread["frames"]]
+
+        wait_until(lambda: functions()[:2] == ["load", "evaluate"], "an answer of rank 3")
 
         (tmp_path / "fail").touch()
         assert ended(run).returncode == ExitCode.JOB_FAILED
@@ -109,4 +111,20 @@ def test_a_run_that_has_no_live_rank_has_no_stacks(
     assert ended(cluster.start("--", "true")).returncode == ExitCode.DONE
     (name,) = cluster.outcomes()
     shown = cluster.run("stacks", name)
-    assert (shown.returncode, shown.stdout) == (ExitCode.DONE, f"no rank of run {name} is recorded\n")
+    without = f"no stack of run {name} is recorded: nodes record those of ranks that run when another one fails\n"
+    assert (shown.returncode, shown.stdout) == (
+        ExitCode.DONE,
+        f"{without}run {name} done: every rank exited with code 0\n",
+    )
+    assert "hint" not in shown.stderr
+
+
+def test_the_stacks_of_a_run_that_failed_at_once_say_how_and_what_explains_it(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1")
+    assert ended(cluster.start("--", "false")).returncode == ExitCode.JOB_FAILED
+    (name,) = cluster.outcomes()
+    shown = cluster.run("stacks", name)
+    assert f"run {name} failed: rank 0 on n1 exited with code 1\n" in shown.stdout
+    assert f"hint: pylaunch explain {name}\n" in shown.stderr

@@ -15,12 +15,14 @@ LAUNCHER = """\
 import os, signal, subprocess, sys
 words = [word for word in sys.argv[1:] if not word.startswith("--")]
 rank = next(word for word in sys.argv if word.startswith("--node-rank=")).partition("=")[2]
-child = subprocess.Popen(words, env={**os.environ, "LOCAL_RANK": "0", "RANK": rank})
+children = []
 def stop(signum, frame):
-    child.send_signal(signal.SIGTERM)
+    for child in children:
+        child.send_signal(signal.SIGTERM)
     raise SystemExit(1)
-signal.signal(signal.SIGTERM, stop)
-raise SystemExit(1 if child.wait() else 0)
+signal.signal(signal.SIGTERM, stop)  # Before the rank, which shows that it is up.
+children.append(subprocess.Popen(words, env={**os.environ, "LOCAL_RANK": "0", "RANK": rank}))
+raise SystemExit(1 if children[0].wait() else 0)
 """
 # The second rank loses the first, as the peers of a collective do, and fails before its own node hears of the stop.
 LOSES_ITS_PEER = "[ $RANK = 1 ] && { touch up.1; while [ ! -e gone ]; do sleep 0.01; done; exit 1; }\n"

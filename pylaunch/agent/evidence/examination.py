@@ -46,7 +46,7 @@ ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
 """Ends of the names of sockets and dumps of the Python processes of one rank."""
 
 MOST_STACKS = 128 << 10
-"""Bytes of one dump of faulthandler that are read."""
+"""Bytes at the end of one dump of faulthandler that are read."""
 
 NO_HELPER = "no stacks: Python was started with -I, -E or -S, or with another PYTHONPATH"
 NOT_PYTHON = "no stacks: not a Python program"
@@ -89,6 +89,9 @@ class RankQuestion:
         self._mask = mask
         self._received = b""
         self._written_before: int | None = None
+        self._has_blocked = False
+        """The main thread blocked the signal of faulthandler before it was sent."""
+
         self._size = 0
 
     def ask(self, path: str, words: str, run: ExaminedRun) -> None:
@@ -98,6 +101,9 @@ class RankQuestion:
             return
         try:
             connection = local_socket.connect(path, timeout_s=0.0)
+        except BlockingIOError:  # Its backlog is full of earlier questions, while C code holds the GIL.
+            self.answering = self._listening()
+            return
         except OSError:
             shown = process_view.view(self.pid).pid
             if not process_view.is_python(shown):
@@ -114,6 +120,11 @@ class RankQuestion:
         self.answering = listening
         with contextlib.suppress(OSError):
             connection.send(words.encode() + b"\n")
+
+    def _listening(self) -> int | None:
+        """Return the process whose faulthandler writes to the file of this question."""
+        stacks, family = os.path.realpath(self._stacks), rank_states.family(self.pid)
+        return next((pid for pid in family if stacks in (processes.open_files(pid) or ())), None)
 
     def _spy(self, run: ExaminedRun, executable: str, pid: int) -> bool:
         """Start py-spy on a process that carries the mark of the run. Return False if that is not possible."""
@@ -158,15 +169,21 @@ class RankQuestion:
 
     def signal(self) -> None:
         """Let faulthandler write the stacks of a rank whose helper is silent; the helper may still answer."""
-        if self.connection is None or self.answering is None or not process_view.catches(self.answering, SIGNUM):
+        if self.dump is not None or self.answering is None or not process_view.catches(self.answering, SIGNUM):
             return
+        self._has_blocked = process_view.blocks(self.answering, SIGNUM)
         self._written_before = self._size = rank_files.size(self._stacks)
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             processes.send(processes.read(self.answering), SIGNUM)
 
     def look(self) -> None:
-        """Take the stacks that faulthandler has written, once their file has stopped growing."""
-        if self._written_before is None:
+        """Take the stacks that faulthandler has written, once it has returned and their file has stopped growing.
+
+        It writes the main thread last, and a busy host may interrupt it for long.
+        """
+        if self._written_before is None or self.answering is None:
+            return
+        if process_view.blocks(self.answering, SIGNUM) and not self._has_blocked:
             return
         size = rank_files.size(self._stacks)
         if size > self._size or size <= self._written_before:
@@ -175,7 +192,7 @@ class RankQuestion:
         try:
             descriptor = rank_files.open_regular(self._stacks)
             try:
-                written = os.pread(descriptor, MOST_STACKS, self._written_before)
+                written = os.pread(descriptor, MOST_STACKS, max(self._written_before, size - MOST_STACKS))
             finally:
                 os.close(descriptor)
         except OSError as error:

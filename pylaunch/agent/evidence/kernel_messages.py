@@ -20,6 +20,9 @@ LONGEST_RECORD = 8192
 MOST_PER_LOOK = 500
 """Records that one look reads: a flood of messages must not delay the agent. Each takes some microseconds."""
 
+MOST_IN_BUFFER = 100_000
+"""Records that `about` reads: more than the kernel's buffer has."""
+
 KEPT = 48
 """Messages of the table that are kept, the newest ones."""
 
@@ -91,13 +94,12 @@ class KernelLog:
             self._descriptor = None
 
     def _keep(self, record: bytes, since: float) -> None:
-        """Keep a record "6,339,5140900,-;text" if it is in the table. Its time is at least `since`, the last look."""
-        head, _, text = record.partition(b";")
-        line = kernel_log.parse(text.partition(b"\n")[0].decode("utf-8", "replace"))
+        """Keep a record if it is in the table. Its time is at least `since`, the last look."""
+        line = _parsed(record)
         if line is None:
             return
-        stamp = head.split(b",")[2:3]
-        age_s = time.clock_gettime(time.CLOCK_MONOTONIC) - int(stamp[0]) / 1e6 if stamp and stamp[0].isdigit() else 0.0
+        now = time.clock_gettime(time.CLOCK_MONOTONIC)
+        age_s = now - _stamp(record, now)
         at = min(max(self._clock() - age_s, since), self._clock())
         if line.kind == kernel_log.OOM_KILL and line.pid is not None and self._knows_pids:
             if line.pid in self._killed:
@@ -105,6 +107,47 @@ class KernelLog:
             self._killed.add(line.pid)
         pid = line.pid if self._knows_pids else None
         self._kept.append(wire.KernelMessage(line.kind, at, line.text, line.device, pid, line.code))
+
+
+def about(pid: int, since: float, path: str = KMSG) -> list[kernel_log.KernelLine]:
+    """Return the messages of the table that name `pid`, oldest first; [] where they cannot be read.
+
+    `since` is on the monotonic clock, which the stamps of the kernel follow roughly.
+    """
+    if not _knows_pids():
+        return []
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    found = []
+    try:
+        for _ in range(MOST_IN_BUFFER):
+            try:
+                record = os.read(descriptor, LONGEST_RECORD)
+            except OSError as error:
+                if error.errno == errno.EPIPE:  # Overwritten meanwhile: continue with the oldest that is left.
+                    continue
+                break
+            if not record:
+                break
+            line = _parsed(record)
+            if line is not None and line.pid == pid and _stamp(record, since) >= since:
+                found.append(line)
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def _parsed(record: bytes) -> kernel_log.KernelLine | None:
+    """Return the message of a record "6,339,5140900,-;text" if it is in the table."""
+    return kernel_log.parse(record.partition(b";")[2].partition(b"\n")[0].decode("utf-8", "replace"))
+
+
+def _stamp(record: bytes, unknown: float) -> float:
+    """Return the time of a record on the monotonic clock; `unknown` for one without."""
+    stamp = record.partition(b";")[0].split(b",")[2:3]
+    return int(stamp[0]) / 1e6 if stamp and stamp[0].isdigit() else unknown
 
 
 def _knows_pids() -> bool:

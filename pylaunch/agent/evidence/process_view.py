@@ -71,12 +71,21 @@ def main_cpu_s(pid: int) -> float | None:
 
 def catches(pid: int, signum: int) -> bool:
     """Return whether `pid` has a handler for `signum`, whose default action may be to end it."""
+    return _is_in_mask(pid, "SigCgt:", signum)
+
+
+def blocks(pid: int, signum: int) -> bool:
+    """Return whether the main thread of `pid` blocks `signum`, as it does while it runs the handler in C."""
+    return _is_in_mask(pid, "SigBlk:", signum)
+
+
+def _is_in_mask(pid: int, name: str, signum: int) -> bool:
     try:
         lines = text_of(f"/proc/{pid}/status").splitlines()
-        caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
+        mask = next(int(line.split()[1], 16) for line in lines if line.startswith(name))
     except (OSError, StopIteration, IndexError, ValueError):
         return False
-    return bool(caught >> (signum - 1) & 1)
+    return bool(mask >> (signum - 1) & 1)
 
 
 def is_python(pid: int) -> bool:

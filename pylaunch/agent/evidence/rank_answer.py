@@ -108,14 +108,14 @@ def _seconds(given: Any) -> float:
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:
-    """Return the threads in what faulthandler wrote. It lists the main thread last and does not name threads."""
+    """Return the last threads of what faulthandler wrote. It lists the main thread last and does not name threads."""
     frames: list[wire.ExaminedFrame] = []
     threads: list[wire.ExaminedThread] = []
-    for line in text.splitlines():
+    for line in text.splitlines()[-bounds.MOST_FRAMES :]:
         header, frame = _HEADER.match(line), _FRAME.match(line)
         if header is not None:
             threads.append(wire.ExaminedThread((header[2] or "")[: bounds.LONGEST_TEXT], is_main=False, frames=[]))
-        elif frame is not None and threads and len(frames) < bounds.MOST_FRAMES:
+        elif frame is not None and threads:
             stack = threads[-1].frames
             if len(stack) < bounds.MOST_STACK_FRAMES:
                 line_number = int(frame[2][:9]) if frame[2].isdigit() else 0

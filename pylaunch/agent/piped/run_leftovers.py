@@ -10,7 +10,7 @@ import json
 import signal
 import time
 
-from pylaunch.agent.shared import processes, rank_files, run_processes
+from pylaunch.agent.shared import processes, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 TYPE_CHECKING = False
@@ -22,15 +22,6 @@ AGENT_ENDS_S = 5.0
 
 POLL_S = 0.05
 MOST_LISTED = 20
-
-
-def was_restarted(directory: RunDirectory) -> bool:
-    """Return True if this node was rebooted after the run had begun."""
-    try:
-        began = rank_files.read(directory.file("boot"), 100).decode("ascii", "replace").strip()
-    except OSError:
-        return False
-    return bool(began) and began != processes.boot_id()
 
 
 def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str]:
@@ -63,7 +54,11 @@ def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, A
         return {"error": str(error)}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = end_all(root, directory, grace_s) if end and found else list(found)
-    return {"restarted": was_restarted(directory), "found": found[:MOST_LISTED], "left": left[:MOST_LISTED]}
+    return {
+        "restarted": run_processes.was_restarted(directory),
+        "found": found[:MOST_LISTED],
+        "left": left[:MOST_LISTED],
+    }
 
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:

@@ -142,6 +142,9 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
+        self.advance(now)  # A rank that has ended by now was not ended by this stop.
+        if self.outcome is not None:
+            return
         if self.life.phase == "prepared":
             self.abort(reason, by_hand=by_hand)
         else:

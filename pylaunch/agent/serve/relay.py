@@ -81,6 +81,7 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
             os.setsid()
             if os.fork() == 0:
                 _become_daemon(directory, keep=(held, listener.fileno()))
+                run_lock.sign(held)
                 note = session_scope.leave_session(directory.run)
                 _supervise(root, Supervisor(root, directory, listener, version, notes=[note] if note else []))
             os._exit(0)
@@ -96,6 +97,7 @@ def stand_by(root: NodeRoot, run: str, version: str, state: str) -> int:
         return 0
     keep = (attempt.lock, attempt.listener.fileno(), attempt.warm.channel.fileno())
     _become_daemon(attempt.directory, keep)
+    run_lock.sign(attempt.lock)
     supervisor = Supervisor(root, attempt.directory, attempt.listener, version, notes=[])
     supervisor.warm = attempt.warm
     _supervise(root, supervisor)

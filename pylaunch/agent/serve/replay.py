@@ -9,11 +9,12 @@ import sys
 import time
 
 from pylaunch.agent import wire
+from pylaunch.agent.evidence.agent_end import what_ended_agent
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.tail import LogFollower, last_lines
+from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
-from pylaunch.agent.shared import record, run_lock
+from pylaunch.agent.shared import record, run_lock, run_processes
 from pylaunch.agent.shared.layout import SOCKETS, RunDirectory
 from pylaunch.agent.wire import bounds
 
@@ -86,8 +87,15 @@ def _send_end(directory: RunDirectory) -> None:
     elif outcome is not None:
         _send(wire.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
     else:
-        log = "".join(f" | {line}" for line in last_lines(directory.file("agent.log")))
-        _send(wire.Failed(f"the agent of run {directory.run} was killed, and its ranks with it{log}"))
+        _send(_without_report(directory))
+
+
+def _without_report(directory: RunDirectory) -> wire.Failed:
+    """Return the message about a run whose supervisor ended before the run did."""
+    if run_processes.was_restarted(directory):
+        return wire.Failed("the host was restarted during the run", wire.HOST_RESTARTED)
+    known = what_ended_agent(directory)
+    return wire.Failed(f"the agent of run {directory.run} ended without a report{f': {known}' if known else ''}")
 
 
 def _send(message: object) -> None:

@@ -3,7 +3,7 @@
 <root>/                      0700, owned by our user
   agents/<version>.pyz       the agent, by content
   runs/<run>/
-    agent.lock               locked for as long as the run's supervisor lives
+    agent.lock               locked for as long as the run's supervisor lives; its process id
     agent.sock               controllers connect here
     ranks.sock               ranks that a launcher starts report here
     stop-requested           reason of a requested stop; absent without a request

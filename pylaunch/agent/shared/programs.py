@@ -5,6 +5,7 @@ Without `subprocess` and `shutil`, whose imports take longer than most programs 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Mapping, Sequence
 
 DEADLINE_S = 20.0
+OBEYS_S = 1.0
+"""Seconds for a program to end after SIGKILL."""
+
 _CHUNK = 1 << 16
 
 
@@ -64,13 +68,16 @@ def ended(
     read = {output: b"", errors: b""}
     try:
         _read(read, until)
+        status = _status(pid, until)
     except TimeoutError:
         os.kill(pid, signal.SIGKILL)
+        # A program that waits in a driver obeys much later, if ever.
+        with contextlib.suppress(TimeoutError):
+            _status(pid, time.monotonic() + OBEYS_S)
         raise TimeoutError(f"no answer from {words[0]} within {deadline_s:g} s") from None
     finally:
         for descriptor in read:
             os.close(descriptor)
-        status = os.waitpid(pid, 0)[1]
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     texts = {descriptor: content.decode("utf-8", "replace") for descriptor, content in read.items()}
     return ProgramEnd(code, texts[output], "" if joined else texts[errors])
@@ -92,6 +99,19 @@ def _read(read: dict[int, bytes], until: float) -> None:
             if not chunk:
                 waiting.unregister(descriptor)
                 left -= 1
+
+
+def _status(pid: int, until: float) -> int:
+    """Return the status of a child, which may live on without its output. Raises TimeoutError at `until`."""
+    pause_s = 0.001
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        if time.monotonic() >= until:
+            raise TimeoutError
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, 0.05)
 
 
 def path_of(program: str, search: str | None = None) -> str | None:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """Supervisor that has, or had, the lock of a run."""
+
+    pid: int
+    since: float
+    """Seconds since the epoch."""
 
 
 def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
@@ -41,3 +52,20 @@ def is_live(directory: RunDirectory) -> bool:
         return True
     os.close(held)
     return False
+
+
+def sign(held: int) -> None:
+    """Write the process id of this supervisor into its lock, for those who find it dead."""
+    with contextlib.suppress(OSError):  # A full disk, or the lock is the directory.
+        os.ftruncate(held, 0)
+        os.pwrite(held, b"%d\n" % os.getpid(), 0)
+
+
+def last_holder(directory: RunDirectory) -> LockHolder | None:
+    """Return the supervisor that last had the lock; None if it is not known."""
+    path = directory.file("agent.lock")
+    try:
+        pid = int(rank_files.read(path, 20))
+        return LockHolder(pid, os.lstat(path).st_mtime)
+    except (OSError, ValueError):
+        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared import processes, run_lock
+from pylaunch.agent.shared import processes, rank_files, run_lock
 from pylaunch.agent.shared.layout import RUN_ID, NodeRoot, RunDirectory
 
 TYPE_CHECKING = False
@@ -50,6 +50,15 @@ def stopped_agent(directory: RunDirectory, alive: Iterable[processes.Process]) -
     for process in agents(directory, (each for each in alive if each.state == STOPPED)):
         return f"the agent of run {directory.run} (pid {process.pid}) is stopped (SIGSTOP)"
     return None
+
+
+def was_restarted(directory: RunDirectory) -> bool:
+    """Return True if this node was rebooted after the run had begun."""
+    try:
+        began = rank_files.read(directory.file("boot"), 100).decode("ascii", "replace").strip()
+    except OSError:
+        return False
+    return bool(began) and began != processes.boot_id()
 
 
 def of_run(root: NodeRoot, directory: RunDirectory) -> list[processes.Process]:

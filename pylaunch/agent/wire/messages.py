@@ -393,10 +393,10 @@ class Failed:
 
     message: str
     code: str = ""
-    """NO_RUN, AGENT_STOPPED, or "" for any other cause."""
+    """NO_RUN, AGENT_STOPPED, HOST_RESTARTED (during the run), or "" for any other cause."""
 
 
-NO_RUN = "no-run"
+NO_RUN, HOST_RESTARTED = "no-run", "host-restarted"
 SIGNALLED = "the agent received a signal to end"
 """Reason of a stop by SIGTERM, as from Slurm at the end of its job."""
 

@@ -79,4 +79,5 @@ def _show(known: RunReport, *, verbose: bool) -> None:
             console.say(f"before it ended: {hang.text}")
             console.quote(hang.lines)
     if answer.outcome is not None:
-        show_outcome(record.plan, answer.outcome, record.ran_s(answer.outcome), verbose=verbose)
+        ran_s = record.ran_s(answer.outcome)
+        show_outcome(record.plan, answer.outcome, ran_s, verbose=verbose, is_past=True)

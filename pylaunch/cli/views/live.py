@@ -105,8 +105,13 @@ def show_hang(event: Event) -> None:
         hints.say(event.hint)
 
 
-def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False) -> None:
-    """Print how a run ended: the failed rank with its last lines, causes, leftovers, and the next command."""
+def show_outcome(
+    plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False, is_past: bool = False
+) -> None:
+    """Print how a run ended: the failed rank with its last lines, causes, leftovers, and the next command.
+
+    What would have mended a refusal is no next command for a run that `is_past`: the hosts may have changed.
+    """
     failure = outcome.first_failure
     next_steps = []
     if outcome.status is Status.DONE:
@@ -122,9 +127,7 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *,
         rank = failure.rank if named is None or named.rank is None else named.rank
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
-        others = plan.world_size - 1
-        rest = f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
-        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{rest}")
+        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_stopped_with_it(plan, outcome)}")
         console.quote(failure.last_lines[-LAST_LINES:])
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
     elif outcome.status is Status.FAILED:
@@ -134,12 +137,17 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *,
         for line in outcome.evidence:
             fix = line.startswith(FIX)
             console.say(f"  {hints.completed(line, _as_started(plan)) if fix else line}")
-        if outcome.hint:
-            next_steps.append(hints.completed(outcome.hint, _as_started(plan)))
+        hint = hints.completed(outcome.hint, _as_started(plan))
+        if hint and is_past:
+            console.say(f"  hint at that time: {hint}")
+        elif hint:
+            next_steps.append(hint)
     show_causes(outcome, verbose=verbose)
     if outcome.causes and outcome.causes[0].hint:
         next_steps.append(outcome.causes[0].hint)
     show_proof(plan, outcome)
+    if outcome.leftovers:
+        next_steps.append(f"pylaunch stop {plan.run}")
     if outcome.unproven:
         next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
     if next_steps:
@@ -149,6 +157,14 @@ def show_outcome(plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *,
 def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
     """Return True if the first cause is the failure itself, and not a fact of a host."""
     return not outcome.causes or outcome.causes[0].reason == f"{failure.who} {described(failure)}"
+
+
+def _stopped_with_it(plan: RunPlan, outcome: Outcome) -> str:
+    """Return the part of the sentence about the ranks that are known to have been stopped after the failure."""
+    others, stopped = plan.world_size - 1, sum(end.rank is not None and end.stopped for end in outcome.ends)
+    if stopped == others:
+        return f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
+    return f"; {stopped} of the other {others} ranks stopped with it" if stopped else ""
 
 
 def _as_started(plan: RunPlan) -> Invocation:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
-from pylaunch.cli.views import document
+from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.live import counted
 from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, other_threads, shown_stack, stack_groups
 from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.outcome import Status
 from pylaunch.model.rank_view import Collective, Frame, RankView
 from pylaunch.model.sanitise import visible_line
 from pylaunch.workflows.stacks import StacksReport
@@ -31,13 +32,16 @@ def show(report: StacksReport, *, collectives: bool) -> None:
         console.write(sys.stdout, _coloured(line, colours=colours) + "\n")
     for host, reason in report.missing.items():
         console.say(f"{host}: {reason}")
+    outcome = report.record.outcome
+    if not report.views and outcome is not None and outcome.status is Status.FAILED:
+        hints.say(f"pylaunch explain {report.record.plan.run}")
 
 
 def lines(report: StacksReport, *, collectives: bool) -> Iterator[str]:
     """Yield the text; frames of the user's code are between two NUL characters."""
     plan = report.record.plan
     if not report.views:
-        yield f"no rank of run {plan.run} is recorded" if report.is_recorded else f"no rank of run {plan.run} runs"
+        yield from _without_views(report)
         return
     groups = stack_groups(report.views)
     when = "before they were stopped" if report.is_recorded else "now"
@@ -46,6 +50,15 @@ def lines(report: StacksReport, *, collectives: bool) -> Iterator[str]:
         yield from _group(group, plan.job.workdir)
         if collectives:
             yield from _collectives(group, plan.job.workdir)
+
+
+def _without_views(report: StacksReport) -> Iterator[str]:
+    run, outcome = report.record.plan.run, report.record.outcome
+    if outcome is None:
+        yield f"no rank of run {run} runs"
+        return
+    yield f"no stack of run {run} is recorded: nodes record those of ranks that run when another one fails"
+    yield f"run {run} {outcome.status.value}: {_plain(outcome.reason)}"
 
 
 def _group(group: StackGroup, workdir: str) -> Iterator[str]:

@@ -11,11 +11,11 @@ from pylaunch.transport.runner import Progress
 
 
 class TaskLines:
-    """Prints tasks as they end; `redraw` shows the task that runs."""
+    """Prints tasks as they end; `redraw` shows the task that runs. With `is_check`, changes are not made."""
 
-    def __init__(self, redraw: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, redraw: Callable[[str], None] = lambda _: None, *, is_check: bool = False) -> None:
         self._redraw = redraw
-        self._follower = TaskFollower()
+        self._follower = TaskFollower(is_check=is_check)
 
     def add(self, event: Progress) -> None:
         """Print the task that ended with `event`, if one did."""

@@ -49,7 +49,8 @@ MOVES = 1 << 18
 ANSWERING = 1 / 6
 """Share of the limit after a view in which what ranks read and write belongs to their answers."""
 
-MOST_SAMPLES = 4
+MOST_SAMPLES = 8
+"""Views that are judged. A rank that computed or changed its place only before them has no influence."""
 
 LEAVING = frozenset({"Z", "X", ""})
 """States of a process that has ended, or whose main thread has."""
@@ -166,9 +167,7 @@ class Suspicion:
         if is_progress:
             after = after.with_progress(now)
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
-        samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))
-        if len(samples) > MOST_SAMPLES:
-            samples = (samples[0], *samples[2:])
+        samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))[-MOST_SAMPLES:]
         moving = frozenset(rank for rank, size in after.moved.items() if size - after.moved_before[rank] > MOVES)
         return replace(after, samples=samples, looked_at=now, moving=moving, moved_before=after.moved)
 

@@ -25,8 +25,10 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
 from pylaunch.transport.handshakes import AGENTS, awaited_turn
+from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
 
+CLOSED = "the agent closed the connection"
 PINGS = 3
 HELLO_TIMEOUT_S = 15.0
 """From calling ssh to the agent's Hello: a shared connection may be dead."""
@@ -41,9 +43,14 @@ LEAVES_S = 3.0
 class AgentAbsentError(Exception):
     """The host answers, but the agent of this version is not installed."""
 
+    host_answers = True
+
 
 class LinkError(Exception):
     """No connection to the agent: the reason, and a hint."""
+
+    host_answers = False
+    """The host ran the command that reaches its agent."""
 
     def __init__(self, reason: str, hint: str | None = None, *, is_final: bool = False) -> None:
         super().__init__(reason)
@@ -56,13 +63,26 @@ class LinkError(Exception):
 class NoAgentError(LinkError):
     """The connection works, but the agent does not answer on it."""
 
-
-class AgentStoppedError(LinkError):
-    """The host answers, and the agent of the run there is stopped (SIGSTOP)."""
+    host_answers = True
 
 
-class RunUnknownError(LinkError):
-    """The host answers, and does not know this run."""
+class AgentFailedError(LinkError):
+    """The host answers, and reports why no agent of the run does."""
+
+    host_answers = True
+
+
+class AgentStoppedError(AgentFailedError):
+    """The agent of the run is stopped (SIGSTOP)."""
+
+
+class RunUnknownError(AgentFailedError):
+    """The host does not know this run."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason why a node has no connection, in words."""
+    return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
 
 
 @dataclass(frozen=True)
@@ -129,7 +149,9 @@ class AgentLink:
 
     async def why_it_ended(self) -> str:
         """Wait for the end of the connection and return its reason in words."""
-        return why_ended(self._connector, await self._child.leave(LEAVES_S)).reason
+        ended = await self._child.leave(LEAVES_S)
+        # The relay on the host ends well when the agent is gone.
+        return CLOSED if ended.ok and not ended.stderr else why_ended(self._connector, ended).reason
 
 
 @dataclass(frozen=True)
@@ -167,7 +189,7 @@ async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> Agen
     child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
     within_s = call.within_s if host.slurm_job is None or call.verb != "open" else SLURM_OPENS_S
     try:
-        async with asyncio.timeout(within_s):
+        async with patience(within_s):
             line = await child.readline()
             if not line:
                 raise await _explain(connector, child)
@@ -211,7 +233,7 @@ async def _not_obeyed(connector: Connector) -> LinkError | None:
 def _refused(failed: wire.Failed, call: Call) -> LinkError:
     if failed.code == wire.AGENT_STOPPED:
         return AgentStoppedError(failed.message, f"pylaunch stop {call.run} ends it; kill -CONT resumes it")
-    return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else LinkError(failed.message)
+    return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else AgentFailedError(failed.message)
 
 
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:

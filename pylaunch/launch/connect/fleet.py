@@ -21,6 +21,7 @@ from pylaunch.launch.connect.agent_link import (
     RunUnknownError,
     enter,
     open_link,
+    reason_of,
 )
 from pylaunch.launch.connect.confine import ForeignMessage, Scope
 from pylaunch.launch.connect.liveness import Liveness
@@ -73,9 +74,11 @@ class Reconnected:
 
 @dataclass(frozen=True)
 class Lost:
-    """A node could not be reached again in time."""
+    """The agent of a node could not be reached again in time."""
 
     reason: str
+    host_answers: bool = False
+    """The host itself answered the last call."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,8 @@ class Fleet:
         self._connecting = asyncio.Semaphore(CONNECTING)
         self._abandoned: list[AgentLink] = []
         self._liveness = Liveness(0.0, 0.0)
-        self._calling: dict[str, str] = {}
-        """Hosts to which a second connection is being opened, with the reason why the last attempt failed."""
+        self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
+        """Hosts to which a second connection is being opened, with the error of the last attempt."""
 
     async def connect(
         self, names: Iterable[str], verb: str, *, shared: bool = True
@@ -264,21 +267,22 @@ class Fleet:
             deaf_to = [name for name in heard if not self.links[name].is_awaited]
             self._liveness = self._liveness.with_look(time.monotonic(), heard, deaf_to)
             for name in self._liveness.lost():
-                await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s")
+                error = self._calling.get(name)
+                why = f" ({reason_of(error)})" if error is not None else ""
+                await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
             for name in self._liveness.suspected():
                 if name not in self._calling:
                     await self._inbox.put((name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name))))
                     self._spawn(self._call(name))
 
-    async def _give_up(self, name: str, reason: str) -> None:
+    async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
-        why = self._calling.get(name)
-        await self._inbox.put((name, Lost(f"{reason} ({why})" if why else reason)))
+        await self._inbox.put((name, Lost(reason, error is not None and error.host_answers)))
         self.drop(name)
 
     async def _call(self, name: str) -> None:
         """Call until `name` answers, sends a message on its old connection, or is given up."""
-        self._calling[name] = ""
+        self._calling[name] = None
         began, old = time.monotonic(), self.links.get(name)
         try:
             while name in self._liveness.heard:
@@ -295,17 +299,12 @@ class Fleet:
         within_s = min(HELLO_TIMEOUT_S, max(1.0, self._liveness.left_s(name)))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
-        except RunUnknownError as error:
-            await self._give_up(name, error.reason)
-            return True
-        except LinkError as error:
-            self._calling[name] = "" if error.is_final else error.reason
-            if error.is_final:
-                await self._give_up(name, error.reason)
-            return error.is_final
-        except AgentAbsentError:
-            self._calling[name] = "the agent's archive is gone"
-            return False
+        except (LinkError, AgentAbsentError) as error:
+            self._calling[name] = error
+            is_final = isinstance(error, RunUnknownError) or (isinstance(error, LinkError) and error.is_final)
+            if is_final:
+                await self._give_up(name, reason_of(error), error)
+            return is_final
         if name not in self._liveness.heard:
             self._abandon(link)
             return True

@@ -19,8 +19,19 @@ AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
 AGENTS_DAMAGED = 98
 
+_OPEN_ENDINGS = ("{", "(", "do", "then", "else", "in", "|", "&&", "||", ";")
+"""Ends of lines after which a shell accepts no semicolon."""
+
 STARTS_S = 30
 """For the daemon of a Slurm job, which installs the agent, before the host counts as one without it."""
+
+
+def _one_line(script: str) -> str:
+    """Return `script` on one line: the login shell may be csh, where quotes cannot span lines."""
+    lines = [line.strip() for line in script.splitlines() if line.strip()]
+    ended = (line if line.endswith(_OPEN_ENDINGS) else f"{line};" for line in lines)
+    return " ".join(ended).removesuffix(";")
+
 
 _TRUST = f"""\
 root=$1$2
@@ -39,7 +50,6 @@ whole() {{
 """
 
 _ROOT = f"""\
-{_TRUST}
 [ -e "$root" ] || [ -L "$root" ] || exit {AGENT_ABSENT}
 trusted || exit {ROOT_UNTRUSTED}
 """
@@ -47,12 +57,12 @@ trusted || exit {ROOT_UNTRUSTED}
 _AWAIT_INSTALLATION = f"""\
 left=0
 [ -z "${JOB_VARIABLE}" ] || left={STARTS_S * 20}
-root=$1$2; [ "$3" = user ] && root=$1$(id -u)$2
 while [ $left -gt 0 ] && [ ! -f "$root/agents/$5.pyz" ]; do sleep 0.05; left=$((left - 1)); done
 """
 """The daemon of a Slurm job installs the agent, and is being started at the same time."""
 
-ENTER = f"""\
+ENTER = _one_line(f"""\
+{_TRUST}
 {_AWAIT_INSTALLATION}
 {_ROOT}
 agent=$root/agents/$5.pyz
@@ -62,14 +72,15 @@ until whole "$agent" "$5"; do
 done
 [ -z "${{8-}}" ] || exec "$4" -I -S -c "$8" "$agent" "$root" "$7" "$root/jobs/${JOB_VARIABLE}.sock"
 exec "$4" -I -S "$agent" "$6" --root "$root" --run "$7"
-"""
+""")
 """Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run, and
 for `open` in a Slurm job the source of its relay.
 
 An archive that is damaged counts as absent: it is installed again.
 """
 
-RUNS = f"""\
+RUNS = _one_line(f"""\
+{_TRUST}
 {_ROOT}
 ls -t -- "$root/agents" 2>/dev/null | {{
   end={AGENT_ABSENT}
@@ -82,7 +93,7 @@ ls -t -- "$root/agents" 2>/dev/null | {{
   done
   exit $end
 }}
-"""
+""")
 """The same words without the last three: the newest agent that is whole reports its runs."""
 
 

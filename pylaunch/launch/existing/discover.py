@@ -27,6 +27,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.store.node_record import NotARecordError, unpack
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.handshakes import awaited_turn
+from pylaunch.transport.patience import patience
 from pylaunch.transport.process import describe_exit, last_line, spawn
 
 MAX_ANSWER = 64 << 20
@@ -130,7 +131,7 @@ async def _ask(
         child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
         child.close_stdin()
         try:
-            async with asyncio.timeout(timeout_s):
+            async with patience(timeout_s):
                 ended = await child.wait()
         except TimeoutError:
             child.signal(signal.SIGKILL)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError
+from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
-from pylaunch.launch.existing.reach import agent_of, raise_if_none, reason_of
+from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.rank_views import ViewRequest
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord

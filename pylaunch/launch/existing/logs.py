@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from pylaunch.agent import wire
@@ -12,11 +13,24 @@ from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
+from pylaunch.launch.follow.job_time import beside
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, skipped_line
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
+
+LOOK_S = 1.0
+LOOKS = 20
+"""Looks without a message, after which a node counts as silent: its agent may be stopped, and has no heartbeat here."""
+
+
+@dataclass(frozen=True)
+class SilentNode:
+    """A node whose logs are read has sent nothing for a while."""
+
+    host: str
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -50,24 +64,49 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
             dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
             if dateless:
                 watcher.message(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
-        waiting = set(fleet.links)
-        while waiting:
-            host, message = await fleet.hear()
-            match message:
-                case wire.Output():
-                    watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
-                case wire.Skipped():
-                    watcher.message(skipped_line(host, message))
-                case ForeignMessage():
-                    watcher.message(overstepped(host, message))
-                case wire.Finished() | wire.Failed() | ConnectionEnded():
-                    waiting.discard(host)
-                case wire.CaughtUp() if not query.follow:
-                    waiting.discard(host)
-                case Interrupted():
-                    return
+        if query.follow:
+            await relay(fleet, watcher, query)
+            return
+        async with beside(report_silence(fleet)):
+            await relay(fleet, watcher, query)
 
     on_fleet(record.plan, agent_of(record), work, source=source)
+
+
+async def relay(fleet: Fleet, watcher: Watcher, query: LogQuery) -> None:
+    """Relay output until every node has sent what the query wants, or is silent; or until an interrupt."""
+    waiting = set(fleet.links)
+    while waiting:
+        host, message = await fleet.hear()
+        match message:
+            case wire.Output():
+                watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
+            case wire.Skipped():
+                watcher.message(skipped_line(host, message))
+            case ForeignMessage():
+                watcher.message(overstepped(host, message))
+            case wire.Finished() | wire.Failed() | ConnectionEnded():
+                waiting.discard(host)
+            case wire.CaughtUp() if not query.follow:
+                waiting.discard(host)
+            case SilentNode() if message.host in waiting:
+                waiting.discard(message.host)
+                watcher.message(f"{message.host}: silent for {message.seconds:g} s; its logs may continue")
+            case Interrupted():
+                return
+
+
+async def report_silence(fleet: Fleet, *, look_s: float = LOOK_S, looks: int = LOOKS) -> None:
+    """Post SilentNode for each node that sends nothing between so many looks; time without looks does not count."""
+    quiet: dict[str, tuple[float, int]] = {}
+    while True:
+        await asyncio.sleep(look_s)
+        for host, link in fleet.links.items():
+            heard_at, count = quiet.get(host, (0.0, 0))
+            count = count + 1 if link.is_awaited and link.heard_at == heard_at else 0
+            quiet[host] = (link.heard_at, count)
+            if count == looks:
+                await fleet.post(SilentNode(host, look_s * looks))
 
 
 def _raise_if_unknown(record: RunRecord, failures: Mapping[str, Exception], names: Sequence[str]) -> None:

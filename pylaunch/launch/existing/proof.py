@@ -74,9 +74,9 @@ def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     return _ask(record.plan, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
 
 
-def end(record: RunRecord, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
+def end(plan: RunPlan, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
     """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run."""
-    return _ask(record.plan, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
+    return _ask(plan, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
 
 
 def end_templates(plan: RunPlan, hosts: Iterable[str]) -> None:

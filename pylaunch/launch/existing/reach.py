@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentVersion, RunUnknownError
+from pylaunch.launch.connect.agent_link import AgentVersion, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.model.host_errors import alike_errors
@@ -27,13 +27,8 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
             follower.nothing_there(name)
         else:
             reasons[name] = reason_of(error)
-            follower.given_up(name, reasons[name])
+            follower.given_up(name, reasons[name], host_answers=error.host_answers)
     return reasons
-
-
-def reason_of(error: Exception) -> str:
-    """Return the reason why a node has no connection, in words."""
-    return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
 
 
 def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable[str] | None = None) -> None:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentStoppedError, RunUnknownError
+from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentStoppedError, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import with_fleet
-from pylaunch.launch.existing.reach import agent_of, reason_of
+from pylaunch.launch.existing.reach import agent_of
 from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome

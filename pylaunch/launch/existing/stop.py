@@ -38,7 +38,7 @@ def stop(
     in_doubt = {*outcome.unproven, *outcome.leftovers}
     if not in_doubt:
         return outcome, {}
-    proofs = end(record, in_doubt, grace.total_seconds())
+    proofs = end(record.plan, in_doubt, grace.total_seconds())
     silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
     raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
     return proven(outcome, proofs), proofs
@@ -55,7 +55,7 @@ def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
     was_over = proofs and all(each.is_clean and not each.found for each in proofs.values())
     if outcome.by_hand and was_over and not any(end.stopped for end in outcome.ends):
         host, first = next(iter(proofs.items()))
-        return replace(after, status=Status.FAILED, reason=f"{host} lost: {first.words}", by_hand=False)
+        return replace(after, status=Status.FAILED, reason=f"{host}: {first.words}", by_hand=False)
     return after
 
 

@@ -44,6 +44,10 @@ class Barrier:
         deadline = min(self.deadline, now + SETTLE_S) if not self.refused else self.deadline
         return replace(self, refused=refused, prepared=self.prepared - {host}, deadline=deadline)
 
+    def with_pause(self, seconds: float) -> Barrier:
+        """Prolong the wait by a time in which nobody listened to the nodes."""
+        return replace(self, deadline=self.deadline + seconds)
+
     def decide(self, now: float) -> Decision:
         """Return the next step at `now`."""
         if self.prepared == self.expected:

@@ -151,7 +151,7 @@ class _Queue:
             if line.startswith(b"{"):
                 self._blocked[host.name] = _place(host, line)
                 self._news.set()
-        ended = await child.wait()
+        ended = await child.leave(LEAVE_S)
         if (failure := self._connector(host).failure(ended)) is not None:
             raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
         why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"

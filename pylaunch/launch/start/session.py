@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.agent.wire.messages import PAUSE_S
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
@@ -30,11 +31,16 @@ from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 
-RELEASE_LEAD_S = 0.05
-"""Lead of the common instant, on top of the delay of the slowest connection."""
+LEAST_LEAD_S = 0.01
+MOST_LEAD_S = 0.05
+"""Limits of the lead of the common instant, on top of the delay of the slowest connection. A node that gets the release
+after the instant starts its ranks at once, so that a longer lead would not start the last of them earlier."""
 
 SENT_S = 0.0005
 """Lead for each node, whose message has to be sent before the instant: the last of 1,000 is sent after 0.2 s."""
+
+LISTENS_S = 1.0
+"""Longest wait for one message of a node that prepares: a longer one shows that this process was held up."""
 
 RELEASED_TIMEOUT_S = 10.0
 PRELOAD_TIMEOUT_S = 60.0
@@ -154,6 +160,8 @@ class Session:
 
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
+        self._answered_s = MOST_LEAD_S
+        """In which all nodes answered the last question before the release."""
 
     async def prepare(self, install: Install) -> PreparedNodes:
         """Connect to every node, ship the code, prepare, and let the nodes try to connect to each other.
@@ -171,8 +179,11 @@ class Session:
         await self._prepare()
         for note, hosts in self._notes.items():
             self._watcher.message(f"note: {fold(hosts)}: {note}")
+        asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
-        self._phases["prepare"] = time.monotonic() - shipped
+        answered = time.monotonic()
+        self._answered_s = answered - asked
+        self._phases["prepare"] = answered - shipped
         clocks = {name: link.clock for name, link in self._fleet.links.items()}
         return PreparedNodes(self._essentials, self._libraries, clocks, connections)
 
@@ -246,16 +257,24 @@ class Session:
         for name, reasons in self._reasons.items():
             barrier = barrier.with_refused(name, reasons, now)
         while (decision := barrier.decide(time.monotonic())) is Decision.WAIT:
-            try:
-                async with asyncio.timeout(max(0.0, barrier.deadline - time.monotonic())):
-                    host, message = await self._fleet.hear()
-            except TimeoutError:
-                continue
-            barrier = self._heard(barrier, host, message)
+            now = time.monotonic()
+            within_s = min(LISTENS_S, max(0.0, barrier.deadline - now))
+            heard = await self._hear(within_s)
+            if (held_up_s := time.monotonic() - now - within_s) > PAUSE_S:
+                barrier = barrier.with_pause(held_up_s)
+            if heard is not None:
+                barrier = self._heard(barrier, *heard)
         if decision is Decision.ABORT:
             for name in barrier.silent:
                 self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
             raise self._not_ready()
+
+    async def _hear(self, within_s: float) -> tuple[str, object] | None:
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._fleet.hear()
+        except TimeoutError:
+            return None
 
     def _heard(self, barrier: Barrier, host: str, message: object) -> Barrier:
         match message:
@@ -339,7 +358,7 @@ class Session:
         """Send every node the same instant on its own clock, and return the measured skew."""
         links = self._fleet.links
         delay_s = max(link.clock.uncertainty for link in links.values())
-        instant = time.time() + RELEASE_LEAD_S + SENT_S * len(links) + 2 * delay_s
+        instant = time.time() + lead_s(self._answered_s, len(links)) + 2 * delay_s
         key = secrets.token_hex(KEY_BYTES)
         await self._fleet.send(
             {
@@ -405,6 +424,12 @@ class Session:
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
         self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+
+
+def lead_s(answered_s: float, nodes: int) -> float:
+    """Return the lead of the common instant: twice the seconds in which all nodes answered the last question, within
+    limits, and the time to send the release to all."""
+    return min(max(LEAST_LEAD_S, 2 * answered_s), MOST_LEAD_S) + SENT_S * nodes
 
 
 def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:

@@ -99,8 +99,7 @@ class _Keeper:
                 self._report_ready()
                 while await child.readline():
                     pass
-            child.close_stdin()
-            raise why_ended(self._connector, await child.wait())
+            raise why_ended(self._connector, await child.leave(LEAVE_S))
         finally:
             await child.leave(leave_s)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 import tarfile
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +24,9 @@ T = TypeVar("T")
 
 SILENT_S = 300.0
 """A node that accepts no data and sends no answer for this long is given up: its disk hangs."""
+
+LEAVES_S = 3.0
+"""For a connection that sends nothing more to end."""
 
 _BLOCK = 512
 
@@ -97,9 +99,7 @@ async def _ship(tree: Tree, child: Child) -> Shipped:
         done = await _answer(child, _Received)
         return Shipped(done.tree, len(missing), done.received, done.reused)
     finally:
-        child.close_stdin()
-        child.signal(signal.SIGTERM)
-        await child.wait()
+        await child.end()
 
 
 async def _send(child: Child, directory: Path, files: Iterable[File]) -> None:
@@ -164,7 +164,6 @@ async def _answer(child: Child, kind: type[T]) -> T:
 
 
 async def _why(child: Child) -> NotShippedError:
-    child.close_stdin()
-    ended = await child.wait()
+    ended = await child.leave(LEAVES_S)
     why = last_line(ended.stderr, default=describe_exit(ended.returncode))
     return NotShippedError(f"the connection ended while code was being shipped: {why}")

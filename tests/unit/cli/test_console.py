@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fcntl
+import io
 import os
 import struct
 import sys
@@ -18,7 +19,7 @@ import pylaunch
 from pylaunch.cli import console
 from pylaunch.cli.views.columns import aligned
 from pylaunch.cli.views.live_area import LiveArea
-from pylaunch.errors import PylaunchError
+from pylaunch.errors import PylaunchError, UsageError
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
 OBEYED = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x0e", "\x00", "\u202e")
@@ -185,3 +186,16 @@ def written_in(path: Path, root: Path) -> Iterator[str]:
 def test_evidence_of_several_lines_cannot_pass_for_a_hint() -> None:
     error = PylaunchError("refused", evidence=["n1: run \nhint: rm -rf /"], hint="pylaunch ps")
     assert error.render() == "error: refused\n  n1: run \n  hint: rm -rf /\n\nhint: pylaunch ps"
+
+
+def test_a_question_that_nobody_answers_is_an_error_and_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(UsageError, match="no answer: stdin is not a terminal") as refused:
+        console.confirm("remove it?")
+    assert refused.value.hint == "--yes does not ask"
+
+
+@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("\n", False)])
+def test_an_answer_may_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    assert console.confirm("remove it?") is agreed

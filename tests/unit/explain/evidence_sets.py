@@ -112,6 +112,7 @@ class EvidenceSet:
     differences: tuple[str, ...] = ()
     views: tuple[RankView, ...] = ()
     ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
+    answering: frozenset[str] = frozenset()
 
     @property
     def evidence(self) -> Evidence:
@@ -119,7 +120,7 @@ class EvidenceSet:
         others = tuple(facts(host) for host in RANKS if host not in known and host not in self.lost)
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
-            self.differences, self.views,
+            self.differences, self.views, self.answering,
         )  # fmt: skip
 
 
@@ -131,6 +132,7 @@ FULL = "OSError: [Errno 28] No space left on device; /scratch is full (0 KiB of 
 MEMORY = MemoryKill(certain=True, limit=8 * GIB, of="cgroup")
 PERHAPS = MemoryKill(certain=False, limit=64 * GIB, of="host")
 SMALL = Finding("storage.shared_memory", Severity.WARN, ("n2",), "64 MiB of /dev/shm, expected 1 GiB")
+ENDED = "the agent of run 7f3a ended without a report"
 BOTH_LEFT = (ended(0), ended(2))
 
 OF_EIGHT = {"n1": frozenset({0, 1, 2}), "n2": frozenset({3, 4, 5}), "n3": frozenset({6, 7})}
@@ -202,6 +204,12 @@ SETS = (
                 ended(1),
                 ended(2)), "gpu", "likely", NODE_2, states(waiting(1), waiting(2)), (facts("n2", says(FALLEN,
                 98.0)),)),
+    EvidenceSet("a text about peers that a clock that was set dates back", (own(0, 40.0, "CommError: peer went away"),
+                own(1, 100.0, "ValueError: no data"), ended(2)), "rank-failed", "certain", N2, states(waiting(2)),
+                (facts("n1", clock_step_s=-60.1),)),
+    EvidenceSet("two failures, and the clock of one host was set", (own(0, 99.0, "ValueError: a"),
+                own(1, 100.0, "KeyError: b"), ended(2)), "rank-failed", "possible", None, states(waiting(2)),
+                (facts("n2", clock_step_s=3.0),)),
     # Victims only.
     EvidenceSet("victims of nobody known", (*VICTIMS, victim(1, 100.1)), None, None, None),
     EvidenceSet("two had not ended", (victim(0), ended(1), ended(2)), None, None, None, states(waiting(1),
@@ -216,6 +224,8 @@ SETS = (
                 "likely", N2),
     EvidenceSet("two exit 0 early", (left(0), left(1, 91.0), victim(2, symptom=LOST)), "exited-early", "possible",
                 None),
+    EvidenceSet("exit 0 near the victims, clocks too coarse", (RankEnd(1, "n2", 0, None, 99.9, stopped=False,
+                uncertainty_s=0.5), victim(0), victim(2, 100.2)), None, None, None),
     EvidenceSet("exit 0 after the victims", (victim(0), left(1, 101.0), victim(2, 100.2)), None, None, None),
     EvidenceSet("one had not ended", (*VICTIMS, ended(1)), "rank-silent", "possible", N2, states(waiting(1))),
     EvidenceSet("an abort after the victims", (*VICTIMS, killed(1, 100.9, SIGABRT)), "rank-failed", "possible", N2),
@@ -289,10 +299,20 @@ SETS = (
                 {"n2": "no heartbeat for 10 s"}),
     EvidenceSet("two nodes lost", (victim(0, symptom=LOST),), "node-lost", "likely", None, {"n1": ()},
                 lost={"n2": "no heartbeat for 10 s", "n3": "no heartbeat for 10 s"}),
+    EvidenceSet("agent lost, and its host answers", (victim(0, symptom=LOST), victim(2, symptom=LOST)), "agent-lost",
+                "likely", NODE_2, {"n1": (), "n3": ()}, lost={"n2": ENDED}, answering=frozenset({"n2"})),
+    EvidenceSet("two agents lost, and their hosts answer", (victim(0, symptom=LOST),), "agent-lost", "likely", None,
+                {"n1": ()}, lost={"n2": ENDED, "n3": ENDED}, answering=frozenset({"n2", "n3"})),
+    EvidenceSet("agent lost, and another node", (victim(0, symptom=LOST),), "node-lost", "likely", None, {"n1": ()},
+                lost={"n2": ENDED, "n3": "no heartbeat for 10 s"}, answering=frozenset({"n2"})),
+    EvidenceSet("a failure before the agent was lost", (own(0, 50.0, "ValueError: no data"), victim(2)), "rank-failed",
+                "certain", N1, {"n1": (), "n3": ()}, lost={"n2": ENDED}, answering=frozenset({"n2"})),
     EvidenceSet("the Slurm job of all nodes ended", (victim(0, symptom=LOST),), "job-ended", "certain", None,
                 lost={f"n{each}": "Slurm job 17 has ended" for each in (1, 2, 3)}),
     EvidenceSet("a failure before the node was lost", (own(0, 50.0, "ValueError: no data"), victim(2)), "rank-failed",
                 "certain", N1, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
+    EvidenceSet("an unknown text about peers, and a lost node", (own(0, 100.0, "CommError: peer went away"), victim(2,
+                101.0)), "node-lost", "likely", NODE_2, {"n1": (), "n3": ()}, lost={"n2": "no heartbeat for 10 s"}),
     EvidenceSet("one rank of eight has not called the collective", (RankEnd(7, "n3", 1, None, 100.0, stopped=False,
                 symptom=WAITED),), "ranks-disagree", "possible", None,
                 {"n1": EIGHT[:3], "n2": EIGHT[3:6], "n3": EIGHT[6:]}, views=LATE, ranks=OF_EIGHT),

@@ -25,6 +25,12 @@ def lost(host: str, hosts: tuple[str, ...] = THREE) -> Attempt:
     return Attempt(hosts, Outcome(Status.FAILED, "", 0.0, (), {}, (host,)), 50.0)
 
 
+def agent_lost(host: str, *, is_clean: bool = True) -> Attempt:
+    reason = f"{host} answers, but the agent of run 7f3a ended without a report"
+    unproven = () if is_clean else (host,)
+    return Attempt(THREE, Outcome(Status.FAILED, reason, 0.0, (), {}, unproven, answering=(host,)), 50.0)
+
+
 def ended(status: Status) -> Attempt:
     return Attempt(THREE, Outcome(status, "", 0.0, (), {}), 9.0)
 
@@ -62,6 +68,16 @@ def test_restarts_are_counted() -> None:
 
 def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
     assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1: lost")
+
+
+def test_a_host_that_lost_its_agent_is_used_again_once_it_is_proven_clean() -> None:
+    assert after(agent_lost("n2")) == Again(THREE, "")
+    why = "answers, but the agent of run 7f3a ended without a report"
+    assert after(agent_lost("n2", is_clean=False)) == Again(("n1", "s1", "n3"), f"s1 in place of n2: {why}")
+
+
+def test_agents_that_are_lost_again_and_again_are_a_crash_loop() -> None:
+    assert after(*[agent_lost("n2")] * 3) == Over("3 attempts in a row made no progress: a crash loop")
 
 
 def test_a_node_that_refuses_is_replaced() -> None:

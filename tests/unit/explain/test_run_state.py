@@ -45,6 +45,16 @@ def test_what_fails_once_a_person_has_stopped_the_run_is_a_consequence() -> None
     assert (outcome.status, outcome.by_hand) == (Status.FAILED, True)
 
 
+def test_a_run_whose_ranks_all_failed_once_a_person_had_stopped_it_is_not_called_done() -> None:
+    """They ended before the order to stop arrived, so none of them was stopped."""
+    for known in (TWO, TWO.with_time_up().with_notified([0, 1])):
+        state = known.with_stop_by_hand("by ada", GRACE, 5.0)
+        for rank in range(2):
+            state = state.with_end(end(rank, f"n{rank + 1}", code=1, at=5.05), GRACE)
+        outcome = finished(state).outcome(9.0)
+        assert (outcome.status, outcome.reason) == (Status.STOPPED, "by ada")
+
+
 def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
     whole = finished(TWO.with_end(end(0, "n1"), GRACE).with_end(end(1, "n2"), GRACE))
     assert whole.with_stop_by_hand("by ada", GRACE, 9.0).outcome(9.0).status is Status.DONE
@@ -64,6 +74,28 @@ def test_a_lost_node_stops_the_others() -> None:
     assert outcome.status is Status.FAILED
     assert outcome.unproven == ("n2",)
     assert outcome.reason == "n2 lost: no route to host"
+
+
+def test_an_agent_that_is_lost_stops_the_others_and_its_host_is_not_called_lost() -> None:
+    state = TWO.with_lost("n2", "its agent ended", GRACE, host_answers=True)
+    assert state.stop == StopAll("n2 answers, but its agent ended", GRACE)
+    outcome = state.with_finished("n1", (), GRACE).outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 answers, but its agent ended")
+    assert (outcome.unproven, outcome.answering) == (("n2",), ("n2",))
+
+
+def test_a_node_that_is_lost_after_its_ranks_ended_well_stops_and_fails_nobody() -> None:
+    state = TWO.with_end(end(1, "n2"), GRACE).with_lost("n2", "no route to host", GRACE)
+    assert state.stop is None
+    outcome = state.with_end(end(0, "n1"), GRACE).with_finished("n1", (), GRACE).outcome(9.0)
+    assert (outcome.status, outcome.unproven) == (Status.DONE, ("n2",))
+    assert outcome.reason == "every rank exited with code 0; n2 lost: no route to host"
+
+
+def test_a_node_that_is_lost_before_its_ranks_are_known_to_have_ended_fails_the_run() -> None:
+    state = TWO.with_end(end(0, "n1"), GRACE).with_finished("n1", (), GRACE).with_lost("n2", "no route", GRACE)
+    outcome = state.outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no route")
 
 
 def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
@@ -125,6 +157,28 @@ def test_done_needs_every_rank() -> None:
 
 def test_a_run_that_never_started_a_rank_is_not_done() -> None:
     assert finished(TWO).outcome(9.0).status is Status.REFUSED
+
+
+def test_a_run_whose_nodes_do_not_report_the_ends_of_its_ranks_is_not_called_refused() -> None:
+    """A rank in an uninterruptible system call has no end to report."""
+    began = TWO.with_started(0).with_started(1)
+    outcome = began.with_stopping("n1: its agent received a signal", GRACE).outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "n1: its agent received a signal")
+    outcome = finished(began).outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "no node reported the end of 2 ranks")
+    outcome = TWO.with_finished("n1", ("pid 7 survives SIGKILL",), GRACE).with_finished("n2", (), GRACE).outcome(9.0)
+    assert outcome.status is Status.FAILED
+    outcome = finished(began.with_end(end(0, "n1"), GRACE)).outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.FAILED, "no node reported the end of 1 rank")
+
+
+def test_a_node_that_does_not_know_the_run_is_not_proven_clean() -> None:
+    """Its files may have been removed while its ranks run."""
+    aborted = TWO.with_finished("n1", (), GRACE).with_unknown("n2", GRACE).outcome(9.0)
+    assert (aborted.status, aborted.unproven) == (Status.REFUSED, ("n2",))
+    gone = TWO.with_unknown("n1", GRACE).with_unknown("n2", GRACE).outcome(9.0)
+    assert (gone.status, gone.unproven) == (Status.FAILED, ("n1", "n2"))
+    assert gone.reason == "none of its nodes knows it any more"
 
 
 def test_leftovers_are_listed_by_host() -> None:

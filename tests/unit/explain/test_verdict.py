@@ -7,7 +7,7 @@ from signal import SIGABRT, SIGKILL, SIGTERM
 import pytest
 
 from pylaunch.agent.evidence.symptoms import DIFFERED
-from pylaunch.explain.verdict import Evidence, Verdict, judge
+from pylaunch.explain.verdict import Evidence, Verdict, judge, judge_lost
 from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
@@ -130,6 +130,13 @@ def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
     assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no heartbeat for 10 s", None)
     own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no heartbeat for 10 s"})
     assert own.named == Named("n1", 0)
+
+
+def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
+    """The kernel accepts it also for an agent that is stopped: the path from this machine may be as good."""
+    lost = {"n2": "no heartbeat for 5 s (the agent of run 7f3a (pid 41) is stopped (SIGSTOP))"}
+    evidence = Evidence(RANKS, (victim(0, 5.0, LOST),), {}, lost, tried={"n1": {"n2": "ok"}})
+    assert judge_lost(evidence).causes[0].evidence == ("n1 still connects to n2, which is up",)
 
 
 def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:

@@ -76,3 +76,26 @@ def test_a_host_without_kernel_messages_says_so(tmp_path: Path) -> None:
     log.read()
     assert log.messages == []
     assert "as in most containers" in log.missing
+
+
+def test_messages_about_a_process_are_found_after_its_end(
+    device: tuple[KernelLog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_messages, "FIRST_PID_NAMESPACE", str(Path("/proc/self/ns/pid").readlink()))
+    _, writing = device
+    os.write(writing, record(KILL, ago_s=60.0))
+    now = time.clock_gettime(time.CLOCK_MONOTONIC)
+    about = kernel_messages.about(4121, now - 90.0, str(tmp_path / "kmsg"))
+    assert [line.kind for line in about] == ["oom-kill"]
+    for pid, since in ((4121, now - 30.0), (4122, now - 90.0)):
+        os.write(writing, record(KILL, ago_s=60.0))
+        assert kernel_messages.about(pid, since, str(tmp_path / "kmsg")) == []
+    assert kernel_messages.about(4121, 0.0, str(tmp_path / "absent")) == []
+
+
+def test_messages_about_processes_of_another_namespace_are_not_believed(
+    device: tuple[KernelLog, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_messages, "FIRST_PID_NAMESPACE", "pid:[1]")
+    os.write(device[1], record(KILL))
+    assert kernel_messages.about(4121, 0.0, str(tmp_path / "kmsg")) == []

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pylaunch.cli import console
@@ -44,7 +46,8 @@ def test_a_failure_shows_rank_host_and_exit_status_then_the_last_output_then_a_c
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     end = RankEnd(3, "gpu04", None, 9, 8.0, stopped=False, last_lines=("step 7", "CUDA error"))
-    show_outcome(PLAN, ended(end, Status.FAILED))
+    others = (RankEnd(rank, host.name, None, 15, 8.5, stopped=True) for rank, host in enumerate(HOSTS) if rank != 3)
+    show_outcome(PLAN, replace(ended(end, Status.FAILED), ends=(end, *others)))
     assert capsys.readouterr().err == (
         "error: run 7f3a9c01: rank 3 on gpu04 was killed by SIGKILL; the other 10 ranks stopped with it\n"
         "  step 7\n"
@@ -53,6 +56,16 @@ def test_a_failure_shows_rank_host_and_exit_status_then_the_last_output_then_a_c
         "\n"
         "hint: pylaunch logs 7f3a9c01 --rank 3\n"
     )
+
+
+def test_only_ranks_that_are_known_to_have_been_stopped_are_called_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = RankEnd(3, "gpu04", 1, None, 8.0, stopped=False)
+    stopped = RankEnd(2, "gpu03", None, 15, 8.5, stopped=True)
+    too = RankEnd(4, "gpu05", 1, None, 8.1, stopped=False)
+    show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, too), unproven=("gpu01",)))
+    assert capsys.readouterr().err.startswith("error: run 7f3a9c01: rank 3 on gpu04 exited with code 1\n")
+    show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, stopped)))
+    assert "exited with code 1; 1 of the other 10 ranks stopped with it\n" in capsys.readouterr().err
 
 
 def test_leftovers_are_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,19 @@ def test_a_changed_finding_is_reported_again() -> None:
     ]
 
 
+def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_else_at_the_first_look() -> None:
+    """Without collectives or steps, the first look after the last output finds ranks that prepare their data."""
+    prepares, waits = (Frame("prepare", "/job/train.py", 3), MAIN), (Frame("wait_for_peers", "/job/train.py", 5), MAIN)
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = [replace(view(rank, (), prepares if now < 20 else waits, []), step=7) for rank in range(3)]
+        return [RankActivity(each.rank, 100, 7) for each in views], views
+
+    [(at, report)] = watched(world, 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.kind, at <= 6 * AFTER_S) == (HangKind.STUCK, True)
+
+
 def test_output_after_a_report_is_reported_as_progress() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
 

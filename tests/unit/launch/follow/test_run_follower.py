@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+
+import pytest
 
 from pylaunch.agent import wire
+from pylaunch.explain.run_state import StopAll
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.run_follower import RunFollower
@@ -14,6 +18,8 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.usage import NodeUsage
+from pylaunch.store.signatures import signatures
+from tests.waiting import wait_until
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
@@ -74,6 +80,17 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
 
 
+def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarted() -> None:
+    async def hear() -> tuple[str, frozenset[str]]:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        await follower._on_message("n1", wire.Failed("its agent ended"))
+        await follower._on_message("n2", wire.Failed("restarted", wire.HOST_RESTARTED))
+        assert follower._state.stop is not None
+        return follower._state.stop.reason, follower._state.answering
+
+    assert asyncio.run(hear()) == ("n1 answers, but its agent ended", frozenset({"n1"}))
+
+
 def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
     listener = Listener()
 
@@ -102,3 +119,20 @@ def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_
         (EventKind.RANK_STARTED, "pid 2"),
         (EventKind.PEERS_UNHEARD, "n[2-3]"),
     ]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_judges_a_failure_is_loaded_while_the_nodes_stop(by_hand: bool) -> None:
+    signatures.cache_clear()
+
+    def is_loaded() -> bool:
+        return signatures.cache_info().currsize == 1
+
+    async def stop() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        await follower._stop_all(StopAll("rank 0 on n1 exited with code 1", timedelta(seconds=1), by_hand))
+        if not by_hand:
+            await asyncio.to_thread(wait_until, is_loaded, "signatures")
+
+    asyncio.run(stop())
+    assert is_loaded() is not by_hand

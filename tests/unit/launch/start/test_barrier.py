@@ -36,6 +36,11 @@ def test_it_aborts_at_the_deadline_and_lists_the_silent_nodes() -> None:
     assert barrier.silent == ("n2", "n3")
 
 
+def test_time_in_which_nobody_listened_does_not_count() -> None:
+    paused = THREE.with_pause(30.0)
+    assert (paused.decide(now=89.9), paused.decide(now=90)) == (Decision.WAIT, Decision.ABORT)
+
+
 def test_a_node_that_fails_after_it_was_ready_is_not_ready() -> None:
     barrier = THREE.with_prepared("n1").with_prepared("n2").with_refused("n1", ("gone",), now=1).with_prepared("n3")
     assert barrier.decide(now=1) is Decision.ABORT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,12 +16,13 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.session import (
     HOSTNAME_LOOPBACK,
-    RELEASE_LEAD_S,
+    MOST_LEAD_S,
     SENT_S,
     InterruptedBeforeReleaseError,
     Launch,
     NodesRefusedError,
     Session,
+    lead_s,
 )
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
@@ -131,6 +132,27 @@ def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without
     assert "preload" in session._phases
 
 
+def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up_s, real = [0.0], time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + held_up_s[0])
+
+    async def prepare() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        for host in CLUSTER.hosts:
+            child = cast(Child, DeafChild())
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        preparing = asyncio.ensure_future(session._prepare())
+        while not fleet._inbox._getters:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
+        for host in CLUSTER.hosts:
+            await fleet._inbox.put((host.name, wire.Ready(0.1, [], {})))
+        await preparing
+
+    asyncio.run(prepare())
+
+
 def released(hosts: int) -> tuple[float, list[wire.Release]]:
     """Return the time before a release of so many nodes, and the messages that they are sent."""
     cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(hosts)))
@@ -155,7 +177,47 @@ def test_the_instant_of_a_release_is_one_and_leaves_time_to_send_it_to_every_nod
     began, messages = released(hosts)
     assert len(messages) == hosts
     assert len({message.at for message in messages}) == 1
-    assert messages[0].at - began >= RELEASE_LEAD_S + hosts * SENT_S
+    assert messages[0].at - began >= MOST_LEAD_S + hosts * SENT_S
+
+
+@pytest.mark.parametrize(("answered_s", "lead"), [(0.001, 0.01), (0.012, 0.024), (6.0, 0.05)])
+def test_nodes_that_answer_late_get_a_release_with_more_lead(answered_s: float, lead: float) -> None:
+    assert lead_s(answered_s, nodes=4) == pytest.approx(lead + 4 * SENT_S)
+
+
+def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[float] = []
+
+    def lead(answered_s: float, nodes: int) -> float:
+        answered.append(answered_s)
+        return 0.0
+
+    monkeypatch.setattr("pylaunch.launch.start.session.lead_s", lead)
+
+    async def slow_answers(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
+        await asyncio.sleep(2 * MOST_LEAD_S)
+        return {}
+
+    monkeypatch.setattr("pylaunch.launch.start.session.try_connections", slow_answers)
+
+    async def start() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+
+        async def connect(names: Sequence[str], verb: str) -> dict[str, LinkError]:
+            for host in CLUSTER.hosts:
+                link = AgentLink(LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
+                fleet.links[host.name] = link
+            fleet.put_back([(host, wire.Ready(0.0, [], {})) for host in fleet.links])
+            return {}
+
+        monkeypatch.setattr(fleet, "connect", connect)
+        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        await session.prepare(lambda hosts, unwanted: {})
+        fleet.put_back([("", Interrupted("nobody answers"))])
+        await session.release()
+
+    asyncio.run(start())
+    assert answered[0] >= 2 * MOST_LEAD_S
 
 
 @pytest.mark.parametrize("last", [wire.Failed("it cannot continue"), ConnectionEnded("broken")])

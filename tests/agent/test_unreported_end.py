@@ -1,0 +1,47 @@
+"""`attach` to a run whose supervisor left no report of its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from tests.agent.controller import Node, gone, task
+
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+PATIENT = "echo up; exec sleep 60"
+CRASH = 'Traceback (most recent call last):\n  File "agent.pyz", line 1\nMemoryError: no arena\n'
+
+
+@pytest.fixture
+def killed(node: Node, tmp_path: Path) -> Node:
+    """A node on which the supervisor of a run was killed."""
+    controller = node.started(task(tmp_path, STUBBORN, PATIENT))
+    pids = [controller.pid(0), controller.pid(1)]
+    os.kill(node.supervisor(controller), signal.SIGKILL)
+    gone(*pids)
+    return node
+
+
+def answer(node: Node) -> wire.Failed:
+    after = node.attach()
+    after.send(wire.Follow({}, None))
+    return after.until(wire.Failed)
+
+
+def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_reports_it(killed: Node) -> None:
+    assert answer(killed) == wire.Failed("the agent of run r1 ended without a report")
+    assert not (killed.root / "runs/r1/agent.sock").exists()
+
+
+def test_a_supervisor_that_crashed_has_its_exception_in_the_report(killed: Node) -> None:
+    (killed.root / "runs/r1/agent.log").write_text(f"a note\n{CRASH}")
+    assert answer(killed).message == "the agent of run r1 ended without a report: it crashed: MemoryError: no arena"
+
+
+def test_a_host_that_was_restarted_says_so(killed: Node) -> None:
+    (killed.root / "runs/r1/boot").write_text("another boot\n")
+    assert answer(killed) == wire.Failed("the host was restarted during the run", wire.HOST_RESTARTED)

@@ -1,0 +1,137 @@
+"""An agent dies or stops, and its host answers: the host is not called lost, and nothing of the run stays there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.shared import processes
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, gone, says
+from tests.waiting import wait_until
+
+WRITES_ITS_PID = "echo $$ > {here}/worker.new; mv {here}/worker.new {here}/worker"
+WORKER = f"(setsid sh -c '{WRITES_ITS_PID}; exec sleep 600' &)"
+"""A child that outlives its rank, as a worker of a data loader does."""
+
+DEAF = f"sh -c 'trap \"\" TERM; {WRITES_ITS_PID}; while :; do sleep 0.1; done' &"
+
+
+def agent_of(node: Directory) -> int:
+    (agent,) = node.agents()
+    return agent
+
+
+def killed(node: Directory) -> None:
+    agent = agent_of(node)
+    os.kill(agent, signal.SIGKILL)
+    gone(agent)
+
+
+def test_a_killed_agent_is_named_and_its_host_proven_clean(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    script = f"[ $RANK = 0 ] || {WORKER}; sleep 600"
+    starting = cluster.start("--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
+    says(starting, "started in")
+    appears(tmp_path / "worker")
+    worker = int((tmp_path / "worker").read_text())
+    killed(cluster.nodes["n2"])
+    start = ended(starting)
+    (run,) = cluster.outcomes()
+    assert start.returncode == ExitCode.JOB_FAILED
+    assert "n2: the agent closed the connection; trying to reach it again\n" in start.stderr
+    assert f"error: run {run}: n2 answers, but the agent of run {run} ended without a report\n" in start.stderr
+    assert f"ending what the run left on n2\nn2: ended: pid {worker} (sleep 600)" in start.stderr
+    assert "n[1-2]: clean" in start.stderr
+    assert "lost: " not in start.stderr
+    assert start.stderr.endswith("hint: on n2: journalctl --since -1h -g 'oom|killed'\n")
+    gone(worker)
+    shown = json.loads(cluster.run("status", run, "--json").stdout)["outcome"]
+    assert [(each["kind"], each["host"], each["rank"]) for each in shown["causes"]] == [("agent-lost", "n2", None)]
+    assert [host["clean"] for host in shown["hosts"]] == [True, True]
+    assert "likely by the record of all nodes: agent-lost: n2 answers" in cluster.run("explain", run).stdout
+
+
+def test_a_stopped_agent_is_ended_with_its_run(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+    cluster = directories("n1", "n2")
+    starting = cluster.start("--no-check", "--grace", "1", "--node-timeout", "4", "--", "sleep", "600")
+    says(starting, "started in")
+    agent = agent_of(cluster.nodes["n2"])
+    os.kill(agent, signal.SIGSTOP)
+    start = ended(starting)
+    (run,) = cluster.outcomes()
+    assert start.returncode == ExitCode.JOB_FAILED
+    words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
+    assert f"error: run {run}: n2 answers, but no heartbeat for 4 s ({words})\n" in start.stderr
+    assert f"n2: ended: {words}; pid " in start.stderr
+    assert "n[1-2]: clean" in start.stderr
+    gone(agent)
+
+
+def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """The agent of n2 is killed in the two seconds for which it waits for a process that ignores SIGTERM."""
+    cluster = directories("n1", "n2")
+    script = f"[ $RANK = 0 ] || {DEAF} until [ -e {{here}}/go ]; do sleep 0.05; done".format(here=tmp_path)
+    starting = cluster.start("--no-check", "--", "sh", "-c", script)
+    says(starting, "started in")
+    appears(tmp_path / "worker")
+    worker, agent = int((tmp_path / "worker").read_text()), agent_of(cluster.nodes["n2"])
+    (run,) = cluster.outcomes()
+    events = cluster.nodes["n2"].path / "root" / "runs" / run / "events.jsonl"
+    (tmp_path / "go").touch()
+    wait_until(lambda: '"RankEnded"' in events.read_text(), "the rank of n2 has ended")
+    os.kill(agent, signal.SIGKILL)
+    start = ended(starting)
+    assert start.returncode == ExitCode.DONE, start.stderr
+    assert "2 ranks on n[1-2] exited with code 0" in start.stderr
+    assert "stopping all nodes" not in start.stderr
+    assert f"n2: ended: pid {worker} " in start.stderr
+    gone(worker)
+    outcome = cluster.outcomes()[run]
+    why = f"n2 answers, but the agent of run {run} ended without a report"
+    assert (outcome["status"], outcome["reason"], outcome["unproven"]) == (
+        "done", f"every rank exited with code 0; {why}", [],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("spares", ["0", "1"])
+def test_a_host_whose_agent_was_killed_is_used_again(directories: Callable[..., DirectoryCluster], spares: str) -> None:
+    cluster = directories("n1", "n2", *(["n3"] if spares == "1" else []))
+    job = "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 600; exit 0"
+    words = ("--no-check", "--grace", "1", "--max-restarts", "1", "--spares", spares, "--", "sh", "-c", job)
+    starting = cluster.start(*words)
+    says(starting, "started in")
+    killed(cluster.nodes["n2"])
+    start = ended(starting)
+    assert start.returncode == ExitCode.DONE, start.stderr
+    assert "restart 1 of 1" in start.stderr
+    assert "in place of" not in start.stderr
+    assert "2 ranks on n[1-2] exited with code 0" in start.stderr
+
+
+def test_attach_ends_what_a_killed_agent_left(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+    cluster = directories("n1")
+    script = f"{WORKER}; sleep 600".format(here=tmp_path)
+    assert ended(cluster.start("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script)).returncode == 0
+    appears(tmp_path / "worker")
+    worker = int((tmp_path / "worker").read_text())
+    (run,) = cluster.outcomes()
+    controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
+    os.kill(controller, signal.SIGKILL)
+    gone(controller)
+    killed(cluster.nodes["n1"])
+    assert processes.read(worker).pid == worker
+    attached = cluster.run("attach", run)
+    assert attached.returncode == ExitCode.JOB_FAILED
+    assert f"n1: ended: pid {worker} (sleep 600)" in attached.stderr
+    assert "n1: clean" in attached.stderr
+    gone(worker)
