@@ -6,19 +6,21 @@ job of somebody else, Slurm starts the job's script again, and with it another c
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.explain.requeue import BY_SLURM, NoRequeue, cause_of, requeue_after
+from pylaunch.explain.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
 from pylaunch.launch.follow.job_time import job_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import RunRecord
-from pylaunch.model.slurm_job import times
+from pylaunch.model.slurm_job import GRANTED, times
 from pylaunch.store import runs
+from pylaunch.transport import interrupts
 from pylaunch.transport.slurm import commands
 from pylaunch.workflows.allocation import Allocation, JobNotRequeued, JobRequeued, Pause, granted_again, wait
 
@@ -45,6 +47,18 @@ class JobRequeues:
 
         Waits in the queue for them. Raises ClusterNotReadyError for a job that ends there.
         """
+        job = self._allocation.job
+        # Within the job, Slurm's SIGTERM arrives as soon as the job is requeued, and must not cut off the report of it.
+        with contextlib.nullcontext() if job.is_ours else interrupts.received_by(lambda _: None):
+            decided = self._requeued(plan, outcome)
+        if decided is None or not job.is_ours:
+            return None
+        self._allocation = granted_again(self._allocation, self._restarts, self._pause)
+        self._restarts = decided.count
+        return self._allocation.cluster
+
+    def _requeued(self, plan: RunPlan, outcome: Outcome) -> Requeue | None:
+        """Put the job into the queue where `outcome` permits it, and report either; None where it stays out of it."""
         job, emit = self._allocation.job, self._allocation.emit
         try:
             life = commands.job_life(job.id)
@@ -56,19 +70,16 @@ class JobRequeues:
                 if decided.why:
                     emit(JobNotRequeued(job.id, decided.why))
                 return None
-            if decided.cause != BY_SLURM:
-                commands.requeue(alone)
+            if decided.cause != BY_SLURM and not commands.requeue(alone) and commands.job_life(job.id).state == GRANTED:
+                emit(JobNotRequeued(job.id, "SIGTERM ended scontrol requeue"))
+                return None
         except ClusterNotReadyError as error:
             if cause_of(outcome):
                 emit(JobNotRequeued(job.id, error.message))
             return None
         following = f"{base_of(plan.run)}.{plan.restart + 1}"
         emit(JobRequeued(job.id, decided.count, plan.job.max_requeues, following, job.is_ours, decided.cause))
-        if not job.is_ours:
-            return None
-        self._allocation = granted_again(self._allocation, self._restarts, self._pause)
-        self._restarts = decided.count
-        return self._allocation.cluster
+        return decided
 
 
 def continued(plan: RunPlan, job: str, restarts: int, note: Callable[[str], None]) -> RunPlan:

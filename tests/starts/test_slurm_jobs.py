@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +35,7 @@ from pylaunch.workflows.allocation import (
     JobSubmitted,
     JobUnanswered,
     JobWaits,
+    Pause,
     allocate,
     allocation_here,
     cluster_of,
@@ -44,8 +47,9 @@ PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
     "squeue": '[ ! -s silent ] || { sed -i 1d silent; echo "slurm_load_jobs error: Unable to contact slurm controller '
     '(connect failure)" >&2; exit 1; }; head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
-    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job; [ ! -e restarted ] || '
-    'mv restarted away;; *) [ ! -s away ] || { sed -i 1d away; echo "Unable to contact slurm controller" >&2; '
+    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job; [ ! -e killed ] || . ./killed; '
+    "[ ! -e restarted ] || mv restarted away;;"
+    '*) [ ! -s away ] || { sed -i 1d away; echo "Unable to contact slurm controller" >&2; '
     "exit 1; }; cat job;; esac",
     "scancel": '[ ! -e deaf ] || { echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; }; '
     'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
@@ -276,17 +280,17 @@ LOST = Outcome(
 LIFE = "JobId=7 JobState={} Restarts={} Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n"
 
 
-def requeues(events: list[JobEvent], slurm: FakeSlurm, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
+def requeues(events: list[JobEvent], pause: Pause, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
     """The requeues of job 7, whose nodes are n1 and n2 of another address."""
     job = SlurmJob("7", (SlurmNode("n1", "10.1.0.1"), SlurmNode("n2", "10.1.0.2")), is_ours=is_ours)
-    return JobRequeues(Allocation(job, cluster_of(job), events.append), restarts, slurm.pause)
+    return JobRequeues(Allocation(job, cluster_of(job), events.append), restarts, pause)
 
 
 def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
     slurm.write(states=PENDING.format("BeginTime", "2026-11-22T19:40:30") + RUNNING)
     events: list[JobEvent] = []
-    followed = requeues(events, slurm)
+    followed = requeues(events, slurm.pause)
     cluster = followed.next_cluster(PLAN, OUT_OF_TIME)
     assert cluster is not None
     assert [host.address for host in cluster.hosts] == ["10.0.0.1", "10.0.0.2"]
@@ -302,10 +306,10 @@ def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes
 def test_a_job_that_has_lost_a_node_is_requeued_as_often_as_permitted(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), states=RUNNING)
     events: list[JobEvent] = []
-    assert requeues(events, slurm).next_cluster(PLAN, LOST) is not None
+    assert requeues(events, slurm.pause).next_cluster(PLAN, LOST) is not None
     assert events[0] == JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, cause=requeue.LOST_NODE)
     slurm.write(job=LIFE.format("RUNNING", 2))
-    assert requeues(events, slurm, restarts=2).next_cluster(PLAN, LOST) is None
+    assert requeues(events, slurm.pause, restarts=2).next_cluster(PLAN, LOST) is None
     assert events[-1] == JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")
 
 
@@ -313,7 +317,7 @@ def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_i
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), restarted="\n" * 3)
     slurm.write(states=RUNNING)
     events: list[JobEvent] = []
-    assert requeues(events, slurm).next_cluster(PLAN, OUT_OF_TIME) is not None
+    assert requeues(events, slurm.pause).next_cluster(PLAN, OUT_OF_TIME) is not None
     assert [type(each) for each in events] == [JobRequeued, JobUnanswered, JobGranted]
     assert not slurm.read("cancelled")
 
@@ -321,14 +325,46 @@ def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_i
 def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
     events: list[JobEvent] = []
-    assert requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
+    assert requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
     assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
+
+
+WITHIN_ITS_JOB = """
+from pylaunch.transport import interrupts
+from pylaunch.workflows.allocation import wait
+from tests.starts.test_slurm_jobs import OUT_OF_TIME, PLAN, requeues
+
+interrupts.install("", 130)
+events = []
+requeues(events, wait, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
+print(events)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kills", "after", "reported"),
+    [
+        ("$PPID", "COMPLETING", "JobRequeued"),
+        ("$PPID $$", "COMPLETING", "JobRequeued"),
+        ("$PPID $$", "RUNNING", "JobNotRequeued"),
+    ],
+    ids=["this-process", "scontrol-too", "before-the-request"],
+)
+def test_slurm_ends_a_requeued_job_at_once_and_the_requeue_is_still_reported(
+    slurm: FakeSlurm, kills: str, after: str, reported: str
+) -> None:
+    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format(after, 0), killed=f"kill -TERM {kills}\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    words = [sys.executable, "-c", WITHIN_ITS_JOB]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"[{reported}(")
 
 
 def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("PENDING", 3))
     events: list[JobEvent] = []
-    followed = requeues(events, slurm)
+    followed = requeues(events, slurm.pause)
     assert not followed.has_nodes()
     assert followed.next_cluster(PLAN, Outcome(Status.FAILED, "", 0.0, (), {})) is None
     assert events == [JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")]
@@ -345,18 +381,18 @@ def test_of_an_array_only_the_element_of_the_run_is_requeued_or_cancelled(slurm:
     """Job 7 is the last element of the array 7, and Slurm takes 7 for all elements."""
     slurm.write(job=ELEMENTS.format("RUNNING", 0), after_requeue=ELEMENTS.format("PENDING", 1))
     events: list[JobEvent] = []
-    requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
+    requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
     assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
     assert slurm.read("scontrol.words").splitlines()[-1] == "requeue 7_2"
     slurm.write(job=ELEMENTS.format("PENDING", 3))
-    requeues(events, slurm, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
+    requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
     assert slurm.read("cancelled") == "7_2\n"
 
 
 def test_a_requeued_job_that_is_cancelled_in_the_queue_ends_the_run(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A||7\n")
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
-        requeues([], slurm).next_cluster(PLAN, OUT_OF_TIME)
+        requeues([], slurm.pause).next_cluster(PLAN, OUT_OF_TIME)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
@@ -103,11 +104,18 @@ def time_left(job: str) -> float | None:
     return readings.time_left(ended.stdout, job)
 
 
-def requeue(job: str) -> None:
-    """Put `job`, whose nodes are released, into the queue again. Raises ClusterNotReadyError with Slurm's words."""
+def requeue(job: str) -> bool:
+    """Put `job` into the queue again. Raises ClusterNotReadyError with Slurm's words.
+
+    Return False where SIGTERM ended scontrol, so that nobody knows whether slurmctld has accepted the request: within
+    `job`, Slurm sends it to every process as soon as it has.
+    """
     ended = _run(("scontrol", "requeue", job))
+    if ended.returncode == -signal.SIGTERM:
+        return False
     if not ended.ok:
         raise _failed("scontrol requeue", ended)
+    return True
 
 
 def nodes_of(listed: str) -> tuple[SlurmNode, ...]:
