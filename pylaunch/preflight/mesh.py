@@ -44,7 +44,7 @@ CLOSE_TIMEOUT_S = 2.0
 LISTEN_TIMEOUT_S = 20.0
 """From calling ssh to "listening". A slow login shell may take this long; it has its own finding."""
 
-ROW_TIMEOUT_S = 12.0
+ROW_TIMEOUT_S = 20.0
 """Longer than all timeouts of a node that connects, together."""
 
 PINGS = 5

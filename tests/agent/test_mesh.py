@@ -15,7 +15,7 @@ import pytest
 
 from pylaunch.agent.piped import mesh
 from pylaunch.agent.piped.mesh import BULK
-from pylaunch.agent.piped.tasks import FOREVER, READ, Tasks
+from pylaunch.agent.piped.tasks import FOREVER, READ, Stream, Tasks
 from pylaunch.agent.shared import leases
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from tests.waiting import DEADLINE_S
@@ -99,6 +99,25 @@ def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
     assert node.close() == 0
 
 
+def row_here(peer: dict[str, Any]) -> dict[str, Any]:
+    """Connect to `peer` from this process, with its time limits."""
+    rows: list[dict[str, Any]] = []
+    done, noting = socket.socketpair()
+
+    def note(row: dict[str, Any]) -> None:
+        rows.append(row)
+        noting.close()
+
+    def main() -> Any:
+        mesh.MeshNode("n1", "c", tasks).connect([peer], note)
+        yield done.fileno(), READ, FOREVER
+
+    tasks = Tasks()
+    with done:
+        tasks.run_until_ended(main())
+    return rows[0]
+
+
 def test_a_name_server_that_does_not_answer_is_no_network_that_drops_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
@@ -109,22 +128,9 @@ def test_a_name_server_that_does_not_answer_is_no_network_that_drops_packets(mon
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(mesh, "LOOK_UP_S", 0.1)
-    rows: list[dict[str, Any]] = []
-    done, noting = socket.socketpair()
-
-    def note(row: dict[str, Any]) -> None:
-        rows.append(row)
-        noting.close()
-
-    def main() -> Any:
-        mesh.MeshNode("n1", "c", tasks).connect([{"name": "n2", "address": "n2", "ports": {"a": 9}}], note)
-        yield done.fileno(), READ, FOREVER
-
-    tasks = Tasks()
-    with done:
-        tasks.run_until_ended(main())
+    row = row_here({"name": "n2", "address": "n2", "ports": {"a": 9}})
     ended.set()
-    assert rows == [{"n2": {"a": {"end": "nameless", "text": "no name server answers"}}}]
+    assert row == {"n2": {"a": {"end": "nameless", "text": "no name server answers"}}}
 
 
 @pytest.mark.parametrize("nameless", ["no such name.invalid", f"{64 * 'n'}.invalid"])
@@ -145,13 +151,11 @@ def introduced(name: str, conversation: str = "c") -> bytes:
 @pytest.mark.parametrize(
     ("answers", "end"),
     [
-        ([], "mute"),
         ([b""], "closed"),
         ([b"SSH-2.0-x\r\n"], "stranger"),
         ([b"x" * 100_000], "stranger"),
         ([introduced("n7")], "other"),
         ([introduced("n2", "another")], "other"),
-        ([introduced("n2")], "stalled"),
         ([introduced("n2"), b""], "closed"),
         ([introduced("n2"), b"whole\n"], "ok"),
     ],
@@ -179,6 +183,64 @@ def test_a_peer_that_is_no_node_of_this_check_is_reported(answers: list[bytes], 
         over.set()
         thread.join()
         assert row["n2"]["a"]["end"] == end
+
+
+class Peer:
+    """A peer that sends its introduction, does something else for a while, and then reads and answers the bulk."""
+
+    def __init__(self, *, introduces: bool = True, receive_buffer: int | None = None) -> None:
+        self.server = socket.socket()
+        if receive_buffer is not None:
+            self.server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.server.bind(("127.0.0.1", 0))
+        self.server.listen()
+        self._introduces = introduces
+        self.goes_on = threading.Event()
+        self._thread = threading.Thread(target=self._answer)
+
+    def _answer(self) -> None:
+        connection, _ = self.server.accept()
+        with connection, connection.makefile("rb") as received, contextlib.suppress(ConnectionError):
+            received.readline()
+            if self._introduces:
+                connection.sendall(introduced("n2"))
+            self.goes_on.wait(DEADLINE_S)
+            received.read(BULK)
+            connection.sendall(b"whole\n")
+
+    def end_here(self) -> str:
+        """Connect to this peer from this process; return the result."""
+        with self.server:
+            self._thread.start()
+            row = row_here(entry("n2", a=self.server.getsockname()[1]))
+            self.goes_on.set()
+            self._thread.join()
+        return str(row["n2"]["a"]["end"])
+
+
+def test_a_peer_that_accepts_and_never_answers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "ANSWER_S", 0.2)
+    assert Peer(introduces=False).end_here() == "mute"
+
+
+def test_bytes_that_nobody_acknowledges_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "BULK_S", 0.2)
+    assert Peer(receive_buffer=1024).end_here() == "stalled"
+
+
+def test_a_peer_whose_kernel_acknowledges_all_bytes_may_answer_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy host, on which its program does not run for a while, is no path that drops large packets."""
+    monkeypatch.setattr(mesh, "BULK_S", 0.2)
+    monkeypatch.setattr(mesh, "ANSWER_S", DEADLINE_S)
+    peer = Peer()
+    unacknowledged = Stream.unacknowledged
+
+    def when_late(stream: Stream) -> int:
+        peer.goes_on.set()
+        return unacknowledged(stream)
+
+    monkeypatch.setattr(Stream, "unacknowledged", when_late)
+    assert peer.end_here() == "ok"
 
 
 def test_a_refused_and_a_full_port_are_reported_and_do_not_hold_up_others() -> None:

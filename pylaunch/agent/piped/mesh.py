@@ -39,8 +39,12 @@ CONNECT_S = 2.0
 """Linux repeats a lost SYN after 1 s, so one lost packet does not look like a firewall."""
 
 LOOK_UP_S = 2.0
-ANSWER_S = 2.0
+ANSWER_S = 5.0
+"""Time for the program of a peer whose kernel has accepted a connection or all bytes: a busy host runs it late."""
+
 BULK_S = 2.0
+"""Time in which the kernel of a peer acknowledges BULK bytes."""
+
 BULK = 32 << 10
 """Bytes: several packets even of 9000 bytes, and less than a socket buffer."""
 
@@ -104,7 +108,7 @@ class MeshNode:
             try:
                 stream = Stream(connection)
                 if (yield from stream.line(time.monotonic() + ANSWER_S)):
-                    until = time.monotonic() + BULK_S
+                    until = time.monotonic() + BULK_S + ANSWER_S
                     yield from stream.write(self._introduction, until)
                     yield from stream.exactly(BULK, until)
                     yield from stream.write(b"whole\n", until)
@@ -163,10 +167,8 @@ class MeshNode:
                 return {"end": "other", "name": str(introduction["name"])[:100]}
         except (ValueError, KeyError, TypeError):
             return {"end": "stranger" if line else "closed"}
-        until = time.monotonic() + BULK_S
         try:
-            yield from stream.write(b"." * BULK, until)
-            if not (yield from stream.line(until)):
+            if not (yield from self._bulk(stream)):
                 return {"end": "closed"}
         except (ValueError, LateError):
             return {"end": "stalled"}
@@ -175,6 +177,17 @@ class MeshNode:
             "segment": stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG),
             "family": int(stream.socket.family),
         }
+
+    def _bulk(self, stream: Stream) -> Task:
+        """Send BULK bytes and return the answer. Raises LateError if they are not acknowledged within BULK_S."""
+        until = time.monotonic() + BULK_S
+        yield from stream.write(b"." * BULK, until)
+        try:
+            return (yield from stream.line(until))
+        except LateError:
+            if stream.unacknowledged():
+                raise
+        return (yield from stream.line(time.monotonic() + ANSWER_S))
 
 
 def _answer_lease(lease: socket.socket) -> Task:

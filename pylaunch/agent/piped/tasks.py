@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 import time
 
 TYPE_CHECKING = False
@@ -26,6 +27,7 @@ LOOK_S = 0.05
 """Precision of time limits."""
 
 LONGEST_LINE = 1 << 16
+_COUNT = struct.Struct("=i")
 
 
 class LateError(Exception):
@@ -119,6 +121,14 @@ class Stream:
                 raise ConnectionError("the connection ended")
         taken, self._received = self._received[:size], self._received[size:]
         return taken
+
+    def unacknowledged(self) -> int:
+        """Return the number of written bytes that the kernel of the peer has not acknowledged."""
+        import fcntl  # noqa: PLC0415 -- only for a peer that is late
+        import termios  # noqa: PLC0415
+
+        (count,) = _COUNT.unpack(fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(_COUNT.size)))
+        return int(count)
 
     def write(self, content: bytes, until: float) -> Task:
         """Write `content`."""
