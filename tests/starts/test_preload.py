@@ -75,7 +75,11 @@ RESTARTED = """
 import os, sys, time
 print(os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"], "counting" in sys.modules, flush=True)
 if os.environ["TORCHELASTIC_RESTART_COUNT"] in os.environ["FAILS"]:
-    if os.environ["RANK"] == "3":
+    printed = [f"{rank}.{os.environ['TORCHELASTIC_RESTART_COUNT']}" for rank in range(4)]
+    open(printed[int(os.environ["RANK"])], "w").close()
+    if os.environ["RANK"] == "3":  # Its failure ends the others.
+        while not all(map(os.path.exists, printed)):
+            time.sleep(0.01)
         sys.exit(7)
     time.sleep(600)
 """
