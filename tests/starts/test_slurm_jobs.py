@@ -234,7 +234,10 @@ def test_without_slurm_in_its_job_a_start_names_both_ways_out(
 
 
 @pytest.mark.parametrize(("is_good", "signal"), [(True, "USR1"), (False, "USR2")])
-def test_a_job_ends_with_the_status_of_its_run(slurm: FakeSlurm, is_good: bool, signal: str) -> None:
+def test_a_job_ends_with_the_status_of_its_run(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, is_good: bool, signal: str
+) -> None:
+    monkeypatch.setattr(allocation, "DAEMONS_END_S", 60.0)
     over = "7|COMPLETED|None|2026-11-22T18:42:16|n[1-2]|7\n"
     slurm.write(states=RUNNING + RUNNING.replace("RUNNING", "COMPLETING") + over)
     events: list[JobEvent] = []
