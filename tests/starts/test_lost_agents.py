@@ -27,6 +27,14 @@ def agent_of(node: Directory) -> int:
     return agent
 
 
+def asleep(file: Path) -> int:
+    """Wait until the worker that writes its process id to `file` sleeps, and return the id."""
+    appears(file)
+    worker = int(file.read_text())
+    wait_until(lambda: processes.read(worker).command == "sleep 600", "what the worker becomes")
+    return worker
+
+
 def killed(node: Directory) -> None:
     agent = agent_of(node)
     os.kill(agent, signal.SIGKILL)
@@ -40,8 +48,7 @@ def test_a_killed_agent_is_named_and_its_host_proven_clean(
     script = f"[ $RANK = 0 ] || {WORKER}; sleep 600"
     starting = cluster.start("--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
     says(starting, "started in")
-    appears(tmp_path / "worker")
-    worker = int((tmp_path / "worker").read_text())
+    worker = asleep(tmp_path / "worker")
     killed(cluster.nodes["n2"])
     start = ended(starting)
     (run,) = cluster.outcomes()
@@ -122,8 +129,7 @@ def test_attach_ends_what_a_killed_agent_left(directories: Callable[..., Directo
     cluster = directories("n1")
     script = f"{WORKER}; sleep 600".format(here=tmp_path)
     assert ended(cluster.start("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script)).returncode == 0
-    appears(tmp_path / "worker")
-    worker = int((tmp_path / "worker").read_text())
+    worker = asleep(tmp_path / "worker")
     (run,) = cluster.outcomes()
     controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
     os.kill(controller, signal.SIGKILL)
