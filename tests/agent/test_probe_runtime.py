@@ -111,16 +111,14 @@ def test_several_readers_that_wait_do_so_at_the_same_time(tmp_path: Path) -> Non
 def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host whose processors are busy must not call its file system hung."""
     gate, opening = os.pipe()
-    look, calls = select.select, iter(range(1000))
+    look, awaited = select.select, ["begins", "is silent"]
 
     def held_up(pipes: Any, *rest: Any) -> Any:
         """Return what is ready; after the reader has begun, once what was ready before it answered, and too late."""
         ready = look(pipes, *rest)
-        if ready[0] and next(calls) == 0:
-            return ready
-        if not ready[0] and next(calls) == 1:
+        if awaited[:1] == ["begins" if ready[0] else "is silent"] and awaited.pop(0) == "is silent":
             os.write(opening, b"o")
-            look(pipes, [], [], 5.0)
+            look(pipes, [], [], LONG_S)
             late = time.monotonic() + 0.3
             while time.monotonic() < late:
                 pass
