@@ -200,12 +200,12 @@ def test_the_key_is_written_nowhere(together: Together, tmp_path: Path) -> None:
 
 
 def test_agents_of_a_released_run_try_each_other_again(together: Together) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = closed.getsockname()[1]
-    first, second, _ = together(PATIENT, PATIENT, PATIENT, ports={"n3": nobody})
-    first.send(wire.TryPeers({"n2": 0, "n3": 0}))
-    second.send(wire.TryPeers({"n1": 0}))
-    assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused"}
-    assert second.until(wire.PeersTried).ends == {"n1": "ok"}
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # It never listens, and nobody else can.
+        first, second, _ = together(PATIENT, PATIENT, PATIENT, ports={"n3": closed.getsockname()[1]})
+        first.send(wire.TryPeers({"n2": 0, "n3": 0}))
+        second.send(wire.TryPeers({"n1": 0}))
+        assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused"}
+        assert second.until(wire.PeersTried).ends == {"n1": "ok"}
     second.send(wire.Stop(0.1, "by hand"))
     assert first.until(wire.Stopping).reason == "n2: by hand", "messages between the agents continue"
