@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared import local_socket
 from pylaunch.launch.connect.agent_link import AgentVersion, enter
 from pylaunch.launch.start import archive
 from pylaunch.model.cluster import Connection, Host
@@ -106,6 +109,13 @@ def test_a_daemon_without_a_run_ends(node: Node, start_daemon: StartDaemon) -> N
     assert daemon.wait(DEADLINE_S) == 0
 
 
+def connections(path: Path) -> list[socket.socket]:
+    """Return a connection to the listener at `path`, if there is one."""
+    with contextlib.suppress(OSError):
+        return [local_socket.connect(str(path))]
+    return []
+
+
 def test_a_spare_keeps_its_daemon_alive_while_it_is_held(node: Node, start_daemon: StartDaemon) -> None:
     words = node.words("hold", "--run", "r1")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as spare:
@@ -113,8 +123,10 @@ def test_a_spare_keeps_its_daemon_alive_while_it_is_held(node: Node, start_daemo
         assert spare.stdout is not None
         spare.stdin.write(b'{"devices": []}\n')
         spare.stdin.flush()
-        daemon = start_daemon("4")  # The spare is waiting for it.
-        assert spare.stdout.readline() == b'{"held": true}\n'
+        daemon = start_daemon("4")  # The spare is waiting for it, or still starting.
+        (ours,) = wait_until(lambda: connections(node.root / "jobs" / "7.sock"), "the daemon listens")
+        with ours:
+            assert spare.stdout.readline() == b'{"held": true}\n'
         with pytest.raises(subprocess.TimeoutExpired):
             daemon.wait(5.0)
         spare.stdin.close()
