@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pylaunch.transport import process
 from tests.node_python import NODE_PYTHON
 
-settings.register_profile("house", deadline=None, derandomize=True, database=None, max_examples=150)
+settings.register_profile(
+    "house", deadline=None, derandomize=True, database=None, max_examples=150,
+    suppress_health_check=[HealthCheck.too_slow],  # It measures the speed of the machine.
+)  # fmt: skip
 settings.load_profile("house")
 
 UNIT = Path(__file__).parent / "unit"
