@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.starts.cluster import DirectoryCluster, ended
+from pylaunch.agent import wire
+from tests.starts.cluster import DirectoryCluster, ended, says
+from tests.waiting import wait_until
 
 ANSWERS = {
     "n2": "printf '{}\\n'",
@@ -49,3 +56,66 @@ def test_a_start_names_every_node_that_answers_nonsense(bad_nodes: DirectoryClus
     assert run.returncode == 3, run.stderr
     assert "5 of 6 hosts cannot take part, so no rank was started" in run.stderr
     assert "n5: the agent ended with killed by SIGKILL: it sent a line of more than 4 MiB" in run.stderr
+
+
+FLOODED = 256 << 20
+"""Bytes that the node sends, unless it has to wait."""
+
+FLOOD = f"""\
+import json, os, sys, time
+hello = dict(type="Hello", protocol={wire.PROTOCOL}, version="", run="", host="n2", pid=1, uid=0, python="3.11",
+             phase="new", time=time.time(), running=[])
+print(json.dumps(hello), flush=True)
+for serial in range(3):
+    sys.stdin.readline()
+    print(json.dumps(dict(type="Pong", serial=serial, time=time.time())), flush=True)
+finished = dict(type="Finished", leftovers=["x" * 4000] * 256, checked=[], time=0.0)
+line = json.dumps(finished).encode() + b"\\n"
+with open(sys.argv[1], "w") as progress:
+    for sent in range({FLOODED} // len(line)):
+        os.write(1, line)
+        progress.write("x" * (len(line) >> 10))
+        progress.flush()
+"""
+"""An agent that sends valid messages without end once it is connected."""
+
+
+def test_a_node_that_floods_does_not_fill_the_memory_of_the_controller(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    progress, flood = tmp_path / "progress", tmp_path / "flood.py"
+    flood.write_text(FLOOD)
+    agent = f"*.pyz) exec {sys.executable} {flood} {progress};;"
+    (cluster.nodes["n2"].path / "python3").write_text(
+        f'#!/bin/sh\ncase "$3" in {agent} esac\nexec {sys.executable} "$@"\n'
+    )
+    # While n3 gets its agent, which then does not answer, nothing of n2 is handled.
+    for archive in cluster.nodes["n3"].path.glob("root/agents/*.pyz"):
+        archive.unlink()
+    cluster.nodes["n3"].agent_hangs()
+    start = cluster.start("--", "true")
+    says(start, "installing the agent on n3")
+    looks = [(time.monotonic(), -1)]
+    peak_kib = [0]
+
+    def has_waited() -> bool:
+        peak_kib[0] = max(peak_kib[0], _peak_kib(start.pid))
+        sent_kib = progress.stat().st_size if progress.exists() else -1
+        if sent_kib != looks[0][1]:
+            looks[0] = (time.monotonic(), sent_kib)
+        return sent_kib >= 0 and time.monotonic() - looks[0][0] > 1.0
+
+    wait_until(has_waited, "n2 sends no more")
+    start.send_signal(signal.SIGINT)
+    assert "rank was started" in ended(start).stderr
+    assert looks[0][1] << 10 < FLOODED / 4, "the controller took all that it was sent"
+    assert peak_kib[0] < 200 << 10
+
+
+def _peak_kib(pid: int) -> int:
+    """Return the peak memory of a process; 0 for one that has ended."""
+    with contextlib.suppress(OSError):
+        _, _, peak = Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")
+        return int(peak.split()[0]) if peak else 0
+    return 0

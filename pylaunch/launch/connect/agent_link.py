@@ -128,8 +128,8 @@ class AgentLink:
         except ConnectionError:
             raise LinkError(await self.why_it_ended()) from None
 
-    async def messages(self) -> AsyncIterator[object]:
-        """Yield the messages of the agent until the connection ends."""
+    async def messages(self) -> AsyncIterator[tuple[object, int]]:
+        """Yield the messages of the agent, each with the bytes of its line, until the connection ends."""
         while True:
             self.heard_at = time.monotonic()
             self.is_awaited = True
@@ -137,7 +137,7 @@ class AgentLink:
             self.is_awaited = False
             if not line:
                 return
-            yield _decoded(self.host, line)
+            yield _decoded(self.host, line), len(line)
 
     async def close(self, within_s: float) -> None:
         """End the connection, which aborts a run before its release. The agent has `within_s` to end it on its side."""

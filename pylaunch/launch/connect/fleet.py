@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import TypeVar, cast
 
@@ -24,6 +23,7 @@ from pylaunch.launch.connect.agent_link import (
     reason_of,
 )
 from pylaunch.launch.connect.confine import ForeignMessage, Scope
+from pylaunch.launch.connect.inbox import Inbox
 from pylaunch.launch.connect.liveness import Liveness
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.plan import RunPlan
@@ -32,9 +32,6 @@ from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.process import Child, spawn
 
 T = TypeVar("T")
-
-INBOX = 1000
-"""Messages in the inbox before nodes have to wait: a rank that floods stalls only its own log."""
 
 LOOK_S = 1.0
 """Between two searches for silent nodes; each one sends Ping to all nodes."""
@@ -95,8 +92,7 @@ class Fleet:
     """Links by host name. `hear` returns (host, message): messages of `agent.wire` and those above."""
 
     def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
-        self._inbox: asyncio.Queue[tuple[str, object]] = asyncio.Queue(INBOX)
-        self._put_back: deque[tuple[str, object]] = deque()
+        self._inbox = Inbox(len(plan.nodes))
         self.links: dict[str, AgentLink] = {}
         self._cluster = plan.cluster
         self._agent = agent
@@ -133,15 +129,19 @@ class Fleet:
 
     async def hear(self) -> tuple[str, object]:
         """Wait for the next message; return it with its host."""
-        return self._put_back.popleft() if self._put_back else await self._inbox.get()
+        return await self._inbox.hear()
 
     async def post(self, message: object) -> None:
         """Put a message of the controller itself into the inbox, with "" as its host."""
-        await self._inbox.put(("", message))
+        await self._inbox.put("", message)
 
-    def put_back(self, heard: Iterable[tuple[str, object]]) -> None:
-        """Put messages back at the front of the inbox, in this order."""
-        self._put_back.extendleft(reversed([*heard]))
+    def keep(self) -> None:
+        """Keep the message that was heard last, until `put_back`. It counts as waiting: a node that floods waits."""
+        self._inbox.keep()
+
+    def put_back(self) -> None:
+        """Put the kept messages back at the front of the inbox."""
+        self._inbox.put_back()
 
     async def send(self, messages: Mapping[str, object]) -> None:
         """Send each host its message. A broken connection is ignored: `hear` reports it."""
@@ -198,24 +198,25 @@ class Fleet:
     def interrupt(self, reason: str) -> None:
         """Put Interrupted into the inbox; on the event loop of this fleet."""
         self._interrupts += 1
-        self._spawn(self._inbox.put(("", Interrupted(reason))))
+        self._spawn(self._inbox.put("", Interrupted(reason)))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
         """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
         arrive meanwhile stay in the inbox."""
-        task, waiting = asyncio.ensure_future(work), []
+        task = asyncio.ensure_future(work)
         while not task.done():
             hearing = asyncio.ensure_future(self.hear())
             await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
             if not hearing.done():
                 hearing.cancel()
                 break
-            waiting.append(hearing.result())
-            if isinstance(waiting[-1][1], Interrupted):
+            _, message = hearing.result()
+            if isinstance(message, Interrupted):
                 task.cancel()
                 await asyncio.wait({task})
-                raise KeyboardInterrupt(str(waiting[-1][1]))
-        self.put_back(waiting)
+                raise KeyboardInterrupt(str(message))
+            self.keep()
+        self.put_back()
         return await task
 
     async def close(self) -> None:
@@ -241,23 +242,24 @@ class Fleet:
 
     async def _read(self, name: str, link: AgentLink) -> None:
         try:
-            async for message in link.messages():
+            async for message, size in link.messages():
                 if self.links.get(name) is link:
-                    await self._take(name, link, message)
+                    await self._take(name, link, message, size)
+                    await self._inbox.room(name)
             reason = await link.why_it_ended()
         except LinkError as error:
             reason = error.reason
         if not self._closing and self.links.get(name) is link:
-            await self._inbox.put((name, ConnectionEnded(reason)))
+            await self._inbox.put(name, ConnectionEnded(reason))
 
-    async def _take(self, name: str, link: AgentLink, message: object) -> None:
+    async def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
         """Pass on messages about the part of `name`; of others, report the first one."""
         confined = self._scopes[name].confined(message, link.requested)
         if not isinstance(confined, ForeignMessage):
-            await self._inbox.put((name, confined))
+            await self._inbox.put(name, confined, size)
         elif name not in self._reported_foreign:
             self._reported_foreign.add(name)
-            await self._inbox.put((name, confined))
+            await self._inbox.put(name, confined, size)
 
     async def _watch(self) -> None:
         while True:
@@ -272,12 +274,12 @@ class Fleet:
                 await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
             for name in self._liveness.suspected():
                 if name not in self._calling:
-                    await self._inbox.put((name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name))))
+                    await self._inbox.put(name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name)))
                     self._spawn(self._call(name))
 
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
-        await self._inbox.put((name, Lost(reason, error is not None and error.host_answers)))
+        await self._inbox.put(name, Lost(reason, error is not None and error.host_answers))
         self.drop(name)
 
     async def _call(self, name: str) -> None:
@@ -287,7 +289,7 @@ class Fleet:
         try:
             while name in self._liveness.heard:
                 if old is not None and old.heard_at > began:
-                    await self._inbox.put((name, HeardAgain()))
+                    await self._inbox.put(name, HeardAgain())
                     return
                 if await self._call_once(name, old):
                     return
@@ -311,7 +313,7 @@ class Fleet:
         self._listen(name, link)
         if old is not None:
             self._abandon(old)
-        await self._inbox.put((name, Reconnected()))
+        await self._inbox.put(name, Reconnected())
         return True
 
     def _abandon(self, link: AgentLink) -> None:

@@ -40,7 +40,6 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
     orders = {host: wire.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
     await fleet.send(orders)
     found: dict[str, Mapping[str, str]] = {}
-    others: list[tuple[str, object]] = []
     awaited = set(orders)
     try:
         async with asyncio.timeout(ANSWER_S):
@@ -50,7 +49,7 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
                     found[host] = {peer: end for peer, end in message.ends.items() if peer in wanted.get(host, ())}
                     awaited.discard(host)
                     continue
-                others.append((host, message))
+                fleet.keep()
                 if isinstance(message, Interrupted):
                     break
                 if isinstance(message, ConnectionEnded | wire.Failed):
@@ -58,5 +57,5 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
     except TimeoutError:
         pass  # Hosts that did not answer are missing in the result.
     finally:
-        fleet.put_back(others)
+        fleet.put_back()
     return found

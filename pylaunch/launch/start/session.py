@@ -321,7 +321,6 @@ class Session:
         The first collective needs every rank, so that no rank would be earlier there if others were released before.
         """
         began = time.monotonic()
-        others: list[tuple[str, object]] = []
         if self._preloading:
             self._watcher.message(f"importing on {fold(self._preloading)}")
         try:
@@ -333,14 +332,14 @@ class Session:
                         continue
                     if isinstance(message, Interrupted):
                         raise _interrupted(message)
-                    others.append((host, message))
+                    self._fleet.keep()
                     if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
                         break  # The release and the follower judge it.
         except TimeoutError:
             for host in sorted(self._preloading):
                 self._not_preloaded.setdefault(f"the imports take more than {PRELOAD_TIMEOUT_S:g} s", []).append(host)
         finally:
-            self._fleet.put_back(others)
+            self._fleet.put_back()
         for reason, hosts in self._not_preloaded.items():
             self._watcher.message(f"note: no preload on {fold(hosts)}: {reason}")
         for reason, hosts in self._imported_again.items():
@@ -377,7 +376,6 @@ class Session:
         A node that learns of a failure elsewhere before its own instant ends without a release.
         """
         released: dict[str, float] = {}
-        early: list[tuple[str, object]] = []
         try:
             async with asyncio.timeout(RELEASED_TIMEOUT_S):
                 while awaited:
@@ -386,14 +384,14 @@ class Session:
                         released[host] = self._fleet.our_time(host, message.time)
                         awaited.discard(host)
                         continue
-                    early.append((host, message))
+                    self._fleet.keep()
                     if isinstance(message, Interrupted):
                         break
                     if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
                         awaited.discard(host)
         except TimeoutError:
             pass  # The follower judges nodes that stay silent.
-        self._fleet.put_back(early)
+        self._fleet.put_back()
         return released
 
     @property

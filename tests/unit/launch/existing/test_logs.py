@@ -21,6 +21,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.launch.follow.test_run_follower import Listener
+from tests.unit.launch.messages import arrive
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 RECORD = RunRecord(plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a9c01"), "v", 1.0, (), None)
@@ -48,7 +49,7 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
             link = AgentLink(LocalConnector(host), cast(Child, None), hello, ClockOffset(0.0, 0.0))
             link.is_awaited = True
             fleet.links[host.name] = link
-        fleet.put_back([("n1", wire.CaughtUp())])
+        await arrive(fleet, ("n1", wire.CaughtUp()))
         async with asyncio.timeout(60), beside(report_silence(fleet, look_s=0.01, looks=3)):
             await relay(fleet, listener, LogQuery(RECORD.plan.nodes, []))
 

@@ -32,6 +32,7 @@ from pylaunch.render import render
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.launch.follow.test_run_follower import Listener
+from tests.unit.launch.messages import arrive, left
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
@@ -70,14 +71,11 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
             fleet.links[host.name] = AgentLink(
                 LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
             )
-        fleet.put_back(messages)
+        await arrive(fleet, *messages)
         async with asyncio.timeout(60):
             launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
             start = await Session(launch, fleet, Listener()).release()
-        left = []
-        while fleet._put_back:
-            left.append(await fleet.hear())
-        return start.skew, left
+        return start.skew, await left(fleet)
 
     return asyncio.run(release())
 
@@ -92,17 +90,17 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
 )
 def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> None:
     started = wire.RankStarted(1, 9, 2.5)
-    skew, left = skew_and_rest(
+    skew, rest = skew_and_rest(
         ("n2", wire.Released(2.5)), ("n2", started), ("n1", last), ("n3", wire.Released(2.0))
     )  # fmt: skip
     assert skew == 0.5
-    assert left == [("n2", started), ("n1", last)]
+    assert rest == [("n2", started), ("n1", last)]
 
 
 def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
-    skew, left = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
+    skew, rest = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
-    assert left == [("", Interrupted("interrupted"))]
+    assert rest == [("", Interrupted("interrupted"))]
 
 
 def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tuple[str, object]]]:
@@ -111,11 +109,11 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
     async def wait() -> tuple[Session, Listener, list[tuple[str, object]]]:
         plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
         fleet, listener = Fleet(plan, AgentVersion("0123")), Listener()
-        fleet.put_back(messages)
+        await arrive(fleet, *messages)
         session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
         async with asyncio.timeout(60):
             await session._preload()
-        return session, listener, [await fleet.hear() for _ in range(len(fleet._put_back))]
+        return session, listener, await left(fleet)
 
     return asyncio.run(wait())
 
@@ -123,12 +121,12 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
 def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without() -> None:
     other = wire.PeersUnheard(["n2"])
     refused = wire.Preloaded(0.1, "the import opened socket:[7]")
-    session, listener, left = preloaded(
+    session, listener, rest = preloaded(
         ("n2", refused), ("n1", other), ("n1", wire.Preloaded(1.5)), ("n3", refused)
     )  # fmt: skip
     refusal = "note: no preload on n[2-3]: the import opened socket:[7]"
     assert listener.phases == ["importing on n[1-3]", refusal]
-    assert left == [("n1", other)]
+    assert rest == [("n1", other)]
     assert "preload" in session._phases
 
 
@@ -143,11 +141,10 @@ def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(mon
             fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
         session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
         preparing = asyncio.ensure_future(session._prepare())
-        while not fleet._inbox._getters:  # type: ignore[attr-defined]
+        while not fleet._inbox._arrived._getters:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
         held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
-        for host in CLUSTER.hosts:
-            await fleet._inbox.put((host.name, wire.Ready(0.1, [], {})))
+        await arrive(fleet, *((host.name, wire.Ready(0.1, [], {})) for host in CLUSTER.hosts))
         await preparing
 
     asyncio.run(prepare())
@@ -164,7 +161,7 @@ def released(hosts: int) -> tuple[float, list[wire.Release]]:
         for host in cluster.hosts:
             child = cast(Child, DeafChild(sent))
             fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
-        fleet.put_back([("", Interrupted("nobody answers"))])
+        await arrive(fleet, ("", Interrupted("nobody answers")))
         began = time.time()
         await Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, Listener()).release()
         return began
@@ -207,13 +204,13 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
             for host in CLUSTER.hosts:
                 link = AgentLink(LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
                 fleet.links[host.name] = link
-            fleet.put_back([(host, wire.Ready(0.0, [], {})) for host in fleet.links])
+            await arrive(fleet, *((host, wire.Ready(0.0, [], {})) for host in fleet.links))
             return {}
 
         monkeypatch.setattr(fleet, "connect", connect)
         session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
         await session.prepare(lambda hosts, unwanted: {})
-        fleet.put_back([("", Interrupted("nobody answers"))])
+        await arrive(fleet, ("", Interrupted("nobody answers")))
         await session.release()
 
     asyncio.run(start())
@@ -222,8 +219,8 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
 
 @pytest.mark.parametrize("last", [wire.Failed("it cannot continue"), ConnectionEnded("broken")])
 def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> None:
-    _, _, left = preloaded(("n1", wire.Preloaded(1.5)), ("n2", last))
-    assert left == [("n2", last)]
+    _, _, rest = preloaded(("n1", wire.Preloaded(1.5)), ("n2", last))
+    assert rest == [("n2", last)]
 
 
 def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
@@ -269,7 +266,7 @@ def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_no
         for host in cluster.hosts[:2]:
             child = cast(Child, DeafChild())
             fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
-        fleet.put_back([(host, no_interface) for host in fleet.links])
+        await arrive(fleet, *((host, no_interface) for host in fleet.links))
         return {"n3": LinkError("name does not resolve")}
 
     monkeypatch.setattr(Fleet, "connect", connect)
