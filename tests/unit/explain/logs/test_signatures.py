@@ -37,9 +37,10 @@ def test_no_repetition_of_a_pattern_is_unbounded(signature: Signature) -> None:
 def test_a_pattern_takes_milliseconds_on_the_longest_line(signature: Signature) -> None:
     lines = [(signature.example + " ") * 40, signature.example[:-3] * 60, signature.anchors[0] * 400]
     lines += [signature.anchors[0] + filler * 3900 for filler in ("a", " ", "1", ":", "(", "'")]
+    pattern = signature.pattern  # It is compiled before the clock runs.
     for line in lines:
         began = time.process_time()
-        signature.pattern.search(line[:8000])
+        pattern.search(line[:8000])
         assert time.process_time() - began < 0.25, line[:80]
 
 
