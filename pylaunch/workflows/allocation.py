@@ -32,8 +32,9 @@ later, because slurmctld serves all users of the cluster. The nodes of a granted
 SILENT_S = 600.0
 """Pauses together without an answer of Slurm after which a wait in the queue ends: slurmctld may be restarted."""
 
-DAEMONS_END_S = 5.0
-"""For the daemons of a job without processes of a run."""
+DAEMONS_END_S = 30.0
+"""For the daemons of a job without processes of a run. A job that is cancelled instead is CANCELLED in the accounting,
+also after a run that was done: only a node or a slurmctld that does not answer takes this long."""
 
 ENDS_S = 15.0
 """For a job to end: no process of a run is left, so that only a node that does not answer takes longer."""

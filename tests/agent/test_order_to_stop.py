@@ -28,3 +28,21 @@ def test_a_rank_that_failed_before_the_order_to_stop_arrived_was_not_stopped(nod
     assert controller.until(wire.Finished).leftovers == []
     ended = controller.ended(0)
     assert (ended.signal, ended.stopped) == (signal.SIGSEGV, False)
+
+
+def test_a_rank_that_saves_at_the_signal_of_slurm_was_stopped_also_where_it_ends_before_the_agent_wakes_up(
+    node: Node, tmp_path: Path
+) -> None:
+    """Slurm sends SIGTERM to all processes of a job step at once: a good end after it is no proof that all is done."""
+    controller = node.started(task(tmp_path, "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
+    rank, agent = controller.pid(0), node.supervisor(controller)
+    controller.until(wire.Output)
+    os.kill(agent, signal.SIGSTOP)
+    for each in (agent, rank):
+        os.kill(each, signal.SIGTERM)
+    wait_until(lambda: processes.read(rank).state == "Z", "the end of the rank")
+    os.kill(agent, signal.SIGCONT)
+    controller.until(wire.Finished)
+    ended = controller.ended(0)
+    assert (ended.exit_code, ended.stopped) == (0, True)
+    assert [each.reason for each in controller.all(wire.Stopping)] == [wire.SIGNALLED]

@@ -142,7 +142,9 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        self.advance(now)  # A rank that has ended by now was not ended by this stop.
+        if reason == wire.SIGNALLED:
+            self._workers.is_ended_from_outside = True
+        self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
         if self.outcome is not None:
             return
         if self.life.phase == "prepared":
@@ -413,6 +415,8 @@ class Run:
         self._scrub()
         self._report_facts(wait=True)
         self._kernel.close()
+        if self._signalled and self._workers.is_ended_from_outside and self.stopping is None:
+            self._record.append(wire.Stopping(wire.SIGNALLED, time.time(), by_hand=False))
         self._record.append(wire.Finished(left, self._checked_for_leftovers(), time.time()))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 

@@ -154,6 +154,9 @@ class WorkerGroup:
         self._signalled: set[int] = set()
         """Process ids that received SIGTERM."""
 
+        self.is_ended_from_outside = False
+        """This process received SIGTERM: Slurm sends it to all processes of a job step at once, ranks included."""
+
         self.at_gate: dict[int, tuple[int | None, int]] = {}
         """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
 
@@ -313,7 +316,8 @@ class WorkerGroup:
                 rank = self._ranks.pop(pid)
                 if rank is not None:
                     self._entries.pop(rank, None)
-                yield Ended(rank, pid, status, time, was_signalled=pid in self._signalled)
+                was_signalled = pid in self._signalled or (self.is_ended_from_outside and status == 0)
+                yield Ended(rank, pid, status, time, was_signalled=was_signalled)
 
     def terminate(self, rank: int | None) -> None:
         """Send SIGTERM to the launcher (None), or to a rank, through its rank entry if a launcher started it."""
