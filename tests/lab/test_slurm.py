@@ -111,8 +111,9 @@ def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(sl
         stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
         assert stopped.ok, stopped.stderr
         assert "n[1-2]: clean" in stopped.stderr
-        assert f"Slurm job {job['job']} ended: FAILED" in stopped.stderr
         assert following.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+    # Both processes end the job with the run, and one that finds it ended reports nothing.
+    assert f"Slurm job {job['job']} ended: FAILED" in stopped.stderr + shown.read_text()
     assert not jobs(slurm)
     must_be_clean(slurm)
 
@@ -199,6 +200,8 @@ export PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state
 """
     words = ("sbatch", "--parsable", "--array=0-1", "--nodes=1", "--time=1", "--requeue", "--output=/dev/null")
     array = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
+    # The other element has no time limit of a minute: it has to run until the end of the story.
+    slurm["n1"].run("scontrol", "update", f"JobId={array}_0", "TimeLimit=10")
     requeued = f"Slurm job {array} requeued (its time limit, 1 of 2)"
     shown = ("cat", "/tmp/element")
     wait_until(

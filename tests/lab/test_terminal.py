@@ -86,7 +86,7 @@ def ranks_in(prefix: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("columns", [80, 200])
 def test_a_run_on_a_terminal(lab: Lab, columns: int, gate: Gate) -> None:
     start = ("start", "-i", str(lab.inventory), *COMMAND, "--", "sh", "-c", SCRIPT.format(gate.wait))
-    written = on_terminal(lab, columns, *start, until=r"  n2  cpu +\d+%  memory ", then=gate.open)
+    written = on_terminal(lab, columns, *start, until=r"6 of 6 ranks on[\s\S]*  n2  cpu +\d+%  memory ", then=gate.open)
     screen = left_on_screen(written)
     assert re.search(r"run \w+ running for \d+ s: 6 of 6 ranks on n\[1-3\]", written)
     assert re.search(r"  n2  cpu +\d+%  memory ", written)

@@ -98,7 +98,8 @@ def test_limits_that_systemd_gives_sshd_reach_ranks_only_where_sshd_does_without
 ) -> None:
     assert ranks.printed()["stack"].soft == ranks.answered()["stack"].soft == "8192"
     small_stack_for_sshd.write(SSHD_DROP_IN, "UsePAM no\n")
-    small_stack_for_sshd.run("systemctl", "reload", "ssh.service")
+    # A reload returns before sshd has read the file: connections until then are closed.
+    small_stack_for_sshd.run("systemctl", "restart", "ssh.service")
     printed = ranks.printed()
     assert printed == ranks.answered()
     assert printed["stack"].soft == "2048"
