@@ -17,7 +17,7 @@ from pylaunch.lab.waiting import reached
 from pylaunch.model.argv import Argv
 from pylaunch.transport import process
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 180.0
 _NSPAWN_LEFTOVERS = (Path("/run/systemd/nspawn/propagate"), Path("/run/systemd/nspawn/unix-export"))
 
 _NSPAWN_SETTINGS = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_NSPAWN_LOCK": "0"}

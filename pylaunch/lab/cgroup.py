@@ -15,7 +15,7 @@ from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.lab.waiting import reached
 
-END_TIMEOUT_S = 10.0
+END_TIMEOUT_S = 60.0
 
 
 def hierarchy(mountinfo: str) -> Path | None:

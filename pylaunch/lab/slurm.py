@@ -22,7 +22,7 @@ SERVICES = ("slurmctld", "slurmd", "munge")
 
 KEY = "etc/munge/munge.key"
 COMMANDS = ("sbatch", "squeue", "scontrol", "scancel", "sinfo", "srun", "salloc")
-READY_S = 60.0
+READY_S = 180.0
 CPUS, MEMORY_MIB = 4, 2000
 GPUS = (3, 1)
 """GPUs of the first nodes, for Slurm alone: each is a name of /dev/null. Further nodes have none."""
@@ -44,7 +44,7 @@ SelectTypeParameters=CR_Core
 MpiDefault=none
 ReturnToService=2
 InactiveLimit=0
-KillWait=5
+KillWait=30
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SlurmdTimeout=300
