@@ -20,6 +20,10 @@ from tests.waiting import wait_until
 DEADLINE_S = 60.0
 POLL_S = 0.01
 T = TypeVar("T")
+ALTERED = (
+    "import sys; del sys.argv[0]; sys.path.insert(0, sys.argv[0]); %s;"
+    "from pylaunch.agent.commands import main; sys.exit(main())"
+)
 
 
 def is_alive(pid: int) -> bool:
@@ -116,10 +120,14 @@ class Node:
     def __init__(self, root: Path, archive: Path) -> None:
         self.root = root
         self.archive = archive
+        self.altered_by = ""
+        """Statement of Python with which agents that start from now on begin."""
+
         self._controllers: list[Controller] = []
 
     def words(self, verb: str, *more: str) -> list[str]:
-        return [sys.executable, "-I", str(self.archive), verb, "--root", str(self.root), *more]
+        program = ["-c", ALTERED % self.altered_by] if self.altered_by else []
+        return [sys.executable, "-I", *program, str(self.archive), verb, "--root", str(self.root), *more]
 
     def ask(self, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.words(verb, *more), capture_output=True, text=True, check=False, timeout=DEADLINE_S)

@@ -411,6 +411,25 @@ def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(
     assert (view.rank, view.source) == (0, "")
 
 
+def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_of_the_node_take(
+    node: Node, tmp_path: Path
+) -> None:
+    node.altered_by = "import time; from pylaunch.agent.evidence.node_facts import NodeFacts; "
+    node.altered_by += "NodeFacts.collect = lambda *_: time.sleep(0.3)"
+    silent = "import faulthandler\nfaulthandler.unregister(57)\n" + TAKES_SOCKET + UP
+    silent += "held = []\nwhile True: held.append(listener.accept())"
+    controller = node.started(
+        task(tmp_path, program(tmp_path, silent), "while [ ! -e fail ]; do sleep 0.01; done; exit 3", "sleep 600")
+    )
+    until_up(controller)
+    (tmp_path / "fail").touch()
+    controller.until(wire.Finished)
+    ends = [type(each) for each in controller.received if isinstance(each, wire.RankExamined | wire.RankEnded)]
+    assert ends == [wire.RankEnded, wire.RankExamined, wire.RankExamined, wire.RankEnded, wire.RankEnded]
+    view = next(view for view in controller.all(wire.RankExamined) if view.rank == 0)
+    assert (view.note, view.state) == ("no stacks: no answer in 0.5 s", "S")
+
+
 def test_a_node_before_the_release_and_after_the_end_has_no_rank_to_examine(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "true"))
     assert views(controller) == {}

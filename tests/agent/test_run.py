@@ -407,14 +407,8 @@ def test_hostile_names_survive(agent_archive: Path, tmp_path: Path) -> None:
 
 
 def test_a_node_whose_run_is_over_waits_for_a_controller_that_waits_for_other_nodes(node: Node, tmp_path: Path) -> None:
-    program = (
-        "import sys; del sys.argv[0]; sys.path.insert(0, sys.argv[0]); from pylaunch.agent.serve import supervisor;"
-        "supervisor.DRAIN_S = 0.0; from pylaunch.agent.commands import main; sys.exit(main())"
-    )
-    verb = node.words("open", "--run", "r1")
-    controller = node.connected([sys.executable, "-I", "-c", program, *verb[verb.index(str(node.archive)) :]])
-    controller.send(wire.Prepare(task(tmp_path, "echo done")))
-    controller.until(wire.Ready)
+    node.altered_by = "from pylaunch.agent.serve import supervisor; supervisor.DRAIN_S = 0.0"
+    controller = node.prepared(task(tmp_path, "echo done"))
     controller.send(wire.Release(0.0))
     wait_until((node.root / "runs" / "r1" / "outcome.json").exists, "the end of the run")
     controller.send(wire.Ping(1))

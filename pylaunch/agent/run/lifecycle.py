@@ -177,6 +177,11 @@ def examined(life: Life) -> tuple[Life, list[Action]]:
     return _terminate(after) if after.is_stopping else (after, [])
 
 
+def examination_begun(life: Life, now: float) -> Life:
+    """Apply the request for the views: what was done since the failure, as the announcement, takes none of the time."""
+    return replace(life, examine_until=now + EXAMINE_S)
+
+
 def end_examination(life: Life, now: float) -> tuple[Life, list[Action]]:
     """Wait for the views no longer if their time is over."""
     return examined(life) if life.examine_until is not None and now >= life.examine_until else (life, [])

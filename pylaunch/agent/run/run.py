@@ -373,8 +373,10 @@ class Run:
                 self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand, states))
                 self._report_facts(wait=False)
             elif isinstance(action, lifecycle.ExamineRanks):
+                now = time.monotonic()
+                self.life = lifecycle.examination_begun(self.life, now)
                 request = wire.Examine(wire.UNASKED, within_s=action.within_s)
-                self._examinations.begin(request, self._keep_views, time.monotonic())
+                self._examinations.begin(request, self._keep_views, now)
             elif isinstance(action, lifecycle.TerminateRanks):
                 for rank in sorted(action.ranks):
                     self._workers.terminate(rank)
