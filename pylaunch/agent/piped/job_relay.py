@@ -38,6 +38,8 @@ def main(archive: str, root: str, run: str, daemon: str) -> None:
             while received:
                 received = received[os.write(1, received) :]
             received = supervisor.recv(CHUNK)
+    except ConnectionResetError:
+        os._exit(0)  # The supervisor was killed before it had read everything: gone, like any other.
     except OSError:
         os._exit(1)
     os._exit(0)

@@ -151,6 +151,8 @@ def _relay(directory: RunDirectory) -> int | None:
         while received:
             _write_all(received)
             received = supervisor.recv(1 << 16)
+    except ConnectionResetError:
+        os._exit(0)  # The supervisor was killed before it had read everything: gone, like any other.
     except OSError:
         os._exit(1)
     os._exit(0)
