@@ -35,10 +35,13 @@ def asleep(file: Path) -> int:
     return worker
 
 
-def killed(node: Directory) -> None:
+def killed(node: Directory, left: int = 0) -> None:
+    """Kill the agent, with which the kernel ends its ranks; all its children but `left` are gone then."""
     agent = agent_of(node)
+    ranks = [each.pid for each in processes.mine() if each.parent == agent and each.pid != left]
     os.kill(agent, signal.SIGKILL)
-    gone(agent)
+    for pid in (agent, *ranks):
+        gone(pid)
 
 
 def test_a_killed_agent_is_named_and_its_host_proven_clean(
@@ -49,7 +52,7 @@ def test_a_killed_agent_is_named_and_its_host_proven_clean(
     starting = cluster.start("--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
     says(starting, "started in")
     worker = asleep(tmp_path / "worker")
-    killed(cluster.nodes["n2"])
+    killed(cluster.nodes["n2"], left=worker)
     start = ended(starting)
     (run,) = cluster.outcomes()
     assert start.returncode == ExitCode.JOB_FAILED
@@ -134,7 +137,7 @@ def test_attach_ends_what_a_killed_agent_left(directories: Callable[..., Directo
     controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
     os.kill(controller, signal.SIGKILL)
     gone(controller)
-    killed(cluster.nodes["n1"])
+    killed(cluster.nodes["n1"], left=worker)
     assert processes.read(worker).pid == worker
     attached = cluster.run("attach", run)
     assert attached.returncode == ExitCode.JOB_FAILED

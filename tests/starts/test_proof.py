@@ -44,10 +44,13 @@ def rank_of(cluster: DirectoryCluster) -> int:
     return int(cluster.inventory.with_name("rank").read_text())
 
 
-def killed(node: Directory) -> None:
+def killed(node: Directory, left: int = 0) -> None:
+    """Kill the agent, with which the kernel ends its ranks; all its children but `left` are gone then."""
     (agent,) = node.agents()
+    ranks = [each.pid for each in processes.mine() if each.parent == agent and each.pid != left]
     os.kill(agent, signal.SIGKILL)
-    gone(agent)
+    for pid in (agent, *ranks):
+        gone(pid)
 
 
 def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
@@ -79,8 +82,8 @@ def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
 ) -> None:
     cluster = detached(DAEMON)
     (run,) = cluster.outcomes()
-    killed(cluster.nodes["n1"])
     rank = rank_of(cluster)
+    killed(cluster.nodes["n1"], left=rank)
     status = cluster.run("status", run)
     assert f"n1: left: pid {rank} (sleep 600)" in status.stderr
     assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
