@@ -11,6 +11,7 @@ which Ansible prefers to any file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -151,6 +152,8 @@ def run_playbook(
             try:
                 ansible_runner.run(**arguments, event_handler=enqueue, cancel_callback=stop)
             finally:
+                if stop.has_killed:
+                    guard.end(private)
                 events.put(None)
 
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="ansible-runner") as pool:
@@ -173,23 +176,25 @@ def _guarded(directory: str) -> AbstractContextManager[None]:
 class _Stop:
     """Callback of ansible-runner, called every POLL_S: return whether to kill ansible-playbook.
 
-    A signal to the process group misses its workers, which have sessions of their own; SIGINT makes it end them.
+    A signal to the process group misses its workers, which have sessions of their own; SIGINT makes it end them. If it
+    does not end in time and is killed, they are left over.
     """
 
     def __init__(self, unwanted: threading.Event) -> None:
         self.unwanted = unwanted
         self.pid: int | None = None
+        self.has_killed = False
         self._deadline: float | None = None
 
     def __call__(self) -> bool:
         if not self.unwanted.is_set():
             return False
-        if self.pid is None:
-            return True
-        if self._deadline is None:
+        if self._deadline is None and self.pid is not None:
             self._deadline = time.monotonic() + STOP_GRACE_S
-            os.kill(self.pid, signal.SIGINT)
-        return time.monotonic() > self._deadline
+            with contextlib.suppress(ProcessLookupError):  # It has just ended on its own.
+                os.kill(self.pid, signal.SIGINT)
+        self.has_killed = self._deadline is None or time.monotonic() > self._deadline
+        return self.has_killed
 
 
 class _Collected:

@@ -14,6 +14,7 @@ import pytest
 
 from pylaunch.errors import ProvisionError
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.transport import runner
 from pylaunch.transport.runner import (
     PlaybookResult,
     PlaybookRun,
@@ -110,7 +111,9 @@ def test_a_playbook_that_does_not_parse_is_an_error_with_ansibles_words(tmp_path
     assert "no_such_module" in "\n".join(caught.value.evidence)
 
 
-def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grace_s", [60.0, -1.0], ids=["ends on SIGINT", "is killed"])
+def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace_s: float) -> None:
+    monkeypatch.setattr(runner, "STOP_GRACE_S", grace_s)
     pid_file, timers = tmp_path / "pid", []
 
     def interrupt_once_it_runs(step: Progress) -> None:
