@@ -37,6 +37,9 @@ class Wanted:
     """Configuration files that must be the same everywhere; relative paths start at `workdir`."""
 
     checkpoint_dir: str = ""
+    temporary_dir: str = ""
+    """TMPDIR of the ranks; "" is that of the host."""
+
     infiniband: bool = False
     """A working InfiniBand or RoCE device is required on every host."""
 

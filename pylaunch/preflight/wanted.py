@@ -23,6 +23,7 @@ def wanted_by(
         pythons={node.host.name: job.python or node.host.rank_python for node in plan.nodes} if scripted else {},
         files=tuple(files),
         checkpoint_dir=checkpoint_dir,
+        temporary_dir=job.env.get("TMPDIR", ""),
         infiniband=infiniband,
         connected=scripted,
         listen_by_name=frozenset(

@@ -111,7 +111,10 @@ class KeptReading(TypedDict):
 
 
 class FilesystemReading(TypedDict):
-    """The file system of a directory, in bytes and counts; `refused` is why a file could not be written."""
+    """The file system of a directory, in bytes and counts; `refused` is why a file could not be written.
+
+    `unusable` has the directories for temporary files and their errors, if no file can be written in any of them.
+    """
 
     asked: str
     exists: bool
@@ -124,6 +127,7 @@ class FilesystemReading(TypedDict):
     inodes_free: int
     read_only: bool
     refused: str
+    unusable: dict[str, str]
 
 
 class ResourceLimit(TypedDict):

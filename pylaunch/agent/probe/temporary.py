@@ -5,16 +5,26 @@ from __future__ import annotations
 import os
 
 CANDIDATES = ("/tmp", "/var/tmp", "/usr/tmp")
+RARE = "/usr/tmp"
+"""Of the candidates, the one that most hosts do not have."""
+
 WRITTEN = b"blat"
 
 
 def temporary_directory() -> str:
-    """Return the directory that `tempfile` uses. Raises FileNotFoundError if no file can be written anywhere."""
+    """Return the directory that `tempfile` uses; "" if no file can be written anywhere."""
+    return next((each for each in _candidates() if not refusal(each, WRITTEN, is_synced=False)), "")
+
+
+def temporary_refusals() -> dict[str, str]:
+    """Return the error of each directory that `tempfile` tries and where no file can be written."""
+    errors = {each: refusal(each, WRITTEN, is_synced=False) for each in _candidates()}
+    return {each: error for each, error in errors.items() if error and (each != RARE or os.path.isdir(each))}
+
+
+def _candidates() -> list[str]:
     asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    for directory in map(os.path.abspath, (*asked, *CANDIDATES, os.getcwd())):
-        if not refusal(directory, WRITTEN, is_synced=False):
-            return directory
-    raise FileNotFoundError(f"no usable temporary directory in {[*asked, *CANDIDATES, os.getcwd()]}")
+    return list(dict.fromkeys(map(os.path.abspath, (*asked, *CANDIDATES, os.getcwd()))))
 
 
 def refusal(directory: str, content: bytes, *, is_synced: bool = True) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readings import FilesystemReading
 from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
@@ -35,6 +36,14 @@ INODES_NEEDED = 1000
 
 RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
 
+_FIXES = {
+    "No space left on device": "df -h {path}; df -i {path}",
+    "Disk quota exceeded": "quota -s",
+    "Read-only file system": "findmnt -T {path}",
+    "No such file or directory": "mkdir -m 1777 {path}",
+}
+"""Error of writing a temporary file → the command to type next."""
+
 _NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
 
 
@@ -57,7 +66,7 @@ class StoragePlace:
 def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
     questions: dict[str, Any] = {
         **host_readers.filesystem.ask({"path": host.node_root}, RUN_FILES),
-        **host_readers.filesystem.ask({"path": "", "write": True}, TEMPORARY),
+        **host_readers.filesystem.ask({"path": wanted.temporary_dir, "write": True}, TEMPORARY),
     }
     if wanted.workdir:
         questions |= host_readers.filesystem.ask({"path": wanted.workdir}, f"{WORKDIR} {wanted.workdir}")
@@ -73,7 +82,7 @@ def _places(survey: Survey) -> Iterator[StoragePlace]:
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         by_mount: dict[str, list[str]] = {}
         for label in by_label:
-            if not label.startswith(WORKDIR):
+            if not label.startswith(WORKDIR) and not by_label[label]["unusable"]:
                 by_mount.setdefault(by_label[label]["mount"], []).append(label)
         for labels in by_mount.values():
             yield StoragePlace(host, tuple(labels), by_label[labels[0]])
@@ -87,13 +96,25 @@ def _writable(survey: Survey) -> Iterable[Finding]:
             yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         for label, found in by_label.items():
-            if found["refused"] and not found["read_only"] and not _is_full(found):
+            if found["unusable"]:
+                yield _no_temporary(host, found["unusable"])
+            elif found["refused"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
             if label.startswith(WORKDIR) and not found["exists"]:
                 text = f"{label} does not exist"
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
     yield from _missing_checkpoints(survey)
+
+
+def _no_temporary(host: str, unusable: Mapping[str, str]) -> Finding:
+    errors = ", ".join(f"{path}: {error}" for path, error in unusable.items())
+    text = f"{TEMPORARY}: no file can be written in any directory for them ({errors})"
+    looks = "; ".join(
+        _FIXES.get(error, "ls -ld {path}").format(path=quoted((path,))) for path, error in unusable.items()
+    )
+    fix = f"make one of them writable ({looks}), or start with --env TMPDIR=DIR"
+    return Finding("storage.writable", Severity.FAIL, (host,), text, fix)
 
 
 def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:

@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.preflight.checks import storage
 from pylaunch.preflight.survey import Wanted
+from pylaunch.preflight.wanted import wanted_by
 from pylaunch.probe.answers import Unmeasured
 from tests.unit.preflight.surveys import alike, findings
 
@@ -19,7 +23,8 @@ WORKDIR, CHECKPOINTS = "host.filesystem#working directory /w", "host.filesystem#
 def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
     return {
         "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
-        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", **odd,
+        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", "unusable": {},
+        **odd,
     }  # fmt: skip
 
 
@@ -57,6 +62,38 @@ def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> Non
 def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+
+
+def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what_was_tried_and_a_command_for_each() -> (
+    None
+):
+    unusable = {
+        "/scratch/a b": "No such file or directory",
+        "/tmp": "No space left on device",
+        "/var/tmp": "Read-only file system",
+        "/home/anna": "Permission denied",
+    }
+    # A full file system is a finding of its own only where a run keeps files of another kind there.
+    odd = filesystem("/tmp", asked="/tmp", free=0, refused="No space left on device", unusable=unusable)
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={TEMPORARY: odd}), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == ("storage.writable", Severity.FAIL, ("n2",))
+    assert finding.text == (
+        "temporary files: no file can be written in any directory for them (/scratch/a b: No such file or directory, "
+        "/tmp: No space left on device, /var/tmp: Read-only file system, /home/anna: Permission denied)"
+    )
+    assert finding.fix == (
+        "make one of them writable (mkdir -m 1777 '/scratch/a b'; df -h /tmp; df -i /tmp; findmnt -T /var/tmp; "
+        "ls -ld /home/anna), or start with --env TMPDIR=DIR"
+    )
+
+
+def test_a_run_that_names_its_directory_for_temporary_files_needs_no_other() -> None:
+    host = Host("n1", "10.0.0.1")
+    job = JobSpec(("true",), Framework.COMMAND, "/", env={"TMPDIR": "/scratch"})
+    (check, *_) = storage.CHECKS
+    asked = check.asks(host, wanted_by(plan_run(Cluster((host,)), job, "7f3a9c01")))
+    assert asked[TEMPORARY] == {"path": "/scratch", "write": True}
+    assert check.asks(host, Wanted())[TEMPORARY] == {"path": "", "write": True}
 
 
 def test_a_working_directory_that_is_on_no_host_can_be_taken_along() -> None:

@@ -7,7 +7,7 @@ import resource
 import time
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.probe.temporary import refusal, temporary_directory
+from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,11 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
     """Return space (bytes), inodes and type of the file system of `path`; "" is the directory of temporary files.
 
     With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error.
+    Where no directory of temporary files can be written, the first one that was tried is described.
     """
     asked = (question["path"] or temporary_directory()).replace("{user}", str(os.getuid()))
+    unusable = {} if asked else temporary_refusals()
+    asked = asked or next(iter(unusable), "/tmp")
     path = asked
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
@@ -56,6 +59,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
         "inodes_free": found.f_favail,
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else "",
+        "unusable": unusable,
     }
 
 

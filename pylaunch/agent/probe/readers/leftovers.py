@@ -123,9 +123,10 @@ def in_use(prefix: str) -> set[str]:
 
 @reader("leftovers.launchers")
 def launchers(question: None) -> list[LauncherDirectory]:
-    """Return path and age of each leftover directory of torchrun; [] while a launcher runs."""
+    """Return path and age of each leftover directory of torchrun; [] while a launcher runs, or without a directory for
+    temporary files."""
     directory, mine = temporary_directory(), os.getuid()
-    if any(name in process.command for process in process_table.mine() for name in LAUNCHERS):
+    if not directory or any(name in process.command for process in process_table.mine() for name in LAUNCHERS):
         return []
     found: list[LauncherDirectory] = [
         {"path": path, "age_s": round(time.time() - status.st_mtime)}
