@@ -1,7 +1,8 @@
 """Trial of `pylaunch doctor`: a job of one rank on each host that proves the last layers.
 
 Its ranks run `pylaunch.runtime.communication_test`, and print a line at the end of each stage. A layer holds if every
-rank printed the line of its stage.
+rank printed the line of its stage. All ranks met, too, if the rank that failed has printed it: its failure may stop
+another rank before that prints the line.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Trial:
     def judged(self, outcome: Outcome) -> Iterator[LayerResult]:
         """Yield the layers that the stages of the job prove, up to the first that is broken."""
         count = max(2, len(self.hosts))
-        if len(self.stages.get(communication_test.BARRIER, ())) < count:
+        if not self._met(count, outcome):
             yield self._failed(StartLayer.BARRIER, communication_test.BARRIER, outcome)
             return
         yield _ok(StartLayer.BARRIER, f"{count} ranks met at rank 0")
@@ -101,6 +102,11 @@ class Trial:
             yield self._failed(StartLayer.ALL_REDUCE, communication_test.ALL_REDUCE, outcome)
             return
         yield _ok(StartLayer.ALL_REDUCE, f"correct sum on {count} ranks")
+
+    def _met(self, count: int, outcome: Outcome) -> bool:
+        """Return True if all ranks met at rank 0, as each of them learns there."""
+        met, failed = self._reported(communication_test.BARRIER), outcome.named
+        return len(met) >= count or (failed is not None and (failed.host, f"{failed.rank}.out") in met)
 
     def _reported(self, stage: str) -> set[tuple[str, str]]:
         """Return the ranks that reported `stage`, with any framework."""

@@ -38,6 +38,7 @@ def after(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> list[LayerR
         (DONE, {trial.BARRIER: BOTH, IMPORTED: BOTH, SUMMED: BOTH}, "ok ok ok"),
         (DONE, {trial.BARRIER: BOTH, trial.NO_FRAMEWORK: BOTH}, "ok skipped skipped"),
         (FAILED, {trial.BARRIER: ("n1",)}, "broken"),
+        (FAILED, {trial.BARRIER: ("n2",)}, "ok broken"),  # n1 was stopped before it printed the line.
         (FAILED, {}, "broken"),
         (FAILED, {trial.BARRIER: BOTH, IMPORTED: ("n1",)}, "ok broken"),
         (FAILED, {trial.BARRIER: BOTH, trial.NO_FRAMEWORK: ("n1",)}, "ok broken"),
