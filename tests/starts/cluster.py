@@ -20,7 +20,7 @@ from typing import IO, Any
 from pylaunch.agent.shared import processes
 from pylaunch.launch.start import archive
 
-ENDS_S = 120.0
+ENDS_S = 300.0
 """Far more than anything here takes, also on a busy machine."""
 
 _PYTHON = """\

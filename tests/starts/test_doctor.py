@@ -16,7 +16,7 @@ from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster
 
 ORDER = [layer.value for layer in StartLayer]
-ENDS_S = 120.0
+ENDS_S = 300.0
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
 from tests.waiting import wait_until
 
-LONG_S = 120.0
+LONG_S = 300.0
 BEGIN = """\
 import os, signal, socket, sys, threading, time
 from pylaunch.runtime import step

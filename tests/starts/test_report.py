@@ -14,7 +14,7 @@ from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 
-ENDS_S = 120.0
+ENDS_S = 300.0
 SECRET = "tr0ub4dor-and-3"
 SCRIPT = """\
 echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN"
