@@ -7,7 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import LabError
+from pylaunch.lab.cgroup import END_TIMEOUT_S
 from pylaunch.lab.machine import Machine
+from pylaunch.lab.waiting import reached
 
 _SERVES_NOTHING = """\
 import ctypes, os, signal, socket, sys
@@ -73,9 +75,18 @@ class LittleMemory:
     def undo(self, node: Machine) -> None:
         """Remove the limit."""
         made = _memory_cgroup(node)
-        if made.is_dir():
-            _move(node, made.parent)
-            made.rmdir()
+        if made.is_dir() and not reached(lambda: _is_removed(node, made), END_TIMEOUT_S):
+            raise LabError(f"cgroup cannot be removed: {made}")
+
+
+def _is_removed(node: Machine, cgroup: Path) -> bool:
+    """Move the processes of the node out of `cgroup` and remove it. False if one was forked there meanwhile."""
+    _move(node, cgroup.parent)
+    try:
+        cgroup.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def _move(node: Machine, cgroup: Path) -> None:
