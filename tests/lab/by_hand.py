@@ -42,8 +42,9 @@ def pids(node: LabNode, file: str) -> list[int]:
 
 
 def alive(node: LabNode, *wanted: int) -> list[int]:
-    """Those of `wanted` that still run."""
-    return [pid for pid in wanted if node.run("test", "-d", f"/proc/{pid}", check=False).ok]
+    """Those of `wanted` that still run. One that has ended stays in /proc until its parent notices."""
+    states = {pid: node.run("cat", f"/proc/{pid}/stat", check=False).stdout.rpartition(") ")[2][:1] for pid in wanted}
+    return [pid for pid, state in states.items() if state not in ("", "Z", "X")]
 
 
 @contextlib.contextmanager

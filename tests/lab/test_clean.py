@@ -13,6 +13,7 @@ from pylaunch.lab.recipe import USER
 from pylaunch.transport.process import Completed
 from tests.lab.by_hand import alive, launcher, listener, pids
 from tests.lab.controller import must_be_clean, starting
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -73,6 +74,7 @@ def test_another_users_process_is_named_and_never_touched(lab: Lab) -> None:
     marks = ("RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=n2")
     node.run("setsid", "runuser", "-u", USER, "--", "env", *marks, "sh", "-c", words)
     (pid,) = pids(node, "/tmp/theirs.pid")
+    wait_until(lambda: node.read(f"/proc/{pid}/comm") == "sleep\n", "their program")
     try:
         ended = clean(lab, "--stale", "kill")
         assert ended.returncode == ExitCode.DONE, ended.stderr

@@ -99,9 +99,7 @@ def test_a_stopped_agent_is_named_as_the_cause_and_its_run_is_ended_and_proven(l
     with starting(lab, tmp_path, *COMMAND, "--node-timeout", "15", "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=3)
         run = newest(lab)
-        holds = f"ls -l $each/fd 2> /dev/null | grep -q runs/{run}/agent.lock"
-        find = f"for each in /proc/[0-9]*; do {holds} && echo $each; done"
-        (agent,) = (path.rpartition("/")[2] for path in node.run("sh", "-c", find + "; true").stdout.split())
+        agent = node.read(f"/var/tmp/pylaunch-0/runs/{run}/agent.lock").strip()
         node.run("kill", "-STOP", agent)
         assert started.ends() == ExitCode.JOB_FAILED
         words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
@@ -182,10 +180,15 @@ def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab
     must_be_clean(lab)
 
 
-def test_a_rank_that_is_stopped_by_a_signal_is_named_and_not_those_that_waited_for_it(lab: Lab, tmp_path: Path) -> None:
+def test_a_rank_that_is_stopped_by_a_signal_is_named_and_not_those_that_waited_for_it(
+    lab: Lab, tmp_path: Path, gate: Gate
+) -> None:
     waited = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 6000ms for recv operation to complete"
-    script = f"echo up; [ $RANK = 1 ] && kill -STOP $$; sleep 4; echo '{waited}' >&2; exit 1"
+    script = f"echo up; [ $RANK = 1 ] && kill -STOP $$; {gate.wait}; echo '{waited}' >&2; exit 1"
+    stopped = ("sh", "-c", "grep -l '^State:.T' /proc/[0-9]*/status")
     with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
+        wait_until(lambda: lab["n2"].run(*stopped, check=False).stdout, "rank 1 is stopped")
+        gate.open()
         assert started.ends() == ExitCode.JOB_FAILED
         assert "rank 1 on n2 is stopped (state T: SIGSTOP or a debugger); rank " in started.stderr
     must_be_clean(lab)

@@ -40,10 +40,19 @@ multihost_utils.sync_global_devices("never")
 """
 JAX_FAILS_LINE = JAX_FAILS.splitlines().index('    raise RuntimeError("loss is NaN")') + 1
 LEAVING = """
-import atexit, os, runpy, sys
+import atexit, os, runpy, sys, time
+def name(task):
+    try:
+        return open(f"/proc/self/task/{task}/comm").read()
+    except OSError:
+        return ""
+def threads():
+    return sum("gloo" in name(task) for task in os.listdir("/proc/self/task"))
 def say():
-    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
-    print("left behind:", sum("gloo" in name for name in names), "threads of gloo", flush=True)
+    until = time.monotonic() + 5  # The kernel lists a thread for a moment after it was joined.
+    while threads() and time.monotonic() < until:
+        time.sleep(0.01)
+    print("left behind:", threads(), "threads of gloo", flush=True)
 atexit.register(say)
 runpy.run_path(@@, run_name="__main__")
 """

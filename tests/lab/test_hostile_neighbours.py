@@ -50,9 +50,9 @@ def test_a_lease_that_another_user_forges_is_named_by_the_kernels_word_and_ends_
 ) -> None:
     both = with_devices(lab, tmp_path, "0,1")
     with forger(lab["n2"]):
-        refused = lab.pylaunch("start", "-i", str(both), *COMMAND, "--", "true", timeout_s=60)
+        refused = lab.pylaunch("start", "-i", str(both), *COMMAND, "--", "true", timeout_s=300)
         beside = lab.pylaunch(
-            "start", "-i", str(both), *COMMAND, "--nproc-per-node", "1", "--", "true", timeout_s=60
+            "start", "-i", str(both), *COMMAND, "--nproc-per-node", "1", "--", "true", timeout_s=300
         )  # fmt: skip
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert "n2: device 1 is leased to pid " in refused.stderr
@@ -71,7 +71,7 @@ def test_a_rank_that_puts_pipes_and_deep_json_in_the_place_of_its_files_is_named
         'mkfifo "$TORCHELASTIC_ERROR_FILE" "$(dirname "$TORCHELASTIC_ERROR_FILE")/1.step"; '
         "echo spoiled >&2; exit 3"
     )
-    failed = lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--", "sh", "-c", spoil, timeout_s=60)
+    failed = lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--", "sh", "-c", spoil, timeout_s=300)
     assert failed.returncode == ExitCode.JOB_FAILED, failed.stderr
     assert "rank 1 on n2 exited with code 3" in failed.stderr
     assert "n[1-3]: clean" in failed.stderr

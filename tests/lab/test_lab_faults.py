@@ -14,11 +14,14 @@ from pylaunch.lab.faults import Direction, Isolate, SlowCable, inject
 from pylaunch.lab.lab import Lab
 from pylaunch.lab.node import LabNode
 from pylaunch.lab.resource_faults import LittleMemory, Stall
+from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
 PORT = 29500
+PLENTY = 64 << 20
+"""Bytes that a cable carries in a fraction of a second; a rate of 8 Mb/s leaves a busy machine a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +48,14 @@ def is_silent(node: LabNode) -> bool:
     return not ssh_answers(node, within_s=1.0)
 
 
-def reaches(node: LabNode, other: LabNode, port: int) -> bool:
-    """A connection from `node` to `other` is accepted."""
-    program = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
-    return node.run("python3", "-c", program, other.address, str(port), check=False).ok
+def reaches(node: LabNode, other: LabNode, port: int, within_s: float = 60.0) -> bool:
+    """A connection from `node` to `other` is accepted, however busy this machine is."""
+    program = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3]))"
+    return node.run("python3", "-c", program, other.address, str(port), str(within_s), check=False).ok
+
+
+def is_kept_from(node: LabNode, other: LabNode, port: int) -> bool:
+    return not reaches(node, other, port, within_s=1.0)
 
 
 def state(lab: Lab, node: LabNode) -> tuple[str, str]:
@@ -69,8 +76,8 @@ def test_an_isolated_node_reaches_the_controller_and_no_other_node(pair: Lab, no
     other = pair["n1"]
     with node.occupy(PORT), other.occupy(PORT):
         with inject(node, Isolate()):
-            assert not reaches(other, node, PORT)
-            assert not reaches(node, other, PORT)
+            assert is_kept_from(other, node, PORT)
+            assert is_kept_from(node, other, PORT)
             assert ssh_answers(node)
         wait_until(lambda: reaches(other, node, PORT), "the other node reaches it again")
         wait_until(lambda: reaches(node, other, PORT), "it reaches the other node again")
@@ -90,7 +97,9 @@ def received_mbps(node: LabNode, other: LabNode, size: int) -> float:
     """Rate at which `node` receives `size` bytes from `other`."""
     serve = (
         "import socket, sys\n"
-        "with socket.create_server(('', 7777)) as listener, listener.accept()[0] as connection:\n"
+        "with socket.create_server(('', 7777)) as listener:\n"
+        "    connection, _ = listener.accept()\n"
+        "with connection:\n"
         f"    connection.sendall(bytes({size}))\n"
     )
     other.run("systemd-run", "--quiet", "--collect", "/usr/bin/python3", "-c", serve)
@@ -103,8 +112,8 @@ def test_a_slow_cable_limits_what_the_node_receives(pair: Lab, node: LabNode) ->
     other = pair["n1"]
     with inject(node, SlowCable(4)):
         assert received_mbps(node, other, 2 << 20) < 6
-        assert received_mbps(other, node, 2 << 20) > 8
-    assert received_mbps(node, other, 2 << 20) > 8
+        assert received_mbps(other, node, PLENTY) > 8
+    assert received_mbps(node, other, PLENTY) > 8
 
 
 def test_who_uses_a_stalled_file_system_waits_in_the_kernel_until_it_is_undone(node: LabNode) -> None:
@@ -140,8 +149,8 @@ def test_a_filtered_port_is_closed_in_the_asked_direction_only(
     other = pair["n1"]
     with node.occupy(PORT), other.occupy(PORT):
         with node.filter(PORT, direction):
-            assert reaches(other, node, PORT) is comes_in
-            assert reaches(node, other, PORT) is goes_out
+            assert (reaches if comes_in else is_kept_from)(other, node, PORT)
+            assert (reaches if goes_out else is_kept_from)(node, other, PORT)
             assert ssh_answers(node), "other ports are left alone"
         assert reaches(other, node, PORT)
         assert reaches(node, other, PORT)
@@ -150,7 +159,7 @@ def test_a_filtered_port_is_closed_in_the_asked_direction_only(
 def test_a_filter_outlives_a_flushed_firewall_in_the_node(pair: Lab, node: LabNode) -> None:
     with node.occupy(PORT), node.filter(PORT):
         node.run("nft", "flush", "ruleset")
-        assert not reaches(pair["n1"], node, PORT)
+        assert is_kept_from(pair["n1"], node, PORT)
 
 
 def test_a_killed_node_is_off_and_boots_again_with_its_disk(pair: Lab, node: LabNode) -> None:
@@ -189,13 +198,21 @@ def test_an_occupied_port_cannot_be_bound(node: LabNode) -> None:
     assert node.run(*bind).ok
 
 
+def is_shifted(seconds: float, ask: Callable[[], Completed]) -> bool:
+    """The date that `ask` prints is this machine's at some moment of the question, `seconds` away."""
+    before = time.time()
+    shown = int(ask().stdout) - seconds
+    return before - 10 < shown < time.time() + 10
+
+
 def test_a_shifted_clock_is_seen_by_new_programs_and_over_ssh(pair: Lab, node: LabNode) -> None:
-    over_ssh = ("lab", "ssh", "--name", pair.spec.name, node.name, "date", "+%s")
+    date = ("date", "+%s")
+    over_ssh = ("lab", "ssh", "--name", pair.spec.name, node.name, *date)
     with node.shift_clock(-3600):
-        assert -3610 < int(node.run("date", "+%s").stdout) - time.time() < -3590
-        assert -3610 < int(pair.pylaunch(*over_ssh).checked().stdout) - time.time() < -3590
-        assert abs(int(pair["n1"].run("date", "+%s").stdout) - time.time()) < 10
-    assert abs(int(pair.pylaunch(*over_ssh).checked().stdout) - time.time()) < 10
+        assert is_shifted(-3600, lambda: node.run(*date))
+        assert is_shifted(-3600, lambda: pair.pylaunch(*over_ssh).checked())
+        assert is_shifted(0, lambda: pair["n1"].run(*date))
+    assert is_shifted(0, lambda: pair.pylaunch(*over_ssh).checked())
     assert node.run("ls", "/dev/shm").stdout == ""
 
 
@@ -204,7 +221,7 @@ def test_a_node_with_a_shifted_clock_can_be_killed_and_booted(node: LabNode) -> 
     with node.kill():
         pass
     assert ssh_answers(node)
-    assert abs(int(node.run("date", "+%s").stdout) - time.time()) < 10
+    assert is_shifted(0, lambda: node.run("date", "+%s"))
 
 
 def test_faults_are_there_on_the_command_line_with_their_undo(pair: Lab, node: LabNode) -> None:

@@ -154,7 +154,7 @@ def test_down_finishes_what_a_killed_down_began(lab_name: str) -> None:
     assert reached(lambda: not lab.spec.paths.complete.exists(), timeout_s=120)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    if lab_name in spec.names():
+    if lab.spec.paths.directory.exists():
         lab.down()
     assert not any(traces(lab_name).values())
 
