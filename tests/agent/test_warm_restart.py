@@ -204,6 +204,16 @@ def test_a_template_ends_with_an_attempt_that_none_follows(attempts: Attempts, h
     gone(attempts.node.supervisor(controller))
 
 
+def test_ranks_import_again_where_a_module_has_changed_right_after_its_import(attempts: Attempts) -> None:
+    mends = "with open(__file__, 'a') as own:\n    own.write('# mended\\n')\n"
+    attempts.module.write_text(LIBRARY + mends)
+    attempts.play(attempts.task(0))
+    after = attempts.play(dataclasses.replace(attempts.task(2), run="r1.1"))
+    assert "counting.py has changed" in cold(after)
+    assert attempts.counted.read_text() == "xx"
+    attempts.nothing_stays()
+
+
 CHANGES = {
     "a variable of C code": "OMP_NUM_THREADS has changed and is read when a process starts",
     "a variable that the import uses": "the import uses COUNTED, a variable of one rank",

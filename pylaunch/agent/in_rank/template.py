@@ -36,6 +36,9 @@ ADOPTED_S = 10.0
 THREADS_END_S = 0.2
 """Time for threads that a library ends before each fork (OpenBLAS does) to leave the list of the kernel."""
 
+CLOCK_STEP_NS = 10_000_000
+"""Largest step of the clock with which a kernel dates changes of files."""
+
 OWN_DIRECTORY = os.path.dirname(os.__file__)
 """Directory of the standard library, in which distributions keep a sitecustomize of theirs."""
 
@@ -103,6 +106,7 @@ def served(agent: _socket.socket, asked: ForkRequest) -> bool:
     Returns True in a rank, once the gate has opened.
     """
     template = os.getpid()
+    began = time.time_ns() - CLOCK_STEP_NS
     for name in asked.names():
         os.environ.pop(name, None)
     before = set(descriptors_open().items())
@@ -122,7 +126,7 @@ def served(agent: _socket.socket, asked: ForkRequest) -> bool:
             return True
         if os.getpid() != template or not asked.keeps or not left_behind(asked, own):
             return False
-        files = files or sources()
+        files = files or sources(began)
         again = next_request(agent, variables.touched, files)
         if again is None:
             return False
@@ -203,14 +207,18 @@ def used(touched: "set[str]", asked: ForkRequest) -> str:
     return f"the import uses {', '.join(names)}, a variable of one rank" if names else ""
 
 
-def sources() -> "dict[str, int]":
-    """Return the time of the last change of each file that a module was imported from, in nanoseconds."""
+def sources(began: int) -> "dict[str, int]":
+    """Return the time of the last change of each file that a module was imported from, in nanoseconds.
+
+    -1 for a file that has changed since `began`, perhaps after its import.
+    """
     found: dict[str, int] = {}
     for module in list(sys.modules.values()):
         try:
             path = vars(module).get("__file__")
             if isinstance(path, str):
-                found[path] = os.stat(path).st_mtime_ns
+                at = os.stat(path).st_mtime_ns
+                found[path] = at if at < began else -1
         except (OSError, TypeError):
             continue  # In an archive, or no module.
     return found
