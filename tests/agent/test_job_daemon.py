@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
-from pylaunch.agent.shared import local_socket
+from pylaunch.agent.shared import local_socket, processes
 from pylaunch.launch.connect.agent_link import AgentVersion, enter
 from pylaunch.launch.start import archive
 from pylaunch.model.cluster import Connection, Host
@@ -89,6 +90,38 @@ def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
     controller.until(wire.Finished)
     controller.disconnect()
     assert daemon.wait(DEADLINE_S) == 1
+
+
+def test_a_signal_of_slurm_reaches_a_supervisor_that_has_just_been_forked(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    node.altered_by = "from pylaunch.agent.run import session_scope; "
+    node.altered_by += f"session_scope.leave_session = lambda run: open({str(gate)!r}).read()"
+    daemon = start_daemon(LONG_S)
+    node.open()
+    with gate.open("w"):  # The supervisor has opened it, and watches for no signals yet.
+        (born,) = wait_until(lambda: [each for each in children(daemon.pid) if opened(each, gate)], "the supervisor")
+        daemon.send_signal(signal.SIGTERM)
+        wait_until(lambda: signal.SIGTERM in pending(born), "the signal of the daemon")
+    gone(born)
+    assert daemon.wait(DEADLINE_S) == 1
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def opened(pid: int, path: Path) -> bool:
+    return str(path) in (processes.open_files(pid) or ())
+
+
+def pending(pid: int) -> set[int]:
+    """Return the signals that the process has been sent and that wait until it takes them."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = int(status.partition("ShdPnd:")[2].split()[0], 16)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGUSR1, 0), (signal.SIGUSR2, 1)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -17,7 +18,7 @@ import time
 from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
 from pylaunch.agent.serve import job_daemon, replay, standby
-from pylaunch.agent.serve.supervisor import Supervisor
+from pylaunch.agent.serve.supervisor import STOPS, Supervisor
 from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
@@ -76,7 +77,13 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
     """Fork the supervisor of a run; `held` is the descriptor of the run's lock, which this closes here."""
     listener = local_socket.listen(directory.file("agent.sock"))
     if not standby.is_taken_over(root, directory, version, held, listener):
-        child = os.fork()
+        # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
+        before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
+        try:
+            child = os.fork()
+        finally:
+            if child:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if child == 0:
             os.setsid()
             if os.fork() == 0:

@@ -37,6 +37,9 @@ from pylaunch.agent.wire import bounds
 UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""
 
+STOPS = {signal.SIGTERM, signal.SIGINT}
+"""Signals that stop the run. They are blocked until this process watches for them."""
+
 MOST_CONTROLLERS = 100
 CONTROLLER = "controller"
 HEARTBEAT_CHECK_S = 1.0
@@ -98,7 +101,8 @@ class Supervisor:
         """Run until the run is over and every subscriber and neighbour knows it."""
         spawn.adopt_orphans()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._loop.watch_signals({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGIO}, self._on_signals)
+        self._loop.watch_signals({*STOPS, signal.SIGCHLD, signal.SIGIO}, self._on_signals)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         while not self._is_done(time.monotonic()):
             self._wait()
             self._advance(time.monotonic())
