@@ -119,3 +119,37 @@ def _peak_kib(pid: int) -> int:
         _, _, peak = Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")
         return int(peak.split()[0]) if peak else 0
     return 0
+
+
+ANSWERS_ONCE = f"""\
+import json, sys, time
+hello = dict(type="Hello", protocol={wire.PROTOCOL}, version="", run="", host=sys.argv[1], pid=1, uid=0, python="3.11",
+             phase="new", time=time.time(), running=[])
+print(json.dumps(hello), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "Ping":
+        print(json.dumps(dict(type="Pong", serial=message["serial"], time=time.time())), flush=True)
+    elif message["type"] == "Prepare" and sys.argv[2:]:
+        reason = dict(code="disk", message=sys.argv[2], hint="")
+        print(json.dumps(dict(type="Refused", reasons=[reason])), flush=True)
+"""
+"""An agent that refuses to take part with a reason, or never answers without one."""
+
+
+def test_a_node_that_still_prepares_when_another_one_refuses_is_not_called_late(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    script = tmp_path / "agent.py"
+    script.write_text(ANSWERS_ONCE)
+    for name, reason in (("n1", ""), ("n2", "'no room'")):
+        agent = f"*.pyz) exec {sys.executable} {script} {name} {reason};;"
+        (cluster.nodes[name].path / "python3").write_text(
+            f'#!/bin/sh\ncase "$3" in {agent} esac\nexec {sys.executable} "$@"\n'
+        )
+    run = ended(cluster.start("--", "true"))
+    assert run.returncode == 3, run.stderr
+    assert "1 of 3 hosts cannot take part, so no rank was started\n  n2: no room\n" in run.stderr
+    assert "not ready within" not in run.stderr
+    assert "note: n1 had not answered when another host refused" in run.stderr

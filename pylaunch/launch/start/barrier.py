@@ -13,7 +13,7 @@ from enum import Enum
 
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
 
-SETTLE_S = 2.0
+SETTLE_S = 5.0
 """Time to wait for other answers after the first refusal."""
 
 
@@ -33,6 +33,8 @@ class Barrier:
     deadline: float
     prepared: frozenset[str] = frozenset()
     refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_settling: bool = False
+    """The deadline is that of the answers after the first refusal, ahead of that of the start."""
 
     def with_prepared(self, host: str) -> Barrier:
         """`host` is ready."""
@@ -41,8 +43,10 @@ class Barrier:
     def with_refused(self, host: str, reasons: tuple[str, ...], now: float) -> Barrier:
         """`host` cannot take part. The other nodes have SETTLE_S left to report their own reasons."""
         refused = {**self.refused, host: (*self.refused.get(host, ()), *reasons)}
-        deadline = min(self.deadline, now + SETTLE_S) if not self.refused else self.deadline
-        return replace(self, refused=refused, prepared=self.prepared - {host}, deadline=deadline)
+        after = replace(self, refused=refused, prepared=self.prepared - {host})
+        if self.refused or now + SETTLE_S >= self.deadline:
+            return after
+        return replace(after, deadline=now + SETTLE_S, is_settling=True)
 
     def with_pause(self, seconds: float) -> Barrier:
         """Prolong the wait by a time in which nobody listened to the nodes."""
@@ -59,5 +63,5 @@ class Barrier:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """Hosts that have not answered yet."""
+        """Hosts that have not answered yet. They are late only at the deadline of the start."""
         return tuple(sorted(self.expected - self.prepared - self.refused.keys()))

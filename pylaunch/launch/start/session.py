@@ -265,7 +265,9 @@ class Session:
             if heard is not None:
                 barrier = self._heard(barrier, *heard)
         if decision is Decision.ABORT:
-            for name in barrier.silent:
+            if barrier.is_settling and barrier.silent:
+                self._watcher.message(f"note: {fold(barrier.silent)} had not answered when another host refused")
+            for name in () if barrier.is_settling else barrier.silent:
                 self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
             raise self._not_ready()
 

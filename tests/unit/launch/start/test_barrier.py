@@ -16,7 +16,13 @@ def test_a_refusal_waits_for_the_reasons_of_the_others_but_not_for_long() -> Non
     barrier = THREE.with_refused("n2", ("disk full",), now=1).with_prepared("n1")
     assert barrier.decide(now=1.1) is Decision.WAIT
     assert barrier.decide(now=1 + SETTLE_S) is Decision.ABORT
-    assert barrier.silent == ("n3",)
+    assert (barrier.silent, barrier.is_settling) == (("n3",), True)
+
+
+def test_a_refusal_shortly_before_the_deadline_does_not_prolong_it() -> None:
+    barrier = THREE.with_refused("n2", ("disk full",), now=59).with_prepared("n1")
+    assert barrier.decide(now=60) is Decision.ABORT
+    assert (barrier.silent, barrier.is_settling) == (("n3",), False)
 
 
 def test_it_aborts_at_once_when_all_have_answered_and_one_refused() -> None:
