@@ -19,7 +19,10 @@ WRITES_ITS_PID = "echo $$ > {here}/worker.new; mv {here}/worker.new {here}/worke
 WORKER = f"(setsid sh -c '{WRITES_ITS_PID}; exec sleep 600' &)"
 """A child that outlives its rank, as a worker of a data loader does."""
 
-DEAF = f"sh -c 'trap \"\" TERM; {WRITES_ITS_PID}; while :; do sleep 0.1; done' &"
+KILLS_ITS_AGENT = (
+    f"AGENT=$PPID sh -c 'trap \"kill -KILL $AGENT\" TERM; {WRITES_ITS_PID}; while :; do sleep 600 & wait; done' &"
+)
+"""On SIGTERM, which the agent sends once its ranks have ended."""
 
 
 def agent_of(node: Directory) -> int:
@@ -88,9 +91,8 @@ def test_a_stopped_agent_is_ended_with_its_run(directories: Callable[..., Direct
 def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
-    """The agent of n2 is killed in the two seconds for which it waits for a process that ignores SIGTERM."""
     cluster = directories("n1", "n2")
-    script = f"[ $RANK = 0 ] || {DEAF} until [ -e {{here}}/go ]; do sleep 0.05; done".format(here=tmp_path)
+    script = f"[ $RANK = 0 ] || {KILLS_ITS_AGENT} until [ -e {{here}}/go ]; do sleep 0.05; done".format(here=tmp_path)
     starting = cluster.start("--no-check", "--", "sh", "-c", script)
     says(starting, "started in")
     appears(tmp_path / "worker")
@@ -98,8 +100,8 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     (run,) = cluster.outcomes()
     events = cluster.nodes["n2"].path / "root" / "runs" / run / "events.jsonl"
     (tmp_path / "go").touch()
-    wait_until(lambda: '"RankEnded"' in events.read_text(), "the rank of n2 has ended")
-    os.kill(agent, signal.SIGKILL)
+    gone(agent)
+    assert '"RankEnded"' in events.read_text()
     start = ended(starting)
     assert start.returncode == ExitCode.DONE, start.stderr
     assert "2 ranks on n[1-2] exited with code 0" in start.stderr
