@@ -20,6 +20,13 @@ PYTHON_NEEDED = (3, 8)
 SHELL_PATIENCE_S = 2.0
 """A login shell that does nothing takes some milliseconds; every command of every verb waits for it again."""
 
+_INTERACTIVE_ONLY = (
+    (("sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"), "below: case $- in *i*) ;; *) return ;; esac"),
+    (("csh", "tcsh"), "below: if (! $?prompt) exit"),
+    (("fish",), "between: if status is-interactive … end"),
+)
+"""Names of shells, and the place in their rc files that only interactive ones reach."""
+
 HOST_BASELINE = "pylaunch provision --roles host_baseline"
 
 
@@ -29,12 +36,14 @@ def _ssh(survey: Survey) -> Iterable[Finding]:
 
 
 def _shell(survey: Survey) -> Iterable[Finding]:
+    shells = survey.measured(reach_readers.login_shell)
     for host, found in survey.measured(mesh.SHELL).items():
+        place = _interactive_only(shells.get(host, ""))
         if found["noise"]:
             yield Finding(
                 "reach.shell", Severity.FAIL, (host,),
                 f"the login shell prints into the connection: {found['noise'][0][:120]!r}",
-                fix="in its rc files, move what prints below: case $- in *i*) ;; *) return ;; esac",
+                fix=f"in its rc files, move what prints {place}",
                 evidence=tuple(found["noise"]),
             )  # fmt: skip
         if found["seconds"] > SHELL_PATIENCE_S:
@@ -42,8 +51,16 @@ def _shell(survey: Survey) -> Iterable[Finding]:
                 "reach.shell", Severity.WARN, (host,),
                 f"the login shell takes {found['seconds']:.1f} s before a command runs, expected under "
                 f"{SHELL_PATIENCE_S:g}",
-                fix="in its rc files, move what is slow below: case $- in *i*) ;; *) return ;; esac",
+                fix=f"in its rc files, move what is slow {place}",
             )  # fmt: skip
+
+
+def _interactive_only(shell: str) -> str:
+    """Return the place in an rc file that only interactive shells reach, in the syntax of the login shell `shell`."""
+    name = shell.rpartition("/")[2]
+    return next(
+        (place for names, place in _INTERACTIVE_ONLY if name in names), "to where only interactive shells run it"
+    )
 
 
 def _python(survey: Survey) -> Iterable[Finding]:
@@ -193,7 +210,7 @@ CHECKS = (
         "reach.shell", "the login shell prints nothing and is quick",
         "Output of rc files mixes with messages of the agent, and every command waits for them.",
         f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
-        Severity.FAIL, lambda host, wanted: {mesh.SHELL: None}, _shell,
+        Severity.FAIL, lambda host, wanted: {mesh.SHELL: None, **reach_readers.login_shell.ask(None)}, _shell,
     ),
     Check(
         "reach.python", "an interpreter for the agent",

@@ -122,6 +122,25 @@ def test_a_shell_that_prints_fails_and_a_slow_one_is_a_warning() -> None:
     assert "12.3 s" in finding.text
 
 
+@pytest.mark.parametrize(
+    ("shell", "place"),
+    [
+        ("/bin/bash", "below: case $- in *i*) ;; *) return ;; esac"),
+        ("/usr/bin/zsh", "below: case $- in *i*) ;; *) return ;; esac"),
+        ("/bin/tcsh", "below: if (! $?prompt) exit"),
+        ("/usr/bin/fish", "between: if status is-interactive … end"),
+        ("/usr/bin/nu", "to where only interactive shells run it"),
+        ("", "to where only interactive shells run it"),
+    ],
+)
+def test_the_fix_of_a_login_shell_is_in_the_syntax_of_that_shell(shell: str, place: str) -> None:
+    login: dict[str, object] = {reach_readers.login_shell: shell}
+    (finding,) = found(survey(n1={mesh.SHELL: {"noise": ["Welcome!"], "seconds": 0.1}, **login}), CHECKS)
+    assert finding.fix == f"in its rc files, move what prints {place}"
+    (finding,) = found(survey(n1={mesh.SHELL: {"noise": [], "seconds": 12.3}, **login}), CHECKS)
+    assert finding.fix == f"in its rc files, move what is slow {place}"
+
+
 def test_machines_with_one_name_are_found_and_hosts_that_are_one_machine_are_not() -> None:
     same = {"reach.identity": {**readings("n3")["reach.identity"], "hostname": "n1"}}
     (finding,) = found(survey(n3=same), CHECKS)

@@ -40,6 +40,12 @@ def identity(question: None) -> HostIdentity:
     }
 
 
+@reader("reach.login_shell")
+def login_shell(question: None) -> str:
+    """Return the path of the login shell of this user, which sshd sets; "" if it is unknown."""
+    return os.environ.get("SHELL", "")
+
+
 @reader("reach.names")
 def names(question: list[str]) -> NamesReading:
     """Return the addresses of the own name and of each name in `question`, IPv4 first; None if unresolved.

@@ -1,0 +1,33 @@
+"""The fix for a login shell that prints does its work in real shells, where they are installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pylaunch.preflight.checks.reach import _interactive_only
+
+RC_FILES = {"bash": ".bashrc", "tcsh": ".cshrc", "csh": ".cshrc", "fish": ".config/fish/config.fish"}
+"""The file that each shell reads before a command. Bash does so only for sshd; here, BASH_ENV names the file."""
+
+
+@pytest.mark.parametrize("name", RC_FILES)
+def test_what_an_rc_file_prints_at_the_place_of_the_fix_is_not_in_the_connection(name: str, tmp_path: Path) -> None:
+    shell = shutil.which(name)
+    if shell is None:
+        return
+    rc_file = tmp_path / RC_FILES[name]
+    rc_file.parent.mkdir(parents=True, exist_ok=True)
+    words = [shell, "-c", "exec echo command"]
+    environment = {**os.environ, "HOME": str(tmp_path), "BASH_ENV": str(rc_file), "XDG_CONFIG_HOME": ""}
+    printed = []
+    beginning, _, end = _interactive_only(shell).partition(": ")[2].partition(" … ")
+    for lines in (["echo Welcome"], [beginning, "echo Welcome", end]):
+        rc_file.write_text("\n".join(lines) + "\n")
+        ended = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        printed.append((ended.stdout, ended.stderr))
+    assert printed == [("Welcome\ncommand\n", ""), ("command\n", "")]
