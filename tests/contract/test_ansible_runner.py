@@ -111,7 +111,7 @@ def test_a_playbook_that_does_not_parse_is_an_error_with_ansibles_words(tmp_path
     assert "no_such_module" in "\n".join(caught.value.evidence)
 
 
-@pytest.mark.parametrize("grace_s", [60.0, -1.0], ids=["ends on SIGINT", "is killed"])
+@pytest.mark.parametrize("grace_s", [runner.STOP_GRACE_S, -1.0], ids=["handles SIGINT", "is killed before it can"])
 def test_an_interrupt_leaves_no_ansible_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grace_s: float) -> None:
     monkeypatch.setattr(runner, "STOP_GRACE_S", grace_s)
     pid_file, timers = tmp_path / "pid", []
