@@ -15,6 +15,8 @@ from pylaunch.agent.shared.text import text_of
 from pylaunch.agent.telemetry import usage
 
 LOOK_S = 1.0
+KEPT = 30
+"""Samples: on a busy host, a process ends seconds after the kernel chose it."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,14 @@ class Memory:
 
     def __init__(self, membership: str | None = None, root: str = cgroups.CGROUPS) -> None:
         self._cgroups = memory_cgroups(text_of("/proc/self/cgroup") if membership is None else membership, root)
-        self._earlier = self._latest = self._counts()
+        self._samples = [self._counts()]
         self._next = 0.0
 
     def look(self, now: float) -> None:
         """Sample the counts, if it is time to. Must be called at least every second; `now` is monotonic."""
         if now >= self._next:
             self._next = now + LOOK_S
-            self._earlier, self._latest = self._latest, self._counts()
+            self._samples = [*self._samples, self._counts()][-KEPT:]
 
     def killer(self, *, by_sigkill: bool, is_logged: bool = False) -> wire.OutOfMemory | None:
         """Return the limit that a rank that has just failed has reached; None without a sign of an OOM kill.
@@ -45,7 +47,7 @@ class Memory:
         `certain` only if SIGKILL ended the rank and the kernel logged its process id (`is_logged`), or the count of a
         cgroup rose that does not contain the whole host.
         """
-        rise_of_host, rise_of_cgroup = self._rises()
+        rise_of_host, rise_of_cgroup = self._rises(self._samples[0] if is_logged else self._samples[-2:][0])
         if rise_of_cgroup:
             limit, of = self._limit()
             return wire.OutOfMemory(is_logged or (by_sigkill and len(self._cgroups) > 1), limit, of)
@@ -55,8 +57,8 @@ class Memory:
             return wire.OutOfMemory(False, *_of_host())
         return None
 
-    def _rises(self) -> tuple[int | None, int | None]:
-        before, now = self._earlier, self._counts()
+    def _rises(self, before: Counts) -> tuple[int | None, int | None]:
+        now = self._counts()
         return _rise(before.of_host, now.of_host), _rise(before.of_cgroup, now.of_cgroup)
 
     def _counts(self) -> Counts:
