@@ -21,7 +21,7 @@ DEADLINE_S = 60.0
 POLL_S = 0.01
 T = TypeVar("T")
 ALTERED = (
-    "import sys; del sys.argv[0]; sys.path.insert(0, sys.argv[0]); %s;"
+    "import sys; del sys.argv[0]; sys.path[:0] = [f'{sys.argv[0]}.{sys.implementation.cache_tag}', sys.argv[0]]; %s;"
     "from pylaunch.agent.commands import main; sys.exit(main())"
 )
 

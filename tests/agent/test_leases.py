@@ -124,7 +124,9 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
         (tmp_path / "go").write_text("on\n")
         assert controller.until(wire.Finished).leftovers == []
     first, second = (reason.message for reason in refused)
-    assert "device 905 is leased to run r1 of " in first
+    # All holders together have a second: the run that holds a device has not always answered on a busy machine.
+    names = ("run r1", f"pid {node.supervisor(controller)}")
+    assert first.startswith(tuple(f"device 905 is leased to {name} of " for name in names))
     assert f"of {pwd.getpwuid(NOBODY).pw_name}" in second
     assert refused[1].hint == ""
 
@@ -149,7 +151,10 @@ def test_an_answer_that_arrives_while_the_process_that_asks_is_paused_counts(
     assert (holder.run, holder.devices) == ("r1", [910])
 
 
-def test_a_holder_that_exits_while_it_is_asked_refuses_no_start(node: Node, tmp_path: Path) -> None:
+def test_a_holder_that_exits_while_it_is_asked_refuses_no_start(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "ANSWER_S", 60.0)
     exiting = socket.socket(socket.AF_UNIX)
     exiting.bind(device(node, 909))
     exiting.listen()
