@@ -8,9 +8,7 @@ dropped.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-
-from pylaunch.agent.shared.dataclass import dataclass
+from collections import defaultdict, deque
 
 MOST_MESSAGES = 1000
 """Messages in the inbox before nodes have to wait: a rank that floods stalls only its own log."""
@@ -22,11 +20,8 @@ LEAST_SHARE = 64 << 10
 """Share of a host in a large cluster: about one message with output."""
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    host: str
-    message: object
-    size: int
+_Waiting = tuple[str, object, int]
+"""A message with its host, and the bytes of its line. A tuple: a rank that floods makes many of them."""
 
 
 class Inbox:
@@ -38,13 +33,13 @@ class Inbox:
         self._first: deque[_Waiting] = deque()
         self._kept: list[_Waiting] = []
         self._heard: _Waiting | None = None
-        self._bytes: Counter[str] = Counter()
+        self._bytes: dict[str, int] = defaultdict(int)
         self._has_room: dict[str, asyncio.Event] = {}
 
     async def put(self, host: str, message: object, size: int = 0) -> None:
         """Put in a message whose line had `size` bytes; wait while the inbox has MOST_MESSAGES."""
         self._bytes[host] += size
-        await self._arrived.put(_Waiting(host, message, size))
+        await self._arrived.put((host, message, size))
 
     async def room(self, host: str) -> None:
         """Wait until the messages of `host` that wait are less than its share."""
@@ -59,7 +54,8 @@ class Inbox:
             self._forget(self._heard)
             self._heard = None
         self._heard = self._first.popleft() if self._first else await self._arrived.get()
-        return self._heard.host, self._heard.message
+        host, message, _ = self._heard
+        return host, message
 
     def keep(self) -> None:
         """Keep the message that was heard last, until `put_back`."""
@@ -73,6 +69,8 @@ class Inbox:
         self._kept.clear()
 
     def _forget(self, handled: _Waiting) -> None:
-        self._bytes[handled.host] -= handled.size
-        if handled.host in self._has_room and self._bytes[handled.host] < self._share:
-            self._has_room[handled.host].set()
+        host, _, size = handled
+        if size:
+            self._bytes[host] -= size
+            if host in self._has_room and self._bytes[host] < self._share:
+                self._has_room[host].set()
