@@ -69,6 +69,6 @@ def torch_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     inventory = directory / "cluster.ini"
     inventory.write_text(HERE.format(directory=directory))
     for words in (("env", "lock", "--python", NODE_PYTHON, str(EXAMPLES / "requirements.txt")), ("provision",)):
-        process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=600).checked()
+        process.run((sys.executable, "-m", "pylaunch", *words, "-i", str(inventory)), timeout_s=1800).checked()
     yield directory / "env" / "current" / "bin" / "python"
     shutil.rmtree(directory)

