@@ -15,11 +15,9 @@ RC_FILES = {"bash": ".bashrc", "tcsh": ".cshrc", "csh": ".cshrc", "fish": ".conf
 """The file that each shell reads before a command. Bash does so only for sshd; here, BASH_ENV names the file."""
 
 
-@pytest.mark.parametrize("name", RC_FILES)
+@pytest.mark.parametrize("name", [name for name in RC_FILES if shutil.which(name)])
 def test_what_an_rc_file_prints_at_the_place_of_the_fix_is_not_in_the_connection(name: str, tmp_path: Path) -> None:
-    shell = shutil.which(name)
-    if shell is None:
-        return
+    shell = shutil.which(name) or name
     rc_file = tmp_path / RC_FILES[name]
     rc_file.parent.mkdir(parents=True, exist_ok=True)
     words = [shell, "-c", "exec echo command"]
