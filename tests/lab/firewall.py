@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,9 +93,18 @@ class Guarded:
         """Result of a connection from node `source` to `port` of node `target`."""
         return self.lab[source].run("python3", "-c", CONNECT, self.lab[target].address, str(port)).stdout.strip()
 
-    def new_login(self, name: str) -> Completed:
+    def new_login(self, name: str, within_s: int = 2) -> Completed:
         """Log in over a connection of its own."""
-        return self._login(name, "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "ConnectTimeout=2")
+        own = ("-o", "ControlMaster=no", "-o", "ControlPath=none")
+        return self._login(name, *own, "-o", f"ConnectTimeout={within_s}")
+
+    def can_be_reached(self, name: str) -> bool:
+        """Its port of SSH is open, and then a new login succeeds, however long a busy machine takes for the keys."""
+        try:
+            socket.create_connection((self.lab[name].address, 22), timeout=2).close()
+        except OSError:
+            return False
+        return self.new_login(name, within_s=60).ok
 
     def shared_login(self, name: str) -> Completed:
         """Log in over the connection that pylaunch keeps."""
@@ -104,7 +114,7 @@ class Guarded:
         cluster = load_cluster(self.inventory)
         host = next(host for host in cluster.hosts if host.name == name)
         program, *rest = connector_of(host, cluster.known_hosts).argv(("true",))
-        return process.run((program, *words, *rest), timeout_s=30)
+        return process.run((program, *words, *rest), timeout_s=120)
 
 
 def echo(node: LabNode, port: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -256,13 +257,23 @@ def locking_out(guarded: Guarded, name: str) -> Iterator[subprocess.Popen[str]]:
         kill_with_descendants(controller)
 
 
+@contextlib.contextmanager
+def no_restore(node: LabNode) -> Iterator[None]:
+    """Hold the lock of the program that restores the old rules: it waits for the end of this block."""
+    with Path(f"/proc/{node.leader}/root/var/lib/pylaunch/firewall/lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert is_armed(node), "the old rules are back before the story could look"
+        yield
+
+
 def test_rules_that_lock_everyone_out_are_taken_back_by_the_host(guarded: Guarded) -> None:
     before = rules(guarded.lab["n2"])
     with locking_out(guarded, "n2") as controller:
-        assert guarded.shared_login("n2").ok, "whoever is logged in does not notice"
-        assert not guarded.new_login("n2").ok, "and nobody else gets in"
-        wait_until(lambda: guarded.new_login("n2").ok, "n2 can be reached again", WITHIN_S + 60)
-        _, output = controller.communicate(timeout=300)
+        with no_restore(guarded.lab["n2"]):
+            assert guarded.shared_login("n2").ok, "whoever is logged in does not notice"
+            assert not guarded.new_login("n2").ok, "and nobody else gets in"
+            _, output = controller.communicate(timeout=300)
+        wait_until(lambda: guarded.can_be_reached("n2"), "n2 can be reached again", WITHIN_S + 60)
     assert controller.returncode == ExitCode.PROVISION_FAILED
     assert "n2  firewall: The controller can log in over a new connection" in output
     assert f"The host restores its old rules {WITHIN_S} s after the new ones were applied" in output
@@ -271,10 +282,10 @@ def test_rules_that_lock_everyone_out_are_taken_back_by_the_host(guarded: Guarde
 
 
 def test_access_comes_back_when_the_controller_dies_between_applying_and_confirming(guarded: Guarded) -> None:
-    with locking_out(guarded, "n3") as controller:
+    with locking_out(guarded, "n3") as controller, no_restore(guarded.lab["n3"]):
         kill_with_descendants(controller)
-    assert not guarded.new_login("n3").ok
-    wait_until(lambda: guarded.new_login("n3").ok, "n3 can be reached again", WITHIN_S + 60)
+        assert not guarded.new_login("n3").ok
+    wait_until(lambda: guarded.can_be_reached("n3"), "n3 can be reached again", WITHIN_S + 60)
     again = guarded.provision()
     assert again.ok, again.stderr
 
