@@ -108,14 +108,19 @@ MOST_REPORTS = 64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, TypeVar
-
-    N = TypeVar("N", int, float)
+    from typing import Any, Iterator
 
 
-def _number(value: N, least: float = -math.inf, most: float = math.inf) -> N:
-    """Return `value` if it is a number within these bounds. Raises ValueError."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+def _time(value: float) -> float:
+    """Return `value` if it is a number. Raises ValueError."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -math.inf <= value <= math.inf:
+        raise ValueError(value)
+    return value
+
+
+def _whole_number(value: int, least: int, most: int) -> int:
+    """Return `value` if it is an integer within these bounds. Raises ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(value)
     return value
 
@@ -278,15 +283,15 @@ class WorkerGroup:
         if self._reports[entry.rank] > MOST_REPORTS:
             raise ValueError("more starts and ends of a rank than a launcher causes")
         if "started" in body:
-            pid = _number(body["started"], 2, MOST_PROCESSES)
+            pid = _whole_number(body["started"], 2, MOST_PROCESSES)
             self._ranks[pid] = entry.rank
             self._entries[entry.rank] = entry
-            return Started(entry.rank, pid, _number(body["time"]))
+            return Started(entry.rank, pid, _time(body["time"]))
         how = Ended(
             entry.rank,
             0,
-            _number(body["ended"], 0, 0xFFFF),
-            _number(body["time"]),
+            _whole_number(body["ended"], 0, 0xFFFF),
+            _time(body["time"]),
             was_signalled=body["signalled"] is True,
         )
         self._entries.pop(entry.rank, None)

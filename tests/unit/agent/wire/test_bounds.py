@@ -176,12 +176,21 @@ def close(workers: WorkerGroup, entry: RankConnection) -> None:
         os.close(end)
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 1 << 23, "1", None])
+@pytest.mark.parametrize("pid", [-1, 0, 1, True, 1.5, 2.5, 1 << 23, "1", None])
 def test_a_start_without_a_valid_process_id_is_rejected(pid: object) -> None:
     workers, entry = connected()
     workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
     with pytest.raises(wire.WireError, match="from a rank entry"):
         workers.on_message(entry, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
+    close(workers, entry)
+
+
+@pytest.mark.parametrize("status", [-1, True, 0.1, 256.0, 1 << 16, "0", None])
+def test_an_end_without_a_valid_status_is_rejected(status: object) -> None:
+    workers, entry = connected()
+    workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
+    with pytest.raises(wire.WireError, match="from a rank entry"):
+        workers.on_message(entry, json.dumps({"ended": status, "time": 1.0, "signalled": False}).encode(), refusal=None)
     close(workers, entry)
 
 
