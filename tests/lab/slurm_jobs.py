@@ -73,7 +73,12 @@ def skip_requeue_delay(lab: Lab, job: str) -> None:
     """Start a requeued job now: Slurm delays it by the lifetime of its credentials, 120 s."""
     queued = _QUEUED_AGAIN.format(job=job, seconds=QUEUED_FOR_S)
     wait_until(lambda: lab["n1"].run("sh", "-c", queued, check=False).ok, "the job is in the queue again", DEADLINE_S)
-    lab["n1"].run("scontrol", "update", f"JobId={job}", "StartTime=now")
+
+    def has_left_the_queue() -> bool:
+        lab["n1"].run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+        return state(lab, job) != "PENDING"
+
+    wait_until(has_left_the_queue, "the job has left the queue", DEADLINE_S)
 
 
 @contextlib.contextmanager
