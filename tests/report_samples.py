@@ -98,7 +98,7 @@ def record(of: RunPlan, cause: int) -> RunRecord:
         evidence=("the kernel killed process 4242 (python) of cgroup /pylaunch/7f3a9c01", "memory.max 4294967296"),
     )  # fmt: skip
     with_causes = replace(outcome, causes=CAUSES, rejected=REJECTED, hosts=HOSTS)
-    return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes)
+    return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes, started_by="alice on laptop")
 
 
 def views(of: RunPlan, cause: int) -> tuple[RankView, ...]:

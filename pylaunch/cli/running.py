@@ -13,7 +13,7 @@ from pylaunch.cli import console
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.flags.invocation import current
 from pylaunch.cli.flags.start import NAMED_BY_RUN
-from pylaunch.cli.views import document, findings, run_data
+from pylaunch.cli.views import document, findings, hints, run_data
 from pylaunch.cli.views.collecting import collect
 from pylaunch.cli.views.starting import StartView
 from pylaunch.cli.views.terminal import USAGE_S, has_board
@@ -148,7 +148,7 @@ def _report(run: str, file: Path) -> None:
     record = runs.read(runs.attempts(run)[-1])
     named = Path(NAMED_BY_RUN.replace("RUN", record.plan.run)).absolute() if file.name == NAMED_BY_RUN else file
     try:
-        made = write_report(record, named, os.environ)
+        made = write_report(record, named, os.environ, hints.of_run(record.plan))
     except UsageError as error:
         console.say(f"warning: no report: {error.message}")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
@@ -98,6 +98,11 @@ class RunPlan:
     def cluster(self) -> Cluster:
         """Hosts of the run, with what is needed to connect to them."""
         return Cluster(tuple(node.host for node in self.nodes), sources=self.sources, known_hosts=self.known_hosts)
+
+    def in_order(self, hosts: Iterable[str]) -> list[str]:
+        """Return `hosts` in the order of their ranks, then spares, then any others."""
+        places = {host.name: place for place, host in enumerate((*self.cluster.hosts, *self.spares))}
+        return sorted(hosts, key=lambda host: places.get(host, len(places)))
 
     def node_of_rank(self, rank: int) -> NodePlan:
         """Return the node of `rank`. Raises KeyError for a rank that the run does not have."""

@@ -77,6 +77,9 @@ class RunRecord:
     is_foreign: bool = False
     """The plan was read from nodes: it can be shown, followed and stopped. Nothing in it is run."""
 
+    started_by: str = ""
+    """User and machine that started it, as "alice on laptop"; empty for a run that is known from its nodes."""
+
     @property
     def has_started(self) -> bool:
         """Its ranks were released, as far as this record knows: who attaches finds a run that was."""

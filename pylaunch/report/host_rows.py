@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import RunPlan
 from pylaunch.report.timeline import seconds_text
 
 MOST_LINES = 40
@@ -21,11 +22,21 @@ class HostLines:
     lines: tuple[str, ...]
     missing: tuple[str, ...]
 
+    @property
+    def summary(self) -> str:
+        """Count of the lines, or of the facts that are not known where there is no line."""
+        number, noun = (len(self.lines), "line") if self.lines else (len(self.missing), "unknown fact")
+        return f"{number} {noun}{'' if number == 1 else 's'}"
 
-def host_lines(outcome: Outcome | None, begun: float) -> tuple[HostLines, ...]:
-    """Return the hosts of `outcome` with evidence or missing facts; times count from `begun`."""
+
+def host_lines(plan: RunPlan, outcome: Outcome | None, begun: float) -> tuple[HostLines, ...]:
+    """Return the hosts with evidence or missing facts, in the order of the plan; times count from `begun`."""
     hosts = () if outcome is None else outcome.hosts
-    rows = (HostLines(each.host, tuple(_lines(each, begun)), each.missing[:MOST_LINES]) for each in hosts)
+    order = plan.in_order({each.host for each in hosts})
+    rows = (
+        HostLines(each.host, tuple(_lines(each, begun)), each.missing[:MOST_LINES])
+        for each in sorted(hosts, key=lambda each: order.index(each.host))
+    )
     return tuple(row for row in rows if row.lines or row.missing)
 
 

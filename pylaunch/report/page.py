@@ -7,7 +7,7 @@ from collections.abc import Callable
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch.model.argv import pylaunch, quoted, quoted_with_env
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import alike, fold
 from pylaunch.model.moments import in_utc
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
@@ -32,12 +32,12 @@ SHOWN_HOSTS = 16
 """Hosts with ranks that are listed; of more, only those with the named rank are not folded away."""
 
 
-def page(content: ReportInput, hide: Callable[[str], str]) -> str:
-    """Return the report as one HTML document; `hide` masks secrets in every text."""
+def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[str], str] = str) -> str:
+    """Return the report as one HTML document; `hide` masks secrets, `complete` adds the inventory to a hint."""
     record = content.record
     plan, outcome = record.plan, record.outcome
     lasted, ran = ranks.durations(content)
-    hosts = ranks.by_host(content, hide)
+    hosts = ranks.by_host(content, hide) if record.has_started else ()
     prominent = hosts if len(hosts) <= SHOWN_HOSTS else tuple(host for host in hosts if host.is_named)
     skew = timeline.start_skew(record)
     causes = () if outcome is None else outcome.causes
@@ -47,17 +47,19 @@ def page(content: ReportInput, hide: Callable[[str], str]) -> str:
         "is_well": outcome is not None and outcome.status is Status.DONE,
         "outcome": outcome,
         "verdict": _verdict(outcome),
-        "hint": _hint(plan, outcome),
+        "hint": complete(_hint(plan, outcome)),
+        "refusals": _refusals(plan, outcome),
         "evidence": _evidence(outcome),
         "cause": causes[0] if causes else None,
         "other_causes": causes[1:MOST_CAUSES],
         "rejected": () if outcome is None else outcome.rejected[:MOST_CAUSES],
-        "host_evidence": host_lines(outcome, record.created_at),
+        "host_evidence": host_lines(plan, outcome, record.created_at),
         "shown": _shown(outcome, hosts),
         "top_lines": TOP_LINES,
         "plan": plan,
         "hosts": fold(plan.cluster.names),
-        "command": quoted(plan.job.command),
+        "command": shortened(quoted(plan.job.command)),
+        "started_by": record.started_by,
         "started": moment(record.created_at),
         "lasted": lasted,
         "ran": ran,
@@ -138,6 +140,12 @@ def _hint(plan: RunPlan, outcome: Outcome | None) -> str:
     if rank is None and outcome.first_failure is not None:
         rank = outcome.first_failure.rank
     return pylaunch("logs", plan.attempt, *(("--rank", str(rank)) if rank is not None else ("--launcher",)))
+
+
+def _refusals(plan: RunPlan, outcome: Outcome | None) -> list[tuple[str, str]]:
+    """Return each reason once with the hosts that refused for it, in the order of the plan."""
+    refused = {} if outcome is None else outcome.refusals
+    return alike({host: refused[host] for host in plan.in_order(refused)})
 
 
 def _shown(outcome: Outcome | None, hosts: tuple[ranks.HostRanks, ...]) -> ranks.RankLines | None:

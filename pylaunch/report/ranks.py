@@ -78,6 +78,11 @@ class HostRanks:
         """True if one of the ranks is named as the cause."""
         return any(rank.is_named for rank in self.ranks)
 
+    @property
+    def has_lines(self) -> bool:
+        """True if there is more to show than the summary."""
+        return any(rank.lines or rank.is_named for rank in self.ranks)
+
 
 def by_stack(views: Sequence[RankView], workdir: str) -> tuple[StackRow, ...]:
     """Return the ranks grouped by the stack of their main threads, the smallest group first."""
@@ -155,9 +160,10 @@ def _host_ranks(node: NodePlan, ranks: tuple[RankLines, ...]) -> HostRanks:
     for rank in ranks:
         words = {"run": "done", "victim": "failed with others", "unknown": "no end recorded"}.get(rank.kind, rank.kind)
         kinds.setdefault(words, []).append(rank.rank)
-    return HostRanks(
-        node.host.name, ranks, "; ".join(f"{fold_ranks(numbers)} {words}" for words, numbers in kinds.items())
+    states = (
+        f"{'rank' if len(numbers) == 1 else 'ranks'} {fold_ranks(numbers)} {words}" for words, numbers in kinds.items()
     )
+    return HostRanks(node.host.name, ranks, "; ".join(states))
 
 
 def _lines_of(end: RankEnd | None) -> str:

@@ -27,6 +27,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
+from pylaunch.store.account import user_and_host
 from pylaunch.store.paths import RunPaths, run_paths, runs_directory
 from pylaunch.store.whole_file import write_whole
 
@@ -45,6 +46,7 @@ class _Head(msgspec.Struct):
     agent: str
     plan: RunPlan
     is_foreign: bool = False
+    started_by: str = ""
 
 
 def new_run_id(random_hex: Callable[[int], str] = secrets.token_hex) -> str:
@@ -69,7 +71,9 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
     paths = run_paths(plan.run)
     try:
         paths.directory.mkdir(mode=0o700, parents=True)
-        write_whole(paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign)))
+        write_whole(
+            paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign, "" if is_foreign else user_and_host()))
+        )
     except OSError as error:
         raise UsageError(
             f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
@@ -223,7 +227,9 @@ def read(run: str) -> RunRecord:
         outcome = None
         if paths.outcome.exists():
             outcome = msgspec.json.decode(paths.outcome.read_bytes(), type=Outcome)
-        return RunRecord(head.plan, head.agent, head.created_at, _events(paths), outcome, head.is_foreign)
+        return RunRecord(
+            head.plan, head.agent, head.created_at, _events(paths), outcome, head.is_foreign, head.started_by
+        )
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
             f"the record of run {run} cannot be read: {error}", hint=f"rm -r {paths.directory}  # forgets this run"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass
@@ -40,15 +40,17 @@ class ReportFile:
     """Reasons for missing content, one line each."""
 
 
-def write_report(record: RunRecord, file: Path, environment: Mapping[str, str]) -> ReportFile:
+def write_report(
+    record: RunRecord, file: Path, environment: Mapping[str, str], complete: Callable[[str], str] = str
+) -> ReportFile:
     """Write the report of `record` to `file`. The last lines of ranks are read from their nodes.
 
-    Secrets of `environment` (the variables of this process) are masked. Raises UsageError if `file` exists or cannot be
-    written.
+    Secrets of `environment` (the variables of this process) are masked. `complete` adds the inventory to
+    a hint. Raises UsageError if `file` exists or cannot be written.
     """
     refuse_existing(file)
     content = gathered(record)
-    data = page(content, Redaction(known_secrets(record, environment)).hide).encode("utf-8", "replace")
+    data = page(content, Redaction(known_secrets(record, environment)).hide, complete).encode("utf-8", "replace")
     with new_file(file) as out:
         out.write(data)
     return ReportFile(record.plan.run, file, len(data), content.missing)

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(
     not is_installed(), reason=f"no {PROGRAM}: scripts/setup --for-tests installs it where the distribution has it"
 )
 
-WINDOWS = [(1280, 900), (390, 844)]
+WINDOWS = [(1280, 900), (800, 900), (400, 844)]
+WINDOW_NAMES = ["desktop", "tablet", "phone"]
 CONTRAST = """
 (() => {
   const parse = text => text.match(/[\\d.]+/g).map(Number);
@@ -49,6 +50,13 @@ VISIBLE = """
 """
 
 
+WRAPPED_LABELS = """
+[...document.querySelectorAll('.axis span')].filter(each => each.getClientRects().length && each.getBoundingClientRect()
+  .height > 1.6 * parseFloat(getComputedStyle(each).fontSize)).map(each => each.innerText)
+"""
+"""Labels of an axis with more than one line."""
+
+
 @pytest.fixture(scope="module")
 def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     with browser(tmp_path_factory.mktemp("profile")) as page:
@@ -67,7 +75,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", WINDOWS, ids=["desktop", "phone"])
+@pytest.mark.parametrize("size", WINDOWS, ids=WINDOW_NAMES)
 @pytest.mark.parametrize("name", ["large", "hostile"])
 def test_a_report_is_readable_and_silent(
     window: Page, reports: dict[str, Path], name: str, size: tuple[int, int], dark: bool
@@ -80,11 +88,12 @@ def test_a_report_is_readable_and_silent(
     assert background == ("rgb(15, 19, 23)" if dark else "rgb(255, 255, 255)")
     assert window.problems == []
     assert window.requests == [reports[name].as_uri()]
+    assert window.value(WRAPPED_LABELS) == []
     assert window.value("document.title") == "run 7f3a9c01: failed"
     assert window.value("document.scripts.length") == 0
 
 
-@pytest.mark.parametrize("size", WINDOWS, ids=["desktop", "phone"])
+@pytest.mark.parametrize("size", WINDOWS, ids=WINDOW_NAMES)
 def test_the_verdict_and_the_next_command_are_in_the_first_window(
     window: Page, reports: dict[str, Path], size: tuple[int, int]
 ) -> None:
@@ -120,3 +129,15 @@ def test_paper_shows_what_is_folded_on_a_screen(window: Page, reports: dict[str,
     on_screen = window.value(folded)
     window.call("Emulation.setEmulatedMedia", media="print")
     assert (on_screen, window.value(folded)) == (False, True)
+    clipped = (
+        "[...document.querySelectorAll('pre, .scroll')].filter(each => getComputedStyle(each).overflow !== 'visible')"
+    )
+    assert window.value(f"{clipped}.length") == 0
+    assert window.value("getComputedStyle(document.querySelector('.legend i')).printColorAdjust") == "exact"
+
+
+def test_paper_is_white_in_a_dark_browser(window: Page, reports: dict[str, Path]) -> None:
+    window.show(reports["large"], 800, 1000, dark=True)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    window.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert window.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

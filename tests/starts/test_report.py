@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.store.account import user_and_host
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 
@@ -100,6 +101,7 @@ def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster
     text = file.read_text()
     assert "refused" in text
     assert "/nowhere/program" in text
+    assert f"started by {user_and_host()}" in text
 
 
 def test_a_report_on_request_says_which_node_is_down(cluster: DirectoryCluster, tmp_path: Path) -> None:

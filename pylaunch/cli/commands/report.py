@@ -9,7 +9,7 @@ import click
 
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find_newest
-from pylaunch.cli.views import archived, document
+from pylaunch.cli.views import archived, document, hints
 from pylaunch.errors import ExitCode
 from pylaunch.workflows.report import write_report
 
@@ -33,7 +33,9 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, as_
     nodes that answer.
     """
     record = find_newest(run, inventory)
-    made = write_report(record, output or Path(f"pylaunch-{record.plan.run}.html"), os.environ)
+    made = write_report(
+        record, output or Path(f"pylaunch-{record.plan.run}.html"), os.environ, hints.of_run(record.plan)
+    )
     if as_json:
         document.show(archived.report_as_json(made))
     else:

@@ -7,6 +7,8 @@ inventory of this command line. It is added to each command that reads an invent
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pylaunch.cli import console
@@ -14,6 +16,7 @@ from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
 from pylaunch.model.argv import quoted
+from pylaunch.model.plan import RunPlan
 from pylaunch.store.paths import project_environment
 
 WITH_INVENTORY = (
@@ -53,6 +56,14 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
     return _COMMAND.sub(with_inventory, text)
 
 
+def as_started(plan: RunPlan) -> Invocation:
+    """Return the inventory for hints about this run: that of this command line, else that of the start."""
+    given = current()
+    if given.inventory or not plan.sources:
+        return given
+    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
+
+
 def _has_environment(invocation: Invocation) -> bool:
     """Return True when an environment is locked for the project, or the project is not known."""
     try:
@@ -60,6 +71,11 @@ def _has_environment(invocation: Invocation) -> bool:
     except UsageError:
         return True
     return (project_environment(source or Path("cluster.ini")) / "manifest.json").exists()
+
+
+def of_run(plan: RunPlan) -> Callable[[str], str]:
+    """Return `completed` for hints about this run."""
+    return partial(completed, invocation=as_started(plan))
 
 
 def say(*lines: str) -> None:

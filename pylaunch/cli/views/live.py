@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from pylaunch.cli import console
-from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.cli.views import hints
 from pylaunch.cli.views.causes import show_causes
 from pylaunch.cli.views.listing import duration
@@ -136,8 +134,8 @@ def show_outcome(
         console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
         for line in outcome.evidence:
             fix = line.startswith(FIX)
-            console.say(f"  {hints.completed(line, _as_started(plan)) if fix else line}")
-        hint = hints.completed(outcome.hint, _as_started(plan))
+            console.say(f"  {hints.completed(line, hints.as_started(plan)) if fix else line}")
+        hint = hints.completed(outcome.hint, hints.as_started(plan))
         if hint and is_past:
             console.say(f"  hint at that time: {hint}")
         elif hint:
@@ -165,14 +163,6 @@ def _stopped_with_it(plan: RunPlan, outcome: Outcome) -> str:
     if stopped == others:
         return f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
     return f"; {stopped} of the other {others} ranks stopped with it" if stopped else ""
-
-
-def _as_started(plan: RunPlan) -> Invocation:
-    """Return the inventory for hints about this run: that of this command line, else that of the start."""
-    given = current()
-    if given.inventory or not plan.sources:
-        return given
-    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
 
 
 def _whose(rank: int | None) -> str:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -17,6 +14,7 @@ from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
+from pylaunch.store.account import user_and_host
 
 
 def stop(
@@ -31,7 +29,7 @@ def stop(
     async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
         follower = RunFollower(record.plan, fleet, watcher, streams=[])
         reasons = await fleet.unless_interrupted(attach_all(fleet, record, follower))
-        follower.order_stop(f"stopped with pylaunch stop {_requester()}", grace)
+        follower.order_stop(f"stopped with pylaunch stop by {user_and_host()}", grace)
         return await follower.follow(), reasons
 
     outcome, reasons = on_fleet(record.plan, agent_of(record), work, source=source)
@@ -57,11 +55,3 @@ def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
         host, first = next(iter(proofs.items()))
         return replace(after, status=Status.FAILED, reason=f"{host}: {first.words}", by_hand=False)
     return after
-
-
-def _requester() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = f"user id {os.getuid()}"
-    return f"by {user} on {socket.gethostname()}"

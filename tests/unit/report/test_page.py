@@ -10,6 +10,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.redaction import Redaction
 from pylaunch.report.content import ReportInput
 from pylaunch.report.page import page
@@ -17,6 +19,7 @@ from tests import report_samples
 
 NOTHING = Redaction().hide
 VOID = {"meta", "link", "br"}
+SECTIONS_OF_ANY_RUN = {"verdict", "command", "started-by", "plan", "versions"}
 
 
 class Document(HTMLParser):
@@ -58,6 +61,8 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     found = Document(large)
     assert f"rank {report_samples.CAUSE} on gpu038 was killed by SIGKILL" in found.text["verdict"]
     assert "memory.max 4294967296" in found.text["verdict"]
+    assert found.text["command"] == "train.py --epochs 3"
+    assert found.text["started-by"] == "started by alice on laptop"
     assert "oom_kill rose by 1" in found.text["verdict"]
     assert "likely: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
     assert re.search(r"possible a disk was slow\s*io full 31 %", found.text["causes"])
@@ -83,6 +88,7 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert re.search(r"nccl\s*gpu\[001-006,008-064\]\s*2.27.3\s*gpu007\s*2.26.2", found.text["differences"])
     assert re.search(r"OMP_NUM_THREADS\s*gpu\[001-008,010-064\]\s*8\s*gpu009\s*1", found.text["differences"])
     assert "gpu064: no route to host" in found.text["missing"]
+    assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
     measured = found.text["measured"]
     assert "slow node: gpu003 at 0.4 GB/s" in measured
     for plot in ("bus bandwidth over size", "rates of pairs relative to the median", "share of messages that took"):
@@ -168,4 +174,35 @@ def test_a_run_without_nodes_or_end_has_a_page() -> None:
     base = report_samples.record(of, 1)
     found = Document(page(ReportInput(replace(base, events=(), outcome=None), 0.0), NOTHING))
     assert "does not know the end" in found.text["verdict"]
-    assert "no timeline" in found.text["timeline"]
+    assert set(found.text) <= SECTIONS_OF_ANY_RUN
+
+
+def test_a_refused_start_shows_each_reason_once_and_no_section_without_content() -> None:
+    of = report_samples.plan(3, 2)
+    reason = "/opt/pylaunch/current/bin/python does not exist"
+    refused = Outcome(
+        Status.REFUSED, "3 of 3 hosts cannot take part", report_samples.BEGUN, (), {}, hint="pylaunch provision",
+        refusals={"gpu003": (reason, "no room"), "gpu001": (reason,), "gpu002": (reason,)},
+    )  # fmt: skip
+    record = replace(report_samples.record(of, 1), events=(), outcome=refused)
+    found = Document(page(ReportInput(record, 0.0), NOTHING, lambda hint: f"{hint} -i /srv/cluster.ini"))
+    assert re.fullmatch(rf"Refusals\s*gpu\[001-003\]{re.escape(reason)}gpu003no room", found.text["refusals"])
+    assert "Type next: pylaunch provision -i /srv/cluster.ini" in found.text["verdict"]
+    assert set(found.text) <= {*SECTIONS_OF_ANY_RUN, "refusals"}
+    links = [value.removeprefix("#") for name, value in found.attributes if name == "href" and value.startswith("#")]
+    assert links == ["refusals", "plan", "versions"]
+
+
+def test_hosts_are_in_the_order_of_the_plan_and_those_without_lines_are_no_boxes() -> None:
+    of = report_samples.plan(3, 1)
+    base = report_samples.record(of, 1)
+    assert base.outcome is not None
+    hosts = tuple(HostEvidence(name, report_samples.BEGUN, 0.0, missing=("dmesg",)) for name in ("gpu003", "gpu001"))
+    silent = tuple(replace(end, last_lines=()) for end in base.outcome.ends)
+    record = replace(base, outcome=replace(base.outcome, hosts=hosts, ends=silent))
+    found = Document(page(ReportInput(record, 0.0), NOTHING))
+    assert re.search(r"gpu001 1 unknown fact.*gpu003 1 unknown fact", found.text["hosts"], re.DOTALL)
+    assert re.search(
+        r"gpu001 rank 0 stopped\s*gpu002 rank 1 failed\s.*gpu003 rank 2 stopped", found.text["ranks"], re.DOTALL
+    )
+    assert found.elements["details"] == 2 + 1 + 1  # hosts with evidence, the named rank, rejected causes
