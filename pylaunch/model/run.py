@@ -98,6 +98,14 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class PreviousAttempt:
+    """The attempt before another one of the same run, and why it ended."""
+
+    run: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class FirstLineTiming:
     """Times of the first line of user code in all ranks of an attempt, in seconds."""
 

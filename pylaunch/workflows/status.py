@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
-from pylaunch.errors import PylaunchError
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.status import RunStatus, StatusQuery, ask_status
 from pylaunch.launch.existing.watch import Onlooker, watch
-from pylaunch.model.plan import RunPlan, base_of
-from pylaunch.model.run import EventKind, RunRecord
+from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
 from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.store import runs
 from pylaunch.transport.slurm.commands import job_states
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.prove import is_in_doubt, prove_again
 from pylaunch.workflows.run_events import RunWatcher
+
+GLIMPSE_S = 3.0
+"""Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,30 @@ def watch_run(
         watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
         if record.plan.run == watched.plan.run:
             return record
+
+
+def glimpse(record: RunRecord, onlooker: Onlooker, interrupter: Interrupter) -> None:
+    """Pass the reports of the nodes of a live run to `onlooker` until it interrupts, GLIMPSE_S at most."""
+    timer = threading.Timer(GLIMPSE_S, interrupter.interrupt, ("enough",))
+    timer.start()
+    try:
+        watch(record, onlooker, lambda: True, interrupter)
+    except ClusterNotReadyError:
+        return  # `report` has printed the reasons of the nodes.
+    finally:
+        timer.cancel()
+
+
+def previous_attempt(plan: RunPlan) -> PreviousAttempt | None:
+    """Return the attempt before that of `plan`; None for a first attempt, or where its end is not recorded here."""
+    known = [run for run in runs.attempts(plan.run) if attempt_of(run) < plan.restart]
+    try:
+        before = runs.read(known[-1]) if known else None
+    except UsageError:
+        return None  # Damaged: readers of all records report it.
+    if before is None or before.outcome is None:
+        return None
+    return PreviousAttempt(before.plan.attempt, before.outcome.reason)
 
 
 def is_settled(record: RunRecord) -> bool:

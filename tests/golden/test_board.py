@@ -10,7 +10,7 @@ from pylaunch.cli.views.board import Board
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run, replan
-from pylaunch.model.run import Event, EventKind
+from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.model.usage import NodeUsage, RankStep
 
 GOLDEN = Path(__file__).parent / "board.txt"
@@ -59,10 +59,19 @@ def stories() -> dict[str, list[str]]:
     going.on(Event(STARTED + 110, EventKind.STOP_ASKED))
     going.on(Event(STARTED + 110, EventKind.RANK_ENDED, "gpu01", 0))
     shown["the run is being stopped"] = going.lines(STARTED + 4000)
-    again = started(Board(replan(going.plan, ["gpu01", "gpu03"])))
+    before = PreviousAttempt("7f3a9c01.0", "gpu02 lost: no heartbeat for 10 s")
+    again = started(Board(replan(going.plan, ["gpu01", "gpu03"]), before))
     idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=())
     again.read("gpu01", idle)
     shown["started again, without GPUs and marks"] = again.lines(STARTED + 7)
+    printed = started(board())
+    printed.wrote("0.out", "step 811/10000 loss=2.1\nstep 812/10000 loss=2.0\n", STARTED + 99)
+    printed.wrote(
+        "1.err", " 8%|8  | 810/10000 [01:02<11:02, 13.9it/s]\r 8%|8  | 811/10000 [01:02<11:02, 13.9it/s]", STARTED + 98
+    )
+    for rank in range(2, 6):
+        printed.wrote(f"{rank}.out", "loading \x1b[31mshards\x1b]0;title\x07\n", STARTED + 1)
+    shown["two ranks print steps and mark none"] = [*printed.lines(STARTED + 100), *printed.output()]
     return shown
 
 

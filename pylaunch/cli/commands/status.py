@@ -11,13 +11,15 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.views import document, proving, run_data
+from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.listing import row, slurm_cell
 from pylaunch.cli.views.live import counted, show_hang, show_outcome
-from pylaunch.cli.views.watching import watch_attempts
+from pylaunch.cli.views.watching import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.model.hostset import fold_ranks
-from pylaunch.workflows.status import RunReport, node_start_seconds, report, start_seconds
+from pylaunch.model.run import RunRecord
+from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 
 
 @click.command()
@@ -41,37 +43,32 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bo
         record = last
     known = report(record, console.say)
     proving.show(record.plan.run, known.proofs)
+    board = _board(known)
     if as_json:
-        document.show(run_data.details(known), is_stream=watch)
+        document.show({**run_data.details(known), **progress(board, time.time())}, is_stream=watch)
     else:
-        _show(known, verbose=verbose)
+        _show(known, board, verbose=verbose)
         if watch and inventory is not None and record.plan.job.max_restarts:
             console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
     return ExitCode.DONE
 
 
-def _show(known: RunReport, *, verbose: bool) -> None:
+def _board(known: RunReport) -> Board:
+    """Return the board of a run: that of its nodes now for a live run, else an empty one."""
+    live = [node.host for node in known.status.nodes if node.running]
+    return board_now(known.record, live) if live else Board(known.record.plan, previous_attempt(known.record.plan))
+
+
+def _show(known: RunReport, board: Board, *, verbose: bool) -> None:
     record, answer = known.record, known.status
-    run, status, _, hosts, created, lasted, words = row(known, time.time())
-    nodes = node_start_seconds(record)
-    console.data(f"run {run}: {status}, {counted(record.plan.world_size, 'rank')} on {hosts}")
-    console.data(f"  {words}")
-    console.data(f"  started {created}, for {lasted}")
-    if record.plan.slurm_jobs:
-        ends = "ends with the run" if record.plan.submitted_job else "stays when the run ends"
-        console.data(f"  Slurm job {slurm_cell(known)}, {ends}")
-    if answer.outcome is None:
-        console.data(f"  controller: {f'process {known.controller} here' if known.controller else 'none here'}")
-    if seconds := start_seconds(record):
-        console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
-    for host, times in nodes.items():
-        console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))
-    for slow in slow_nodes(nodes):
-        console.data(f"  slow: {slow}")
+    _show_run(known)
+    _show_start(record)
     for node in answer.nodes:
         ranks = f", {'rank' if len(node.running) == 1 else 'ranks'} {fold_ranks(node.running)}" if node.running else ""
         reason = f" ({node.reason})" if node.reason else ""
         console.data(f"  {node.host}: {node.phase}{ranks}{reason}")
+    for line in board.lines(time.time())[1:] + board.output():
+        console.data(line)
     if (hang := record.last_hang) is not None:
         if answer.outcome is None:
             show_hang(hang)
@@ -81,3 +78,28 @@ def _show(known: RunReport, *, verbose: bool) -> None:
     if answer.outcome is not None:
         ran_s = record.ran_s(answer.outcome)
         show_outcome(record.plan, answer.outcome, ran_s, verbose=verbose, is_past=True)
+
+
+def _show_run(known: RunReport) -> None:
+    """Print what is known without the nodes, and the state that they report."""
+    plan = known.record.plan
+    run, status, _, hosts, created, lasted, words = row(known, time.time())
+    console.data(f"run {run}: {status}, {counted(plan.world_size, 'rank')} on {hosts}")
+    console.data(f"  {words}")
+    console.data(f"  started {created}, for {lasted}")
+    if plan.slurm_jobs:
+        ends = "ends with the run" if plan.submitted_job else "stays when the run ends"
+        console.data(f"  Slurm job {slurm_cell(known)}, {ends}")
+    if known.status.outcome is None:
+        console.data(f"  controller: {f'process {known.controller} here' if known.controller else 'none here'}")
+
+
+def _show_start(record: RunRecord) -> None:
+    """Print the duration of each phase of the start."""
+    nodes = node_start_seconds(record)
+    if seconds := start_seconds(record):
+        console.data("  start: " + ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items()))
+    for host, times in nodes.items():
+        console.data(f"    {host}: " + ", ".join(f"{name} {value:.3f} s" for name, value in times.items()))
+    for slow in slow_nodes(nodes):
+        console.data(f"  slow: {slow}")

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.pace import Pace, shown_rate
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.log_progress import logged_step
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import Event, EventKind
+from pylaunch.model.run import Event, EventKind, PreviousAttempt
+from pylaunch.model.sanitise import rank_output, visible_line
 from pylaunch.model.size import shown_size
 from pylaunch.model.usage import NodeUsage, RankStep
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""
+
+MOST_LINES = 16
+"""Different last lines that are shown."""
+
+LONGEST_LINE = 400
+LONGEST_OUTPUT = 4000
+"""Characters of a line that are shown, and of output in which the last line is looked for."""
 
 
 @dataclass
@@ -20,6 +31,7 @@ class Board:
     """Latest events and load of a live run."""
 
     plan: RunPlan
+    previous: PreviousAttempt | None = None
     phase: str = "starting"
     started_at: float | None = None
     running: set[int] = field(default_factory=set)
@@ -27,6 +39,9 @@ class Board:
     lost: set[str] = field(default_factory=set)
     usage: dict[str, NodeUsage] = field(default_factory=dict)
     steps: dict[int, RankStep] = field(default_factory=dict)
+    last_lines: dict[int, str] = field(default_factory=dict)
+    """The last line of output of each rank."""
+
     pace: Pace = field(default_factory=Pace)
 
     def on(self, event: Event) -> None:
@@ -54,15 +69,38 @@ class Board:
         for step in reading.steps:
             self.pace.add(step)
 
+    def wrote(self, stream: str, text: str, time: float) -> None:
+        """Update the last line of a rank, and its progress where it marks no steps."""
+        rank, _, _ = stream.partition(".")
+        lines = [each for each in reversed(re.split(r"[\r\n]", text[-LONGEST_OUTPUT:])) if each.strip()]
+        if not lines or not rank.isdecimal():
+            return
+        self.last_lines[int(rank)] = lines[0].strip()
+        known, found = self.steps.get(int(rank)), next(filter(None, map(logged_step, lines)), None)
+        is_coarser = found is not None and known is not None and (known.unit, found.unit) == ("step", "epoch")
+        if found is not None and not is_coarser and (known is None or not known.is_exact):
+            step = RankStep(int(rank), found.number, time, found.total, found.unit, is_exact=False)
+            self.steps[step.rank] = step
+            self.pace.add(step)
+
     @property
     def state(self) -> tuple[object, ...]:
         """State whose changes are printed: everything but time, steps and load."""
         return self.plan.run, self.phase, frozenset(self.running), frozenset(self.ended), frozenset(self.lost)
 
     def lines(self, now: float) -> list[str]:
-        """Return the board at `now` in lines, which a narrow terminal may cut."""
+        """Return the board at `now` in lines, which a narrow terminal may cut. Last lines are apart: `output`."""
         progress = self.progress(now)
-        return [self.head(now), *([f"  {progress}"] if progress else []), *self._rows()]
+        return [self.head(now), *self.attempt(), *([f"  {progress}"] if progress else []), *self.load()]
+
+    def attempt(self) -> list[str]:
+        """Return the spares, and why the attempt before this one ended."""
+        spares = fold(host.name for host in self.plan.spares)
+        shown = [f"  {'spare' if len(self.plan.spares) == 1 else 'spares'}: {spares}"] if spares else []
+        if self.previous is not None:
+            reason = f"{self.previous.run} ended: {self.previous.reason}"
+            shown.append(f"  {self.plan.attempt_words}, because {visible_line(reason)}")
+        return shown
 
     def head(self, now: float) -> str:
         """Return the state of the run in one line."""
@@ -74,25 +112,41 @@ class Board:
         lost = f", no contact with {fold(self.lost)}" if self.lost else ""
         return f"run {self.plan.run} {self.phase}{since}{again}: {ranks} on {hosts}{ended}{lost}"
 
+    def output(self) -> list[str]:
+        """Return the last line of every rank, equal ones once, those of the first ranks first."""
+        ranks: dict[str, list[int]] = {}
+        for rank, line in sorted(self.last_lines.items()):
+            ranks.setdefault(line, []).append(rank)
+        shown = []
+        for line, each in list(ranks.items())[:MOST_LINES]:
+            who = f"{'rank' if len(each) == 1 else 'ranks'} {fold_ranks(each)}"
+            shown.append(f"  {who} | {rank_output(line[:LONGEST_LINE], colours=False)}")
+        hidden = sum(map(len, list(ranks.values())[MOST_LINES:]))
+        return shown + ([f"  and {hidden} further ranks: pylaunch logs {self.plan.run} --tail 1"] if hidden else [])
+
     def progress(self, now: float) -> str:
-        """Return the progress of the ranks in one line; "" when no rank marks its steps."""
+        """Return the progress of the ranks in one line; "" when no rank marks its steps or prints them."""
         ends = self.extremes()
         if ends is None:
             return ""
         slowest, furthest = ends
-        count = sum(rank in self.steps for rank in self._going())
-        silent = f"; {len(self._going()) - count} mark no steps" if count < len(self._going()) else ""
+        count = len(self._comparable())
+        word = "mark" if furthest.is_exact else "print"
+        silent = f"; {len(self._going()) - count} {word} no steps" if count < len(self._going()) else ""
+        silent += "" if furthest.is_exact else " (read from the output; exact: pylaunch help runtime)"
         if slowest.step == furthest.step:
-            several = f"{count} ranks, the last" if silent else "all ranks, the last"
+            several = "all ranks, the last" if count == len(self._going()) else f"{count} ranks, the last"
             who = several if count > 1 else f"{self._who(furthest)},"
             return f"{_step(furthest)}{self._pace(slowest, now)}: {who} {_ago(furthest, now)}{silent}"
         return (
             f"{_step(furthest)}{self._pace(slowest, now)}: {self._who(furthest)}, {_ago(furthest, now)}; "
-            f"slowest {slowest.step}: {self._who(slowest)}, {_ago(slowest, now)}{silent}"
+            f"slowest {slowest.step:.10g}: {self._who(slowest)}, {_ago(slowest, now)}{silent}"
         )
 
     def _pace(self, slowest: RankStep, now: float) -> str:
         """Return the rate of the slowest rank, for which the others wait, and its remaining time."""
+        if slowest.unit != "step":
+            return ""
         rate = self.pace.rate(slowest.rank, now)
         left = self.pace.left_s(slowest, now)
         parts = ([shown_rate(rate)] if rate is not None else []) + (
@@ -102,7 +156,7 @@ class Board:
 
     def extremes(self) -> tuple[RankStep, RankStep] | None:
         """Return the slowest and the furthest rank, of the running ones if any; of equals the latest to mark."""
-        marks = [self.steps[rank] for rank in self._going() if rank in self.steps]
+        marks = self._comparable()
         if not marks:
             return None
         return (
@@ -110,13 +164,20 @@ class Board:
             max(marks, key=lambda mark: (mark.step, mark.time, -mark.rank)),
         )
 
+    def _comparable(self) -> list[RankStep]:
+        """Return the steps of the running ranks: marked ones, else those of the output, else epochs."""
+        known = [self.steps[rank] for rank in self._going() if rank in self.steps]
+        best = min(((not each.is_exact, each.unit != "step") for each in known), default=None)
+        return [each for each in known if (not each.is_exact, each.unit != "step") == best]
+
     def _going(self) -> set[int]:
         return self.running or self.steps.keys() | self.ended
 
     def _who(self, mark: RankStep) -> str:
         return f"rank {mark.rank} on {self.plan.node_of_rank(mark.rank).host.name}"
 
-    def _rows(self) -> list[str]:
+    def load(self) -> list[str]:
+        """Return the load of the nodes, of many that of the least busy ones."""
         least_busy = sorted(self.usage.items(), key=lambda node: (node[1].gpu or 0.0, node[1].cpu))
         hidden = len(least_busy) - MOST_ROWS
         shown = sorted(least_busy[:MOST_ROWS]) if hidden > 0 else sorted(least_busy)
@@ -126,7 +187,8 @@ class Board:
 
 
 def _step(mark: RankStep) -> str:
-    return f"step {mark.step} of {mark.total}" if mark.total > 0 else f"step {mark.step}"
+    of = f" of {mark.total:.10g}" if mark.total > 0 else ""
+    return f"{mark.unit} {mark.step:.10g}{of}"
 
 
 def _ago(mark: RankStep, now: float) -> str:

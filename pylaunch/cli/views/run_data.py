@@ -11,10 +11,10 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import RunRecord, first_line_timing
+from pylaunch.model.run import PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
 from pylaunch.store import runs
-from pylaunch.workflows.status import RunReport, node_start_seconds, start_seconds, statuses
+from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
 
 UNREACHABLE = "unreachable"
 
@@ -56,11 +56,18 @@ def details(report: RunReport) -> dict[str, object]:
     return {
         **summary(report, time.time()),
         "controller": report.controller,
+        "spares": [host.name for host in report.record.plan.spares],
+        "previous": previous_data(previous_attempt(report.record.plan)),
         "start_seconds": start_seconds(report.record),
         "first_line": _first_line(report.record),
         "nodes": _nodes(report),
         "outcome": None if ended is None else outcome(report.record.plan, ended),
     }
+
+
+def previous_data(previous: PreviousAttempt | None) -> dict[str, str] | None:
+    """Return the attempt before this one."""
+    return None if previous is None else {"run": previous.run, "reason": previous.reason}
 
 
 def _first_line(record: RunRecord) -> dict[str, float] | None:

@@ -106,6 +106,7 @@ class Terminal(Live):
             return
         who, _, channel = stream.partition(".")
         with self._lock:
+            self._board.wrote(stream, text, time)
             self._merge.add(LineSource(host, who), channel, text, time, _now())
             is_flood = self._merge.is_full
         if is_flood:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from pylaunch.cli import console
 from pylaunch.cli.views import document
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live_area import LiveArea
+from pylaunch.cli.views.pace import Pace
+from pylaunch.cli.views.run_data import previous_data
 from pylaunch.cli.views.terminal import REDRAW_S
-from pylaunch.launch.connect.interruptible import signals
+from pylaunch.launch.connect.interruptible import Interrupter, signals
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
-from pylaunch.workflows.status import watch_run
+from pylaunch.workflows.status import glimpse, previous_attempt, watch_run
 
 USAGE_S = 2.0
+GLIMPSE_USAGE_S = 0.5
 QUIET_S = 60.0
 """In plain lines, the interval while only steps and load change."""
 
@@ -27,7 +30,16 @@ QUIET_S = 60.0
 def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
     """Show a run and the attempts after it until the last one is over; return its record, or None after Ctrl-C."""
     with _view(as_json=as_json) as view:
-        return watch_run(record, lambda plan: Spectator(Board(plan), view), signals)
+        return watch_run(record, lambda plan: Spectator(Board(plan, previous_attempt(plan)), view), signals)
+
+
+def board_now(record: RunRecord, hosts: Iterable[str]) -> Board:
+    """Return the board of a live run as it is now, with the load and the last lines of those `hosts` that answer."""
+    board = Board(record.plan, previous_attempt(record.plan))
+    interrupter = Interrupter()
+    glimpse(record, _Glimpse(board, frozenset(hosts), interrupter), interrupter)
+    board.pace = Pace()  # A rate of lines that were written before has the precision of their dates: too little.
+    return board
 
 
 class View(Protocol):
@@ -52,7 +64,8 @@ class Spectator:
         self._board.on(event)
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Ignore it: no output was requested."""
+        """Update the last line of the rank."""
+        self._board.wrote(stream, text, time)
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Update the board."""
@@ -68,6 +81,25 @@ class Spectator:
     def look(self) -> None:
         """Show the board."""
         self._view.show(self._board, self._clock())
+
+
+class _Glimpse(Spectator):
+    """Keeps a board until every host has reported its load, which is after the last lines of its ranks."""
+
+    usage_every_s = GLIMPSE_USAGE_S
+
+    def __init__(self, board: Board, hosts: frozenset[str], interrupter: Interrupter) -> None:
+        super().__init__(board, PlainView(lambda _: None))
+        self._hosts = hosts
+        self._interrupter = interrupter
+
+    def message(self, text: str) -> None:
+        """Ignore it: `status` has printed what the nodes answered."""
+
+    def look(self) -> None:
+        """Interrupt when the board is complete."""
+        if self._hosts <= self._board.usage.keys():
+            self._interrupter.interrupt("enough")
 
 
 @contextlib.contextmanager
@@ -90,7 +122,7 @@ class ScreenView:
 
     def show(self, board: Board, now: float) -> None:
         """Keep the lines of `board` for the next drawing."""
-        self._lines = board.lines(now)
+        self._lines = [*board.lines(now), *board.output()]
 
     def lines(self) -> list[str]:
         """Return the lines that were kept last."""
@@ -131,7 +163,6 @@ class JsonView:
 
 def snapshot(board: Board, now: float) -> dict[str, object]:
     """Return the board at `now` as data."""
-    slowest, furthest = board.extremes() or (None, None)
     return {
         "time": document.moment(now),
         "run": board.plan.run,
@@ -143,11 +174,22 @@ def snapshot(board: Board, now: float) -> dict[str, object]:
         "running": len(board.running),
         "ended": len(board.ended),
         "hosts": [node.host.name for node in board.plan.nodes],
+        "spares": [host.name for host in board.plan.spares],
+        "previous": previous_data(board.previous),
+        **progress(board, now),
+        "nodes": [_node(node.host.name, board) for node in board.plan.nodes],
+    }
+
+
+def progress(board: Board, now: float) -> dict[str, object]:
+    """Return the progress and the last lines of the ranks as data."""
+    slowest, furthest = board.extremes() or (None, None)
+    return {
         "steps_per_second": _rounded(None if slowest is None else board.pace.rate(slowest.rank, now), 6),
         "seconds_left": _rounded(None if slowest is None else board.pace.left_s(slowest, now), 1),
         "furthest": _mark(furthest),
         "slowest": _mark(slowest),
-        "nodes": [_node(node.host.name, board) for node in board.plan.nodes],
+        "last_lines": {str(rank): line for rank, line in sorted(board.last_lines.items())},
     }
 
 
@@ -158,7 +200,18 @@ def _rounded(number: float | None, digits: int) -> float | None:
 def _mark(mark: RankStep | None) -> dict[str, object] | None:
     if mark is None:
         return None
-    return {"rank": mark.rank, "step": mark.step, "total": mark.total or None, "time": document.moment(mark.time)}
+    return {
+        "rank": mark.rank,
+        "step": _whole(mark.step),
+        "total": _whole(mark.total) or None,
+        "unit": mark.unit,
+        "exact": mark.is_exact,
+        "time": document.moment(mark.time),
+    }
+
+
+def _whole(number: float) -> float:
+    return int(number) if number == int(number) else number
 
 
 def _node(host: str, board: Board) -> dict[str, object]:

@@ -18,10 +18,17 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.node_view import NodeView
+from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.launch.follow.watcher import Watcher, node_usage
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 LOOK_S = 0.5
+TAIL = 5
+"""Last lines of each stream to begin with: the last one, and probably one with a step."""
+
+LAG = 1 << 16
+"""Bytes of output that a node keeps for a watcher who is slower than its ranks."""
+
 AGAIN_S = 2.0
 """Between two attempts to reach a node."""
 
@@ -111,7 +118,10 @@ class _Watch:
         self._view, self._has_seen_any = self._view.with_heard(host), True
         if self._fleet.links[host].hello.phase in ("running", "stopping"):
             self._note(EventKind.ATTACHED, host)
-        await self._fleet.send({host: wire.Follow({}, [], usage_s=self._onlooker.usage_every_s)})
+        streams = rank_streams(self._plan)
+        await self._fleet.send(
+            {host: wire.Follow({}, streams, tail=TAIL, lag=LAG, usage_s=self._onlooker.usage_every_s)}
+        )
 
     def _take_calls(self) -> None:
         """Forget calls that succeeded; raise the exception of one that failed with a bug."""
@@ -143,6 +153,8 @@ class _Watch:
             case wire.Usage():
                 self._reporting.add(host)
                 self._onlooker.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
+            case wire.Output():
+                self._onlooker.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
             case wire.Released():
                 self._note(EventKind.RELEASED, host, at=message.time)
             case wire.RankStarted():
@@ -158,7 +170,7 @@ class _Watch:
             case ForeignMessage():
                 self._onlooker.message(overstepped(host, message))
             case _:
-                pass  # CaughtUp, Pong, PeersUnheard.
+                pass  # CaughtUp, Pong, PeersUnheard, Skipped.
 
     def _note(
         self, kind: EventKind, host: str, text: str = "", *, at: float | None = None, rank: int | None = None

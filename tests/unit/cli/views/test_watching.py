@@ -73,13 +73,15 @@ def test_json_has_the_board_in_numbers() -> None:
     onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
     onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
     onlooker.usage("n1", READING)
+    onlooker.output("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0)
     assert snapshot(board, 120.0) == {
         "time": "1970-01-01T00:02:00.000+00:00",
         "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
         "ranks": 2, "running": 2, "ended": 0, "hosts": ["n1", "n2"],
         "steps_per_second": None, "seconds_left": None,
-        "furthest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
-        "slowest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
+        "furthest": {"rank": 0, "step": 7, "total": None, "unit": "step", "exact": True, "time": MARKED},
+        "slowest": {"rank": 0, "step": 7, "total": None, "unit": "step", "exact": True, "time": MARKED},
+        "last_lines": {"1": "epoch 3"}, "spares": [], "previous": None,
         "nodes": [
             {"host": "n1", "unreachable": None, "usage": {
                 "cpu": 0.25, "memory_used": 1 << 30, "memory": 2 << 30, "received": 10, "sent": 20,
