@@ -219,6 +219,7 @@ def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
         [["link/inside", 420, 0, "0" * 64]],
         [["a", 420, 0, "../../x"]],
         [["a", 420, 0, "0" * 64], ["a", 420, 0, "0" * 64]],
+        [["a/" * 1_000_000 + "b", 420, 0, "0" * 64]],
     ],
 )
 def test_a_manifest_that_leads_out_of_its_tree_is_refused(node: Node, files: list[object]) -> None:

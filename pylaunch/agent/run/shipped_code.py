@@ -53,6 +53,9 @@ class TreeManifest:
         return dict(sorted((digest, size) for _, _, size, digest in self.files))
 
 
+PATH_MAX = 4096
+"""Characters of a path (linux/limits.h): the folders of a longer one would take its length squared."""
+
 NO_MANIFEST = TreeManifest([], [])
 
 
@@ -77,7 +80,7 @@ def decoded(line: bytes) -> TreeManifest:
 def _file(path: Any, mode: Any, size: Any, digest: Any) -> tuple[str, int, int, str]:
     if not (isinstance(path, str) and isinstance(digest, str) and isinstance(mode, int) and isinstance(size, int)):
         raise TypeError(path)
-    if not 0 <= mode <= 0o777 or size < 0:
+    if not 0 <= mode <= 0o777 or size < 0 or len(path) > PATH_MAX:
         raise ValueError(mode)
     return path, mode, size, digest
 
@@ -85,7 +88,7 @@ def _file(path: Any, mode: Any, size: Any, digest: Any) -> tuple[str, int, int, 
 def _link(path: Any, target: Any) -> tuple[str, str]:
     if not isinstance(path, str) or not isinstance(target, str):
         raise TypeError(path)
-    if not target or "\0" in target:
+    if not target or "\0" in target or len(path) > PATH_MAX:
         raise ValueError(target)
     return path, target
 

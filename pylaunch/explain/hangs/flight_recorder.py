@@ -20,6 +20,9 @@ MOST_FRAMES = 64
 MOST_GROUPS = 4096
 MOST_TENSORS = 256
 MOST_RANKS = 1 << 16
+MOST_MEMBERS = 1 << 20
+"""Ranks of all groups together."""
+
 LONGEST_TEXT = 500
 
 _NUMBER = re.compile(r"\d{1,9}")
@@ -72,12 +75,15 @@ def read(dump: Any, now_ns: int | None = None) -> FlightRecord:
 
 
 def _groups(config: Any) -> list[ProcessGroup]:
-    found = []
+    found: list[ProcessGroup] = []
+    left = MOST_MEMBERS
     for key, each in list(config.items())[:MOST_GROUPS] if isinstance(config, dict) else ():
         if isinstance(key, str) and key and isinstance(each, dict):
             ranks = each.get("ranks")
-            numbers = _NUMBER.findall(ranks[: 8 * MOST_RANKS]) if isinstance(ranks, str) else _numbers(ranks)
-            members = tuple(sorted({int(number) for number in numbers}))
+            text = ranks[: 8 * min(left, MOST_RANKS)] if isinstance(ranks, str) else ""
+            numbers = _NUMBER.findall(text) or _numbers(ranks)[:left]
+            members = tuple(sorted({int(number) for number in numbers}))[:left]
+            left -= len(members)
             found.append(ProcessGroup(_text(each.get("name")) or key[:LONGEST_TEXT], _text(each.get("desc")), members))
     return found
 

@@ -13,6 +13,14 @@ from typing import Any
 MOST_BYTES = 64 << 20
 """Bytes of a dump: 20,000 entries with stacks are about 5 MB."""
 
+MOST_NODES = 5_000_000
+"""Values of a dump; one that is shared counts as often as it is reached. 20,000 entries with stacks have 3 million."""
+
+MOST_DEPTH = 16
+"""Containers within each other: a dump has five."""
+
+LARGEST = 1 << 64
+
 _IGNORED = frozenset({"PROTO", "FRAME"})
 _VALUES = frozenset(
     {"BININT", "BININT1", "BININT2", "INT", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT", "UNICODE", "BINUNICODE",
@@ -36,13 +44,36 @@ def load(data: bytes) -> Any:
         raise PickleRefusedError(f"longer than {MOST_BYTES} bytes")
     machine = _Machine()
     try:
-        for opcode, argument, position in pickletools.genops(io.BytesIO(data)):
+        for count, (opcode, argument, position) in enumerate(pickletools.genops(io.BytesIO(data))):
             if opcode.name == "STOP":
-                return machine.stack.pop()
+                return _bounded(machine.stack.pop())
+            if count > MOST_NODES:
+                raise ValueError(f"more than {MOST_NODES} values")
             machine.run(opcode.name, argument, position)
     except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
         raise PickleRefusedError(str(error) or type(error).__name__) from None
     raise PickleRefusedError("no end")
+
+
+def _bounded(value: Any) -> Any:
+    """Return `value`. Raises ValueError where it is deeper or larger than a dump is.
+
+    A pickle of a few bytes can share one value so often that no walk through it ends.
+    """
+    left, depth = MOST_NODES, 0
+    level: list[Any] = [[value]]
+    while level:
+        if depth > MOST_DEPTH:
+            raise ValueError(f"containers within each other, more than {MOST_DEPTH}")
+        inner: list[Any] = []
+        for each in level:
+            items = tuple(each.values() if isinstance(each, dict) else each)
+            left -= len(items)
+            if left < 0:
+                raise ValueError(f"more than {MOST_NODES} values")
+            inner += [item for item in items if isinstance(item, (dict, list, tuple))]
+        level, depth = inner, depth + 1
+    return value
 
 
 class _Machine:
@@ -54,6 +85,8 @@ class _Machine:
         """Execute one opcode. Raises ValueError for one that is not plain."""
         stack = self.stack
         if name in _VALUES:
+            if isinstance(argument, int) and abs(argument) > LARGEST:
+                raise ValueError(f"a number with more than 64 bits at byte {position}")
             stack.append(argument)
         elif name in _CONSTANTS:
             stack.append(_CONSTANTS[name])
@@ -105,7 +138,11 @@ class _Machine:
 
 
 def _dict_of(items: list[Any]) -> dict[Any, Any]:
-    return dict(zip(items[::2], items[1::2], strict=True))
+    """Return a dictionary. Raises ValueError for keys of other types: the hash of a deep tuple is a recursion in C."""
+    keys = items[::2]
+    if any(type(key) not in (str, int) for key in keys):
+        raise ValueError("a key that is neither text nor a number")
+    return dict(zip(keys, items[1::2], strict=True))
 
 
 def _of_type(kind: type, value: Any) -> Any:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.explain.hangs import plain_pickle
-from pylaunch.explain.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
+from pylaunch.explain.hangs.flight_recorder import MOST_MEMBERS, DumpRefusedError, read_json, read_pickle
 from pylaunch.model.rank_view import Frame, ProcessGroup
 from tests.unit.explain.hangs.views import CASES
 
@@ -91,6 +91,11 @@ def test_a_pickle_that_names_code_is_refused(protocol: int) -> None:
         b"\x80\x02]]e.",
         b"\x80\x02h\x07.",
         b"\x80\x02}K\x01s.",
+        b"\x80\x02}" + b")" + b"\x85" * 100_000 + b"Ns.",  # a tuple so deep that its hash would be a crash
+        b"\x80\x02})" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(60)) + b"Ns.",  # a hash of 2^60 steps
+        b"\x80\x02]" + b"".join(b"q%ch%c\x86" % (n, n) for n in range(60)) + b".",  # a value of 2^60 nodes
+        b"\x80\x02" + b"]q\x00h\x00a.",  # a list that contains itself
+        b"\x80\x02\x8a\x09" + b"\x7f" * 9 + b".",
         b"\x80\x02X" + struct.pack("<I", 1 << 31) + b"abc.",
         b"\x80\x02]K\x01s.",
         b"garbage",
@@ -99,6 +104,20 @@ def test_a_pickle_that_names_code_is_refused(protocol: int) -> None:
 def test_a_damaged_pickle_is_refused(data: bytes) -> None:
     with pytest.raises(plain_pickle.PickleRefusedError):
         plain_pickle.load(data)
+
+
+def test_a_pickle_of_too_many_values_is_refused_before_it_takes_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_pickle, "MOST_NODES", 1000)
+    with pytest.raises(plain_pickle.PickleRefusedError, match="more than 1000 values"):
+        plain_pickle.load(b"\x80\x02" + b"]" * 2000)  # without an end
+
+
+def test_ranks_of_groups_that_share_one_text_take_little_memory() -> None:
+    ranks = str(list(range(60_000)))
+    config = {str(number): {"name": str(number), "desc": "", "ranks": ranks} for number in range(4000)}
+    read = read_pickle(pickle.dumps({"pg_config": config, "entries": []}))
+    assert len(read.groups) == 4000
+    assert sum(len(group.ranks) for group in read.groups) <= MOST_MEMBERS
 
 
 def test_a_large_memo_index_takes_no_memory() -> None:
@@ -112,7 +131,7 @@ def test_json_that_is_no_dump_is_refused(text: str) -> None:
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers(-(2**64), 2**64) | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
