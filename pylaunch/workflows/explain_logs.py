@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -18,9 +19,11 @@ from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import TextTail
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.run import RunRecord
+from pylaunch.model.size import shown_size
 from pylaunch.store import runs
 from pylaunch.store.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.store.signatures import signatures
+from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
 
 STDIN = "-"
@@ -31,6 +34,8 @@ TAILS = 256 << 20
 """Characters of the ends of all streams together."""
 
 LONGEST_TAIL = 4 << 20
+QUIET_S = 2.0
+PROGRESS_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -50,24 +55,51 @@ class LogExplanation:
     """Run whose logs were read; None for files."""
 
 
-def explain_files(paths: Sequence[Path], stdin: BufferedReader | None = None) -> LogExplanation:
+def explain_files(
+    paths: Sequence[Path], stdin: BufferedReader | None = None, on_note: Notes = ignore,
+    clock: Callable[[], float] = time.monotonic,
+) -> LogExplanation:  # fmt: skip
     """Explain log files, directories of them, and `stdin` where a path is "-".
+
+    `on_note` receives the progress of work that takes over two seconds.
 
     Raises UsageError for a path that cannot be read.
     """
     notes: list[str] = []
     search = LogSearch.of(signatures())
+    progress = _Progress(on_note, clock)
     scans = []
     for path in paths:
         if str(path) == STDIN and stdin is not None:
-            scans.append(scan(search, "stdin", stream_blocks(stdin, "stdin", notes.append), Origin()))
+            scans.append(
+                scan(search, "stdin", progress.of(stream_blocks(stdin, "stdin", notes.append), "stdin"), Origin())
+            )
             continue
         try:
             found = files_of(path)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}", hint="pylaunch explain LOGFILE…") from None
-        scans += [scan(search, str(each), blocks_of(each, notes.append)) for each in found]
+        scans += [scan(search, str(each), progress.of(blocks_of(each, notes.append), str(each))) for each in found]
     return _explained(scans, notes)
+
+
+class _Progress:
+    """Reports how much was read, first after QUIET_S and then every PROGRESS_S."""
+
+    def __init__(self, emit: Notes, clock: Callable[[], float]) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._size = 0
+        self._due = clock() + QUIET_S
+
+    def of(self, blocks: Iterable[bytes], name: str) -> Iterable[bytes]:
+        """Yield `blocks`, which are of the log `name`."""
+        for block in blocks:
+            self._size += len(block)
+            if (now := self._clock()) >= self._due:
+                self._due = now + PROGRESS_S
+                self._emit(f"reading {name}: {shown_size(self._size)} so far")
+            yield block
 
 
 def newest_run() -> RunRecord:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylaunch.errors import UsageError
+from pylaunch.store import log_files
 from pylaunch.store.log_files import files_of
 from pylaunch.workflows.explain_logs import LogExplanation, explain_files
 
@@ -91,3 +95,59 @@ def test_a_traceback_across_blocks_is_seen_whole(tmp_path: Path) -> None:
     for shift in range(0, 200, 40):
         (tmp_path / "x.log").write_text(filler + "y" * shift + "\n" + CRASH)
         assert classes(explain_files([tmp_path / "x.log"])) == ["program-error"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"], ids=["line", "progress bar"])
+def test_a_line_is_read_to_its_bound_and_the_lines_after_it_whole(tmp_path: Path, end: str) -> None:
+    long = "x" * (5 << 20)
+    (tmp_path / "x.log").write_text(f"{long}{end}\n{CRASH}{long}")
+    explained = explain_files([tmp_path / "x.log"])
+    assert classes(explained) == ["program-error"]
+    assert explained.size < 1 << 18
+    assert explained.notes == (f"{tmp_path}/x.log: of lines with more than 64 KiB, the rest is not read",)
+
+
+@given(
+    st.lists(st.text("ab\r\n", max_size=30).map(str.encode), max_size=8), st.integers(1, 9),
+)  # fmt: skip
+def test_lines_within_their_bound_are_as_they_were(pieces: list[bytes], longest: int) -> None:
+    whole = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(log_files, "LONGEST_LINE", longest)
+        found = b"".join(log_files._with_short_lines(iter(pieces), "x", lambda _: None))
+    expected = [line[:longest] for line in re.split(rb"[\r\n]", whole)]
+    assert re.split(rb"[\r\n]", found) == expected
+
+
+def test_a_compressed_bomb_and_an_endless_file_are_read_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_files, "LONGEST_FILE", 1 << 20)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"step 1\n" * 1_000_000))
+    for path in (tmp_path / "bomb.gz", Path("/dev/zero")):
+        explained = explain_files([path])
+        assert explained.size <= 1 << 20
+        assert any(f"{path}: only the first 1.0 MiB are read" in note for note in explained.notes)
+
+
+def test_of_a_file_that_is_too_long_both_ends_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_files, "LONGEST_FILE", 1 << 20)
+    monkeypatch.setattr(log_files, "HEAD", 1 << 18)
+    (tmp_path / "x.log").write_text(f"{CRASH}{'step 1 loss 2.0' * 4}\n" * 30_000 + CRASH.replace("boom", "the end"))
+    explained = explain_files([tmp_path / "x.log"])
+    assert (1 << 20) <= explained.size <= (1 << 20) + 1
+    assert any("the end" in line.text for cause in explained.verdict.causes for line in cause.evidence)
+    assert "after the first 256 KiB are not read" in explained.notes[0]
+
+
+def test_work_that_takes_long_shows_its_progress(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text("step 1 loss 2.0\n" * 400_000)
+    now = [0.0]
+    notes: list[str] = []
+
+    def clock() -> float:
+        now[0] += 1.0
+        return now[0]
+
+    explain_files([tmp_path / "x.log"], on_note=notes.append, clock=clock)
+    assert notes == [f"reading {tmp_path}/x.log: {each} so far" for each in ("2.0 MiB", "6.1 MiB")]
