@@ -27,6 +27,8 @@ from pylaunch.agent.shared.layout import (
 )
 
 MAX_ARCHIVE = 16 << 20
+MOST_RUNS = 512
+"""Runs that `runs` lists: live ones first, then the newest."""
 
 
 def main() -> int:
@@ -146,12 +148,17 @@ def _hello(root: NodeRoot) -> dict[str, object]:
 
 
 def _runs(root: NodeRoot) -> list[dict[str, object]]:
-    tasks = [(directory, record.read_task(directory)) for directory in root.all_runs()]
-    return [
-        {"run": task.run, "host": task.host, "live": run_lock.is_live(directory), "record": task.record}
-        for directory, task in tasks
+    """Return the runs of this node, live ones and then new ones first, and how many more there are."""
+    newest_first = [(run_lock.is_live(directory), directory) for directory in reversed(root.all_runs())]
+    newest_first.sort(key=lambda each: not each[0])
+    tasks = ((is_live, record.read_task(directory)) for is_live, directory in newest_first[:MOST_RUNS])
+    listed: list[dict[str, object]] = [
+        {"run": task.run, "host": task.host, "live": is_live, "record": task.record}
+        for is_live, task in tasks
         if task is not None
     ]
+    more = len(newest_first) - MOST_RUNS
+    return [*listed, {"omitted": more}] if more > 0 else listed
 
 
 def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:

@@ -16,16 +16,25 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of
 from pylaunch.model.run import RunRecord
+from pylaunch.model.secret import masked
 
 MAX_SIZE = 4 << 20
 """Bytes of a record once it is decompressed: argument lists are 2 MiB at most."""
 
-MAX_RANKS = 1 << 18
+MAX_RANKS = 1 << 16
+"""Ranks of all records of one node together, and so of one record."""
+
+MAX_HOSTS = 1 << 14
+"""Nodes and spares of all records of one node together."""
+
+MAX_CONTENT = 16 << 20
+"""Bytes of all records of one node together once they are decompressed."""
+
 _WEEK_S = 7 * 24 * 3600
 
 RunId = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(\.[1-9][0-9]{0,4})?\Z")]
@@ -66,7 +75,7 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
         run=plan.run,
         agent=agent,
         created_at=created_at,
-        command=[_encodable(word) for word in job.command],
+        command=[_encodable(word) for word in masked(job.command)],
         framework=job.framework,
         workdir=_encodable(job.workdir),
         nodes=[_Node(node.host.name, len(node.ranks), list(node.devices)) for node in plan.nodes],
@@ -78,21 +87,78 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
     return base64.b64encode(zlib.compress(msgspec.json.encode(record), 9)).decode()
 
 
+@dataclass
+class NodeShare:
+    """What the records of one node may still take of this machine."""
+
+    content: int = MAX_CONTENT
+    ranks: int = MAX_RANKS
+    hosts: int = MAX_HOSTS
+
+
+class RecordReader:
+    """Reads the records that nodes keep, each text once.
+
+    A rank can write any number of records with any content, so the share of a node is taken before a record is built.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[str, tuple[RunRecord, int]] = {}
+        """Record and size by text."""
+
+    def read(self, text: str, share: NodeShare) -> RunRecord:
+        """Return the record in `text`, whose hosts are reached as the cluster says, and take it from `share`.
+
+        Raises NotARecordError.
+        """
+        known = self._known.get(text)
+        if known is not None:
+            record, size = known
+            _take(share, size, record.plan.world_size, len(record.plan.nodes) + len(record.plan.spares))
+            return record
+        content = _inflated(text, min(MAX_SIZE, share.content))
+        share.content -= len(content)
+        found = _decoded(content)
+        _take(share, 0, sum(node.ranks for node in found.nodes), len(found.nodes) + len(found.spares))
+        self._known[text] = _record(found, self._cluster), len(content)
+        return self._known[text][0]
+
+
 def unpack(text: str, cluster: Cluster) -> RunRecord:
     """Return the record in `text`, its hosts reached as `cluster` says. Raises NotARecordError."""
+    return RecordReader(cluster).read(text, NodeShare())
+
+
+def _take(share: NodeShare, size: int, ranks: int, hosts: int) -> None:
+    if size > share.content or ranks > share.ranks or hosts > share.hosts:
+        raise NotARecordError(f"the records of one node may name {MAX_RANKS} ranks and {MAX_HOSTS} hosts")
+    share.content, share.ranks, share.hosts = share.content - size, share.ranks - ranks, share.hosts - hosts
+
+
+def _inflated(text: str, most: int) -> bytes:
     try:
         inflating = zlib.decompressobj()
-        content = inflating.decompress(base64.b64decode(text, validate=True), MAX_SIZE)
-        if not inflating.eof:
-            raise NotARecordError(f"more than {MAX_SIZE} bytes, or cut short")
+        content = inflating.decompress(base64.b64decode(text, validate=True), max(1, most))
+    except (ValueError, zlib.error) as error:
+        raise NotARecordError(f"no record of a run: {error}") from None
+    if not inflating.eof:
+        raise NotARecordError(f"more than {most} bytes, or cut short")
+    return content
+
+
+def _decoded(content: bytes) -> _NodeRecord:
+    try:
         found = msgspec.json.decode(content, type=_NodeRecord)
-    except (ValueError, zlib.error, msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise NotARecordError(f"no record of a run: {error}") from None
     names = [*(node.host for node in found.nodes), *found.spares]
     if len(set(names)) != len(names):
         raise NotARecordError("no record of a run: a host appears twice")
-    if sum(node.ranks for node in found.nodes) > MAX_RANKS:
-        raise NotARecordError(f"no record of a run: more than {MAX_RANKS} ranks")
+    return found
+
+
+def _record(found: _NodeRecord, cluster: Cluster) -> RunRecord:
     job = JobSpec(
         command=tuple(found.command),
         framework=found.framework,

@@ -73,6 +73,24 @@ def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
     assert sorted(path.name for path in cluster.state.iterdir()) == ["pylaunch"]
 
 
+def test_a_flood_of_forged_records_hides_no_run(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+    cluster = directories("n1", "n2")
+    there = DirectoryCluster(cluster.inventory, tmp_path / "elsewhere", cluster.nodes)
+    started = ended(there.start("--detach", "--", "sleep", "600"))
+    assert started.returncode == 0, started.stderr
+    (run,) = there.outcomes()
+    hosts = tuple(Host(f"h{number}", f"h{number}") for number in range(64))
+    plan = plan_run(Cluster(hosts), JobSpec(("sh",), Framework.COMMAND, "/", ranks_per_node=4096), "deadbeef")
+    flood = changed(pack(plan, AGENT, 1.0), run="deadbeef")
+    for number in range(600):
+        forge(cluster.nodes["n1"], f"{number:08x}", flood, f"{number:08x}")
+    listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory))
+    assert [each["run"] for each in json.loads(listed.stdout)["runs"]] == [run]
+    assert "note: n1: 600 of its runs are not shown: the records of one node may name 65536 ranks" in listed.stderr
+    assert not (cluster.nodes["n1"].path / "root/runs/00000000/agent.lock").exists(), "to look writes nothing"
+    assert cluster.run("stop", run, "-i", str(cluster.inventory)).returncode == 0
+
+
 def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_again(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:

@@ -35,23 +35,34 @@ def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
             return None
         # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
         held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+    return held if _has_locked(held, kind) else None
+
+
+def is_live(directory: RunDirectory) -> bool:
+    """Return True if the run has a live supervisor. Writes nothing: a node may have thousands of runs."""
+    try:
+        held = rank_files.open_regular(directory.file("agent.lock"))
+    except FileNotFoundError:
+        try:
+            held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)  # What `lock` locks on a full disk.
+        except OSError:
+            return False
+    except OSError:
+        return os.path.isdir(directory.path)  # Nothing proves that the supervisor is dead.
+    if not _has_locked(held, fcntl.LOCK_SH):  # Two that look at the same moment do not see each other.
+        return True
+    os.close(held)
+    return False
+
+
+def _has_locked(held: int, kind: int) -> bool:
+    """Lock the file `held`; close it and return False if another process has locked it."""
     try:
         fcntl.flock(held, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(held)
-        return None
-    return held
-
-
-def is_live(directory: RunDirectory) -> bool:
-    """Return True if the run has a live supervisor."""
-    if not os.path.isdir(directory.path):
         return False
-    held = lock(directory, fcntl.LOCK_SH)  # Two that look at the same moment do not see each other.
-    if held is None:
-        return True
-    os.close(held)
-    return False
+    return True
 
 
 def sign(held: int) -> None:

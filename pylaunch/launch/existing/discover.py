@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import TypeGuard
 
 from pylaunch.agent.shared import untrusted_json
 from pylaunch.agent.shared.dataclass import dataclass
@@ -24,7 +23,7 @@ from pylaunch.launch.connect.node_script import (
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.store.node_record import NotARecordError, unpack
+from pylaunch.store.node_record import NodeShare, NotARecordError, RecordReader
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
@@ -32,6 +31,9 @@ from pylaunch.transport.process import describe_exit, last_line, spawn
 
 MAX_ANSWER = 64 << 20
 """Bytes of one node's answer: all runs that it knows."""
+
+MOST_RUNS = 512
+"""Runs of one node that are shown; its agent sends as many."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,15 @@ class KnownRun:
     record: RunRecord
     is_live: bool
     """Its agent runs."""
+
+
+@dataclass(frozen=True)
+class KnownRuns:
+    """The runs that one node knows."""
+
+    runs: tuple[KnownRun, ...] = ()
+    omitted: str = ""
+    """How many more there are, and why they are not shown; "" for none."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +77,21 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     A host that does not answer within `timeout_s` counts as silent.
     """
 
-    read_record = functools.cache(lambda text: unpack(text, cluster))
+    reader = RecordReader(cluster)
 
-    async def ask_all() -> list[tuple[KnownRun, ...] | str]:
+    async def ask_all() -> list[KnownRuns | str]:
         room = asyncio.Semaphore(CONNECTING)
 
-        async def ask(host: Host) -> tuple[KnownRun, ...] | str:
+        async def ask(host: Host) -> KnownRuns | str:
             async with room:
-                return await _ask(host, cluster, timeout_s, read_record)
+                return await _ask(host, cluster, timeout_s, reader)
 
         return await asyncio.gather(*map(ask, cluster.hosts))
 
     return agreed(dict(zip(cluster.names, asyncio.run(ask_all()), strict=True)))
 
 
-def agreed(answers: Mapping[str, tuple[KnownRun, ...] | str]) -> Discovery:
+def agreed(answers: Mapping[str, KnownRuns | str]) -> Discovery:
     """Merge the answers of all hosts. Pure.
 
     Where nodes report different records of one run, the record that most of its own nodes report is taken, and a note
@@ -88,7 +99,7 @@ def agreed(answers: Mapping[str, tuple[KnownRun, ...] | str]) -> Discovery:
     """
     by_run: dict[str, dict[str, KnownRun]] = {}
     for host, answer in answers.items():
-        for known in () if isinstance(answer, str) else answer:
+        for known in () if isinstance(answer, str) else answer.runs:
             by_run.setdefault(known.record.plan.run, {})[host] = known
     records, live, notes = [], set(), []
     for run, by_host in by_run.items():
@@ -99,6 +110,7 @@ def agreed(answers: Mapping[str, tuple[KnownRun, ...] | str]) -> Discovery:
         if others := [host for host, known in by_host.items() if known.record != record]:
             notes.append(f"warning: run {run}: {fold(others)} reports another record of it than its other nodes")
         notes += _not_reached(record, is_live=run in live)
+    notes += [f"note: {host}: {answer.omitted}" for host, answer in answers.items() if _omits(answer)]
     return Discovery(
         tuple(sorted(records, key=lambda record: record.created_at)),
         frozenset(live),
@@ -124,8 +136,8 @@ def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
 
 
 async def _ask(
-    host: Host, cluster: Cluster, timeout_s: float, read_record: Callable[[str], RunRecord]
-) -> tuple[KnownRun, ...] | str:
+    host: Host, cluster: Cluster, timeout_s: float, reader: RecordReader
+) -> KnownRuns | str:  # fmt: skip
     connector = connector_of(host, cluster.known_hosts)
     async with awaited_turn(connector):
         child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
@@ -138,7 +150,7 @@ async def _ask(
             await child.wait()
             return f"no answer within {timeout_s:g} s"
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
-        return ()  # Nothing was ever started there.
+        return KnownRuns()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:
         return root_untrusted(host)
     if ended.returncode == AGENTS_DAMAGED:
@@ -147,11 +159,11 @@ async def _ask(
         return failure.reason
     if not ended.ok:
         return f"its agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr or ended.stdout)}"
-    return read_answer(ended.stdout, read_record)
+    return read_answer(ended.stdout, reader)
 
 
-def read_answer(text: str, read_record: Callable[[str], RunRecord]) -> tuple[KnownRun, ...] | str:
-    """Return the runs in what an agent printed. Omit a record that `read_record` raises NotARecordError for."""
+def read_answer(text: str, reader: RecordReader) -> KnownRuns | str:
+    """Return the runs in what an agent printed. Omit what is no record, and what exceeds the limits of one node."""
     try:
         answer = untrusted_json.parse(text, MAX_ANSWER)
     except UntrustedJsonError as error:
@@ -159,10 +171,23 @@ def read_answer(text: str, read_record: Callable[[str], RunRecord]) -> tuple[Kno
     if not isinstance(answer, list):
         return f"expected a list of runs, got {text[:200]!r}"
     known: dict[str, KnownRun] = {}
-    for each in answer:
-        if not isinstance(each, dict) or not isinstance(each.get("record"), str):
-            continue
-        with contextlib.suppress(NotARecordError):
-            record = read_record(each["record"])
+    entries = [each for each in answer if isinstance(each, dict)]
+    records = [each for each in entries if isinstance(each.get("record"), str)]
+    records.sort(key=lambda each: (each.get("live") is not True, len(each["record"])))
+    share, reason, omitted = NodeShare(), "", max(0, len(records) - MOST_RUNS)
+    for each in records[:MOST_RUNS]:
+        try:
+            record = reader.read(each["record"], share)
+        except NotARecordError as error:
+            omitted, reason = omitted + 1, reason or str(error)
+        else:
             known[record.plan.run] = KnownRun(record, each.get("live") is True)
-    return tuple(known.values())
+    further = next((each["omitted"] for each in entries if type(each.get("omitted")) is int), 0)
+    if further > 0 or omitted > 0:
+        reason = reason or f"more than {MOST_RUNS} runs"
+        return KnownRuns(tuple(known.values()), f"{min(omitted + further, 10**6)} of its runs are not shown: {reason}")
+    return KnownRuns(tuple(known.values()))
+
+
+def _omits(answer: KnownRuns | str) -> TypeGuard[KnownRuns]:
+    return not isinstance(answer, str) and bool(answer.omitted)

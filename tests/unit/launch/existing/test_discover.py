@@ -6,7 +6,6 @@ import base64
 import json
 import zlib
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.existing.discover import KnownRun, agreed, read_answer
+from pylaunch.launch.existing.discover import KnownRun, KnownRuns, agreed, read_answer
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.store.node_record import NotARecordError, pack, unpack
+from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.transport.connections import connector_of
 
 AGENT = "0123456789abcdef"
@@ -37,9 +36,9 @@ def answer_of(*records: str, live: bool = True) -> str:
 
 
 def answered(text: str, cluster: Cluster = HERE) -> tuple[KnownRun, ...]:
-    answer = read_answer(text, partial(unpack, cluster=cluster))
+    answer = read_answer(text, RecordReader(cluster))
     assert not isinstance(answer, str), answer
-    return answer
+    return answer.runs
 
 
 def forged(plan: RunPlan = PLAN, **changes: object) -> str:
@@ -79,7 +78,9 @@ def test_a_host_that_our_inventory_lacks_is_reported_and_not_connected_to() -> N
     assert (stranger.name, stranger.connection) == ("n2", Connection.NONE)
     with pytest.raises(ClusterNotReadyError, match="n2 is not in the inventory"):
         connector_of(stranger, None).argv(("true",))
-    assert agreed({"n1": (known,)}).notes == (f"note: run {RUN} has n2, not in this inventory: not connected to",)
+    assert agreed({"n1": KnownRuns((known,))}).notes == (
+        f"note: run {RUN} has n2, not in this inventory: not connected to",
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,30 @@ def test_a_record_that_unpacks_to_too_much_is_left_out(content: bytes) -> None:
     assert answered(answer_of(base64.b64encode(zlib.compress(content)).decode())) == ()
 
 
+def test_the_records_of_one_node_share_a_limit_and_live_and_small_ones_come_first() -> None:
+    """A rank forges large records, live ones too, and more than are read; the honest run is shown."""
+    large = [{"host": f"h{number}", "ranks": 1000, "devices": []} for number in range(40)]
+    live = [forged(run=f"{number:08x}", nodes=large) for number in range(9)]
+    old = [forged(run=f"1{number:07x}", nodes=large[:1]) for number in range(600)]
+    honest = pack(PLAN, AGENT, 12.5)
+    entries = [{"live": True, "record": record} for record in live] + [{"record": record} for record in old]
+    reader = RecordReader(HERE)
+    answer = read_answer(json.dumps([*entries, {"live": True, "record": honest}, {"omitted": 9000}]), reader)
+    assert isinstance(answer, KnownRuns)
+    runs = [known.record.plan.run for known in answer.runs]
+    assert runs[0] == RUN
+    assert sum(known.record.plan.world_size for known in answer.runs) <= MAX_RANKS
+    limits = "the records of one node may name 65536 ranks and 16384 hosts"
+    assert answer.omitted == f"{610 - len(runs) + 9000} of its runs are not shown: {limits}"
+    (other,) = read_answer(answer_of(honest), reader).runs  # type: ignore[union-attr]
+    assert agreed({"n1": answer, "n2": KnownRuns((other,))}).notes[-1] == f"note: n1: {answer.omitted}"
+
+
+def test_records_that_unpack_to_much_share_a_limit() -> None:
+    heavy = [forged(run=f"{number:08x}", command=["x" * (3 << 20)]) for number in range(9)]
+    assert len(answered(answer_of(*heavy, pack(PLAN, AGENT, 12.5)))) == 6
+
+
 @given(st.one_of(st.text(), st.binary().map(lambda content: base64.b64encode(zlib.compress(content)).decode())))
 def test_any_text_is_a_record_or_refused(text: str) -> None:
     with pytest.raises(NotARecordError):
@@ -146,7 +171,7 @@ def test_runs_of_other_versions_are_left_out() -> None:
     ],
 )
 def test_an_invalid_answer_is_quoted(text: str, complaint: str) -> None:
-    answer = read_answer(text, partial(unpack, cluster=HERE))
+    answer = read_answer(text, RecordReader(HERE))
     assert isinstance(answer, str)
     assert answer.startswith(complaint)
 
@@ -154,11 +179,17 @@ def test_an_invalid_answer_is_quoted(text: str, complaint: str) -> None:
 def test_where_nodes_contradict_each_other_the_record_of_most_of_its_nodes_counts() -> None:
     true = unpack(pack(PLAN, AGENT, 12.5), HOSTS)
     lie = unpack(forged(plan_run(HOSTS.only(["n1"]), PLAN.job, RUN)), HOSTS)
-    found = agreed({"n1": (KnownRun(true, False),), "n2": (KnownRun(true, False),), "n3": (KnownRun(lie, True),)})
+    found = agreed(
+        {"n1": KnownRuns((KnownRun(true, False),)), "n2": KnownRuns((KnownRun(true, False),)),
+         "n3": KnownRuns((KnownRun(lie, True),))}
+    )  # fmt: skip
     assert (found.records, found.live) == ((true,), frozenset())
     assert found.notes == (f"warning: run {RUN}: n3 reports another record of it than its other nodes",)
 
 
 def test_runs_are_listed_oldest_first() -> None:
     old, new = (unpack(pack(replace(PLAN, run=run), AGENT, at), HOSTS) for run, at in (("0" * 8, 9.0), ("1" * 8, 8.0)))
-    assert agreed({"n1": (KnownRun(old, True),), "n2": (KnownRun(new, True),)}).records == (new, old)
+    assert agreed({"n1": KnownRuns((KnownRun(old, True),)), "n2": KnownRuns((KnownRun(new, True),))}).records == (
+        new,
+        old,
+    )
