@@ -12,6 +12,7 @@ from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec, RankOrder
+from pylaunch.model.secret import masked
 from pylaunch.model.topology import by_topology
 
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
@@ -181,6 +182,11 @@ def base_of(run: str) -> str:
 def attempt_of(run: str) -> int:
     """Return the number of the attempt `run`; 0 is the first."""
     return int(run.partition(".")[2] or 0)
+
+
+def without_secrets(plan: RunPlan) -> RunPlan:
+    """Return `plan` with MASK in place of the values of options that name a secret: a plan to record and to show."""
+    return replace(plan, job=replace(plan.job, command=masked(plan.job.command)))
 
 
 def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
 from pylaunch.store.paths import project_directory
-from pylaunch.store.whole_file import write_whole
+from pylaunch.store.whole_file import SHARED, write_whole
 
 LATEST = "latest.json"
 
@@ -30,7 +30,7 @@ def keep(inventory: Path, attestation: Attestation, *, of_all_hosts: bool) -> Pa
 
 def write(path: Path, attestation: Attestation) -> None:
     """Write `attestation` to `path`, whole or not at all."""
-    write_whole(path, attestation.text.encode())
+    write_whole(path, attestation.text.encode(), SHARED)
 
 
 def latest(inventory: Path) -> Attestation | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from pylaunch.bench.baseline import Baseline, Level
 from pylaunch.errors import UsageError
-from pylaunch.store.whole_file import write_whole
+from pylaunch.store.whole_file import SHARED, write_whole
 
 
 class _BaselineRow(msgspec.Struct, frozen=True):
@@ -50,6 +50,6 @@ def write_baseline(path: Path, baseline: Baseline) -> None:
     text = json.dumps({"conditions": baseline.conditions, "made_at": baseline.made_at, "levels": rows}, indent=1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"{text}\n".encode())
+        write_whole(path, f"{text}\n".encode(), SHARED)
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -24,12 +24,12 @@ from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Connection
 from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.store.account import user_and_host
-from pylaunch.store.paths import RunPaths, run_paths, runs_directory
-from pylaunch.store.whole_file import write_whole
+from pylaunch.store.paths import RunPaths, run_paths, runs_directory, state_directory
+from pylaunch.store.whole_file import PRIVATE, append, make_private, write_whole
 
 KEPT = 200
 """Ended runs whose records are kept, with all attempts of each."""
@@ -62,7 +62,7 @@ class UnknownRunError(UsageError):
 
 
 def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) -> None:
-    """Begin the record of a run. The directory is ours alone: environments may hold secrets.
+    """Begin the record of a run. The directory is ours alone; values of options that name a secret are not recorded.
 
     `is_foreign` says that the plan was read from nodes (see `node_record`).
 
@@ -70,10 +70,9 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
     """
     paths = run_paths(plan.run)
     try:
-        paths.directory.mkdir(mode=0o700, parents=True)
-        write_whole(
-            paths.plan, msgspec.json.encode(_Head(now, agent, plan, is_foreign, "" if is_foreign else user_and_host()))
-        )
+        make_private(paths.directory, state_directory())
+        started_by = "" if is_foreign else user_and_host()
+        write_whole(paths.plan, msgspec.json.encode(_Head(now, agent, without_secrets(plan), is_foreign, started_by)))
     except OSError as error:
         raise UsageError(
             f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
@@ -124,18 +123,18 @@ class Recorder:
 
     def append(self, event: Event) -> None:
         """Append `event`; it is written when this returns."""
-        with self._errors_reported(), self._paths.events.open("ab") as file:
-            file.write(msgspec.json.encode(event) + b"\n")
+        with self._errors_reported():
+            append(self._paths.events, msgspec.json.encode(event) + b"\n")
 
     def append_view(self, view: RankView) -> None:
         """Append the view of a rank; it is written when this returns."""
-        with self._errors_reported(), self._paths.views.open("ab") as file:
-            file.write(msgspec.json.encode(view) + b"\n")
+        with self._errors_reported():
+            append(self._paths.views, msgspec.json.encode(view) + b"\n")
 
     def append_finding(self, finding: Finding) -> None:
         """Append the finding of a check that ran beside the start."""
-        with self._errors_reported(), self._paths.findings.open("ab") as file:
-            file.write(msgspec.json.encode(finding) + b"\n")
+        with self._errors_reported():
+            append(self._paths.findings, msgspec.json.encode(finding) + b"\n")
 
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
@@ -341,7 +340,7 @@ def ask_to_stop(run: str) -> None:
     """Record that a person stopped this run, so that no attempt follows."""
     marker = run_paths(base_of(run)).stop_asked
     if marker.parent.is_dir():  # Not so for a run that another controller started.
-        marker.touch()
+        marker.touch(mode=PRIVATE)
 
 
 def is_asked_to_stop(run: str) -> bool:

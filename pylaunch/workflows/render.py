@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -12,18 +11,12 @@ from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
-from pylaunch.model.secret import sounds_secret
+from pylaunch.model.secret import has_password, secret_options, variable_of
 from pylaunch.render.files import Target, TargetOptions, render_files
 from pylaunch.render.files.content import FileSet
 from pylaunch.store.new_file import new_file
 from pylaunch.workflows.start import plan_start
 from pylaunch.workflows.start_events import Emit
-
-PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
-NO_SECRET_TOKENS = frozenset(
-    {"BOS", "CLS", "END", "EOS", "IMAGE", "MASK", "PAD", "SEP", "SPECIAL", "START", "STOP", "UNK"}
-)
-"""Words before TOKEN in options that name a token of a vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +45,23 @@ def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetO
 
 def refuse_secrets(command: Argv, env: Mapping[str, str]) -> None:
     """Raise UsageError for an argument or a variable that is probably a secret."""
-    for place, word in enumerate(command):
-        option, equals, value = word.partition("=")
-        value = value if equals else next((each for each in command[place + 1 : place + 2]), "-")
-        name = option.lstrip("-").replace("-", "_").upper()
-        words = name.split("_")
-        is_vocabulary = words[-1] == "TOKEN" and words[-2:-1] and words[-2] in NO_SECRET_TOKENS
-        if word.startswith("--") and not value.startswith("-") and sounds_secret(name) and not is_vocabulary:
+    for option in secret_options(command):
+        if option.startswith("argument "):
             raise UsageError(
-                f"{option}: its value is probably a secret, and the files would contain it",
-                hint=f"let the script read the variable {name}, and name it: --secret {name}",
+                f"{option} is a URL with a password, and the files would contain it",
+                hint="pass it in a variable: --secret NAME",
             )
-    texts = {**{f"argument {number}": word for number, word in enumerate(command)}, **env}
-    for name, text in texts.items():
-        if PASSWORD_IN_URL.search(text):
-            hint = (
-                f"--secret {name} in place of --env {name}" if name in env else "pass it in a variable: --secret NAME"
+        name = variable_of(option)
+        raise UsageError(
+            f"{option}: its value is probably a secret, and the files would contain it",
+            hint=f"let the script read the variable {name}, and name it: --secret {name}",
+        )
+    for name, text in env.items():
+        if has_password(text):
+            raise UsageError(
+                f"{name} is a URL with a password, and the files would contain it",
+                hint=f"--secret {name} in place of --env {name}",
             )
-            raise UsageError(f"{name} is a URL with a password, and the files would contain it", hint=hint)
 
 
 def write_files(rendered: RenderedPlan, directory: Path, *, replaces: bool) -> RenderedPlan:

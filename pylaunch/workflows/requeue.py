@@ -18,6 +18,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import RunRecord
+from pylaunch.model.secret import masked
 from pylaunch.model.slurm_job import GRANTED, times
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
@@ -114,7 +115,7 @@ def continued(plan: RunPlan, job: str, restarts: int, note: Callable[[str], None
 
 def _is_before(record: RunRecord, plan: RunPlan, job: str) -> bool:
     then, now = record.plan.job, plan.job
-    is_same = (then.command, then.framework, then.workdir) == (now.command, now.framework, now.workdir)
+    is_same = (then.command, then.framework, then.workdir) == (masked(now.command), now.framework, now.workdir)
     return not record.is_foreign and is_same and job_of(record.plan) == job
 
 

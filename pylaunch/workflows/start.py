@@ -42,7 +42,7 @@ from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
 from pylaunch.model.run import ran_s
-from pylaunch.model.secret import Secrets
+from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.occupancy.look import look, sweep
 from pylaunch.preflight.check import Check
 from pylaunch.render import remarks, render
@@ -134,7 +134,18 @@ def plan_start(cluster: Cluster, job: JobSpec, emit: Emit) -> PlannedRun:
     refuse_errors(plan_findings(planned.plan, planned.commands), lambda text: emit(Notice(text)))
     for remark in remarks(planned.plan):
         emit(Notice(remark))
+    if names := secret_options(job.command):
+        emit(Notice(_secrets_shown(names)))
     return planned
+
+
+def _secrets_shown(names: Sequence[str]) -> str:
+    """Return the note for secrets on the command line; records and views mask them."""
+    first = next((variable_of(name) for name in names if not name.startswith("argument ")), "NAME")
+    return (
+        f"note: {', '.join(names)}: every user of a node can read the values of a command line. Records and views show "
+        f"{MASK}; to keep a value to the ranks, read it from a variable: --secret {first}"
+    )
 
 
 def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:

@@ -15,6 +15,7 @@ from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import quoted_with_env
+from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 
@@ -39,6 +40,13 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             hint=f"start it on nodes of another job: pylaunch start --scheduler slurm --nodes {len(before.nodes)} -- …",
         )
     job = before.job
+    if is_masked(job.command):
+        names = ", ".join(secret_options(job.command))
+        raise UsageError(
+            f"run {before.run}: the values of {names} are not recorded, because they are probably secrets",
+            hint=f"start it again: pylaunch start --secret {variable_of(secret_options(job.command)[0])} … "
+            "-- the command that reads this variable",
+        )
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))

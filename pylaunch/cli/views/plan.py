@@ -17,7 +17,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import TREE, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
-from pylaunch.model.secret import MASK
+from pylaunch.model.secret import MASK, masked
 from pylaunch.model.topology import groups
 
 Commands = Sequence[tuple[NodePlan, NodeCommand]]
@@ -71,10 +71,10 @@ def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     for node, command in commands:
         yield f"\n{node.host.name} (node {node.node_rank}, {node.host.address})"
         if command.launcher:
-            yield f"  launcher: {quoted(command.launcher)}"
+            yield f"  launcher: {quoted(masked(command.launcher))}"
         ranks = zip(node.ranks, command.ranks, strict=True)
         for argv, same in groupby(ranks, key=lambda each: each[1].argv):
-            yield f"  {_ranks([rank.rank for rank, _ in same])}: {quoted(argv)}"
+            yield f"  {_ranks([rank.rank for rank, _ in same])}: {quoted(masked(argv))}"
     yield "\nenvironment of the ranks by layer; a layer overrides those above it"
     yield from _environment_lines(plan, commands)
 
@@ -163,7 +163,9 @@ def _node_document(plan: RunPlan, node: NodePlan, command: NodeCommand) -> dict[
     for rank, each in zip(node.ranks, command.ranks, strict=True):
         composed = compose(_layers(plan, command, each))
         own = ((name, variable) for name, variable in composed.items() if variable.layer is Layer.IDENTITY)
-        ranks.append({"rank": rank.rank, "argv": each.argv, "env": _env(composed), "variables": _variables(own)})
+        ranks.append(
+            {"rank": rank.rank, "argv": masked(each.argv), "env": _env(composed), "variables": _variables(own)}
+        )
     return {
         "host": node.host.name,
         "node_rank": node.node_rank,
@@ -171,7 +173,7 @@ def _node_document(plan: RunPlan, node: NodePlan, command: NodeCommand) -> dict[
         "devices": node.devices,
         "env": _env(shared),
         "variables": _variables(shared.items()),
-        "launcher": command.launcher,
+        "launcher": masked(command.launcher) if command.launcher else command.launcher,
         "ranks": ranks,
     }
 
