@@ -89,7 +89,7 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
 
 @dataclass
 class NodeShare:
-    """What the records of one node may still take of this machine."""
+    """Rest of the limits for the records of one node."""
 
     content: int = MAX_CONTENT
     ranks: int = MAX_RANKS

@@ -57,7 +57,8 @@ prints every variable below its layer, with the values of other layers that it o
 
 RECORDER = (
     "the agent on the node: torch records the last 2000 collectives, and writes them into the directory of the run "
-    "when NCCL times out; for torch before 2.11, also under the older names of the variables"
+    "when NCCL times out; for a torch before 2.11 beside the interpreter of the ranks, also under the older names of "
+    "the variables"
 )
 AGENT = (
     f"the agent on the node; `{RUNTIME_PATH}` is a directory of the agent whose `sitecustomize` runs the next one and "

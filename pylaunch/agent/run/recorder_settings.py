@@ -23,9 +23,13 @@ TRACES = "ranks/nccl-trace-"
 
 
 def settings(task: wire.NodeTask, directory: RunDirectory) -> dict[str, str]:
-    """Return the variables for the torch beside the interpreter of the ranks, for any torch if there is none."""
+    """Return the variables for the torch beside the interpreter of the ranks.
+
+    For a torch that is elsewhere they have the newer names alone: an older torch records nothing then, which costs a run
+    nothing, but a newer one would print a warning in each rank about the names of an older one.
+    """
     found = {"TORCH_FR_BUFFER_SIZE": RECORDED, "TORCH_FR_DUMP_TEMP_FILE": directory.file(TRACES)}
     numbers = re.match(r"(\d+)\.(\d+)", installed_libraries(task.python).get("torch", ""))
-    if numbers is None or (int(numbers[1]), int(numbers[2])) < NEWER:
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < NEWER:
         found.update({OLDER_NAMES[name]: value for name, value in list(found.items())})
     return {**found, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}

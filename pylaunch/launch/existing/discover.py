@@ -51,7 +51,7 @@ class KnownRuns:
 
     runs: tuple[KnownRun, ...] = ()
     omitted: str = ""
-    """How many more there are, and why they are not shown; "" for none."""
+    """Count of further runs and the reason why they are not shown; "" for none."""
 
 
 @dataclass(frozen=True)
