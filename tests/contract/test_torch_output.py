@@ -12,7 +12,7 @@ from pylaunch.errors import ExitCode
 from tests.ports import free_port
 from tests.starts.cluster import ENDS_S, ended, made_of_directories, no_process_stays
 
-SCRIPT = """
+SCRIPT = r"""
 import os
 import torch
 import torch.distributed as dist
