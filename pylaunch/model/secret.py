@@ -70,20 +70,29 @@ def sounds_secret(name: str) -> bool:
 
 def secret_options(command: Sequence[str]) -> tuple[str, ...]:
     """Return the names in `command` whose values are probably secrets: --password X, --token=X, api_key=X."""
-    return tuple(dict.fromkeys(name for name, _, _ in _secret_values(command)))
+    return tuple(dict.fromkeys(name for name, _, _ in _masked_words(command)))
+
+
+def secret_values(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the values in `command` that `masked` replaces."""
+    found = []
+    for _, place, text in _masked_words(command):
+        before, _, after = text.partition(MASK)
+        found.append(command[place][len(before) : len(command[place]) - len(after)])
+    return tuple(dict.fromkeys(found))
 
 
 def masked(command: Sequence[str]) -> tuple[str, ...]:
     """Return `command` with MASK in place of values that are probably secrets."""
     words = list(command)
-    for _, place, text in _secret_values(command):
+    for _, place, text in _masked_words(command):
         words[place] = text
     return tuple(words)
 
 
 def is_masked(command: Sequence[str]) -> bool:
     """Return True if `masked` has replaced a value in `command`."""
-    return any(text == command[place] for _, place, text in _secret_values(command))
+    return any(text == command[place] for _, place, text in _masked_words(command))
 
 
 def has_password(text: str) -> bool:
@@ -96,7 +105,7 @@ def variable_of(option: str) -> str:
     return option.lstrip("-+").rpartition(".")[2].replace("-", "_").upper()
 
 
-def _secret_values(command: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+def _masked_words(command: Sequence[str]) -> Iterator[tuple[str, int, str]]:
     """Yield the name of each secret, the place of the word with its value, and that word with MASK in place of it."""
     for place, word in enumerate(command):
         option, equals, value = word.partition("=")

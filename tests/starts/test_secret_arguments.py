@@ -11,7 +11,7 @@ from tests.starts.cluster import DirectoryCluster, ended
 
 SECRETS = ("tr0ub4dor", "c0rrecth0rse", "batt3ryst4ple", "p1nkfl0yd")
 JOB = (
-    "sh", "-c", '[ "$2" = "tr0ub4""dor" ]', "sh", "--password", SECRETS[0], f"--api-token={SECRETS[1]}",
+    "sh", "-c", 'echo "uses $2"; [ "$2" = "tr0ub4""dor" ]', "sh", "--password", SECRETS[0], f"--api-token={SECRETS[1]}",
     f"model.api_key={SECRETS[2]}", f"http://me:{SECRETS[3]}@host/x", "--pad-token", "0",
 )  # fmt: skip
 NAMES = "--password, --api-token, model.api_key, argument 8"
@@ -30,11 +30,12 @@ def test_a_secret_on_the_command_line_is_in_no_record_and_no_view(
     (run,) = cluster.outcomes()
     shown = [
         cluster.run("ps", "--all", *inventory), cluster.run("status", run), cluster.run("status", run, "--json"),
-        ended(cluster.start("--dry-run", "--", *JOB)), ended(cluster.start("--dry-run", "--json", "--", *JOB)),
+        cluster.run("logs", run), ended(cluster.start("--dry-run", "--", *JOB)),
+        ended(cluster.start("--dry-run", "--json", "--", *JOB)),
     ]  # fmt: skip
     for each in shown:
         assert [secret for secret in SECRETS if secret in each.stdout + each.stderr] == [], each.args
-        assert "--password" in each.stdout
+        assert "--password" in each.stdout or "uses *********" in each.stdout
     files = [path for path in (cluster.state / "pylaunch").rglob("*") if path.is_file()]
     assert [path for path in files if any(secret in path.read_text("latin-1") for secret in SECRETS)] == []
     again = cluster.run("rerun", run)

@@ -139,7 +139,7 @@ class WorkerGroup:
         recorder = recorder_settings.settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
-        self.mask = Mask(asked.secrets.values())
+        self.mask = Mask([*asked.secrets.values(), *task.secret_arguments])
         self.root = root
         self._directory = directory
         self._agent_variables = {

@@ -88,6 +88,9 @@ class NodeTask:
     unread_program: list[str] = field(default_factory=list)
     """Script, or `-m` and a module, whose source the controller has not read: refuse one of another framework."""
 
+    secret_arguments: list[str] = field(default_factory=list)
+    """Values in the command lines that are masked in the output of the ranks, as those of secret variables."""
+
     choose_port: bool = False
     """Choose a free port, hold it like `hold_port`, and report it with `Ready`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pylaunch.agent.wire.messages import Need, NodeTask, RankTask
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
+from pylaunch.model.secret import secret_values
 from pylaunch.model.variables.lint import machines
 from pylaunch.render.hostfile import hostfile
 
@@ -39,6 +40,7 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         gloo=command.gloo,
         hostfile=hostfile(plan),
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
+        secret_arguments=list(secret_values(plan.job.command)),
         preload=[] if command.launcher else list(plan.job.preload),
         keep_template=keeps_templates(plan) and not command.launcher,
     )

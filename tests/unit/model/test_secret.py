@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.model.secret import Secrets, is_masked, masked, sounds_secret
+from pylaunch.model.secret import Secrets, is_masked, masked, secret_values, sounds_secret
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,4 @@ def test_values_that_a_name_marks_are_masked_once(words: str, shown: str) -> Non
     assert masked(masked_words) == masked_words
     assert is_masked(masked_words) == (words != shown)
     assert not is_masked(words.split())
+    assert [value for value in secret_values(words.split()) if value not in ("x", "y", "pw")] == []
