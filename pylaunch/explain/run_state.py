@@ -32,6 +32,9 @@ class StopAll:
     by_hand: bool = False
     """Requested by a person."""
 
+    shown: str = ""
+    """What a person is shown in place of `reason` while the cause is not known."""
+
 
 @dataclass(frozen=True)
 class KnownAtStart:
@@ -117,7 +120,13 @@ class RunState:
         if end.failed and end.symptom:
             # A victim: its node delays its own stop until the other ranks have ended or been examined.
             return after
-        return after.ordered(StopAll(f"{end.who} {described(end)}", grace)) if end.failed else after
+        if not end.failed:
+            return after
+        who = "a launcher" if end.rank is None else "a rank"
+        # The first end that is reported need not be the cause: the verdict names that.
+        return after.ordered(
+            StopAll(f"{end.who} {described(end)}", grace, shown=f"{who} has failed; the cause follows")
+        )
 
     def with_started(self, rank: int) -> RunState:
         """Add a rank that was started."""
@@ -191,7 +200,7 @@ class RunState:
         if self.stop is None:
             return replace(self, stop=stop)
         by_hand = self.stop.by_hand or stop.by_hand
-        return replace(self, stop=StopAll(self.stop.reason, min(self.stop.grace, stop.grace), by_hand))
+        return replace(self, stop=replace(self.stop, grace=min(self.stop.grace, stop.grace), by_hand=by_hand))
 
     def _ended_well(self, ranks: frozenset[int]) -> bool:
         return ranks <= {end.rank for end in self.ends if end.exit_code == 0}

@@ -3,7 +3,8 @@
 A rank that lost its connection to another one, or waited for it in vain, is a victim. Victims are quoted, never named
 as the cause. Where nothing else is known, nobody is named. In this order:
 
-1. a rank that failed on its own before any rank was a victim, or was killed by a signal;
+1. a rank that failed on its own before any rank was a victim, or was killed by a signal; nobody is named where
+   several failed alike;
 2. a node that is lost, or the lost agent of a host that answers; it precedes a rank whose text is about other ranks or
    the network;
 3. a rank whose process is stopped (SIGSTOP, a debugger);
@@ -19,6 +20,7 @@ only falls when evidence is missing: a cause is certain or likely only if the fa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from signal import Signals
 
@@ -142,16 +144,38 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
     end = rivals[0]
     if best == _DOUBTFUL and evidence.lost:
         return _of_lost(evidence)
-    if len({described(replace(each, step=None)) for each in rivals}) > 1:
+    if len(set(map(_form, rivals))) > 1:
         texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
         text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
         lines = [line for each in rivals for line in lines_about(evidence, each)]
         found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
         return _Observation(text, end, advised(found))
+    if best < _DOUBTFUL and (alike := [each for each in own if _form(each) == _form(end)])[1:]:
+        return _of_alike(evidence, alike)
     is_sure = len(rivals) == 1 and best < _DOUBTFUL
     return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
 
 
+def _form(end: RankEnd) -> tuple[int | None, int | None, str]:
+    """Return the exit code, the signal and the error of an end, without numbers in which equal failures differ."""
+    return end.exit_code, end.signal, _NUMBER.sub("#", described(replace(end, step=None, exit_code=0, signal=None)))
+
+
+def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
+    """Judge failures that differ in nothing but their ranks: none of them is the cause of the others."""
+    count, first = sum(map(len, evidence.ranks.values())), ends[0]
+    hosts = list(dict.fromkeys(end.host for end in ends))
+    ranks = f"{fold_ranks([end.rank for end in ends if end.rank is not None])} on {fold(hosts)}"
+    who = f"all {count} ranks" if len(ends) == count else f"{len(ends)} of {count} ranks ({ranks})"
+    same_step = first if len({end.step for end in ends}) == 1 else replace(first, step=None)
+    text = f"{who} failed alike: {described(same_step)}"
+    confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
+    lines = [line for end in ends for line in lines_about(evidence, end)]
+    found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
+    return _Observation(text, first, advised(found))
+
+
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
 _DOUBTFUL = 3
 
 

@@ -82,8 +82,7 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     controller.until(wire.Finished)
     traces = str(node.root / "runs/r1/ranks/nccl-trace-")
     recorder = {
-        "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": traces, "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": traces, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": traces, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
     }  # fmt: skip
     expected = {
         **user(), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "RANK": "0", "PYLAUNCH_RUN": "r1",

@@ -52,5 +52,4 @@ def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path)
     ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}
     runtime = {"PYTHONPATH", "PYLAUNCH_HOSTFILE", "PYLAUNCH_STEP_FILE", "PYLAUNCH_RANK_SOCKET"}
     torch = {"TORCHELASTIC_ERROR_FILE", "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DUMP_ON_TIMEOUT"}
-    torch_before_2_11 = {"TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}
-    assert names == {"PATH"} | person | ours | runtime | torch | torch_before_2_11
+    assert names == {"PATH"} | person | ours | runtime | torch

@@ -37,7 +37,14 @@ def elsewhere(torch_python: Path, tmp_path: Path) -> Path:
 
 def printed_by_plain_torchrun(python: Path, script: Path) -> list[str]:
     """The lines of two ranks, sorted."""
-    words = [python, "-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={free_port()}", script]
+    words = [
+        str(python),
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        f"--master-port={free_port()}",
+        str(script),
+    ]
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=ENDS_S, check=True)
     return sorted((done.stdout + done.stderr).splitlines())

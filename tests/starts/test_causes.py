@@ -54,9 +54,12 @@ def test_a_rank_whose_file_system_is_full_fails_because_of_storage(
     assert shown["named"] == {"host": "n2", "rank": 1}
 
 
-def test_of_two_failures_within_a_moment_none_is_a_victim(directories: Callable[..., DirectoryCluster]) -> None:
+def test_of_two_equal_failures_none_is_a_victim_and_none_is_named(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
     both = "touch up.$RANK; while [ ! -e up.0 ] || [ ! -e up.1 ]; do sleep 0.02; done; exit 3"
     shown = outcome(directories("n1", "n2", "n3"), f"[ $RANK = 2 ] && exec sleep 60; {both}")
-    assert shown["named"] in ({"host": "n1", "rank": 0}, {"host": "n2", "rank": 1})
+    assert shown["named"] is None
+    assert shown["reason"] == "2 of 3 ranks (0-1 on n[1-2]) failed alike: exited with code 3"
     assert shown["causes"][0]["kind"] == "rank-failed"
     assert not any("n3" in each["reason"] for each in shown["rejected"])

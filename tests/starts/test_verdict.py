@@ -77,3 +77,31 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
         assert all(each.endswith(" possible") for each in causes)
     victims = [each for each in shown["rejected"] if each["why"] == "the effect of another failure on this rank"]
     assert len(victims) == 2
+
+
+TWO = "rank 0 on n1 exited with code 3{}; rank 2 on n3 {}exited with code 4"
+SAME_MOMENT = "2 ranks failed at the same moment, within the uncertainty of the clocks: " + TWO.format("", "")
+IN_ORDER = (
+    "rank 0 on n1 exited with code 3; rank 2 on n3 failed on its own, too (exited with code 4); the other rank stopped"
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "sentences"),
+    [
+        ("echo 'ModuleNotFoundError: no x' >&2; exit 1",
+         ("all 3 ranks failed alike: exited with code 1: ModuleNotFoundError: no x\n",)),
+        ("case $RANK in 0) exit 3;; 2) sleep 0.1; exit 4;; esac; exec sleep 60", (IN_ORDER, SAME_MOMENT)),
+    ],
+    ids=["all alike", "two on their own"],
+)  # fmt: skip
+def test_failures_of_several_ranks_are_counted_and_none_is_called_stopped(
+    directories: Callable[..., DirectoryCluster], job: str, sentences: tuple[str, ...]
+) -> None:
+    """On a busy machine the clocks of the nodes are too uncertain for an order."""
+    cluster = directories("n1", "n2", "n3")
+    start = ended(cluster.start("--", "sh", "-c", job))
+    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+    stops = [line for line in start.stderr.splitlines() if line.startswith("stopping all nodes")]
+    assert stops == ["stopping all nodes: a rank has failed; the cause follows"]
+    assert any(sentence in start.stderr for sentence in sentences), start.stderr

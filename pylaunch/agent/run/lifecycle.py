@@ -6,7 +6,8 @@
 A node stops its part when a rank or the launcher fails, and on request. After a rank fails because of another rank, the
 node waits HOLD_S before it stops, so that the other ranks end on their own: the cause often shows later than its
 effects, and a rank that was stopped cannot be distinguished from a victim. At the first failure the other ranks are
-examined, for at most EXAMINE_S; ranks get no signal before that. To stop is: SIGTERM to the ranks, SIGTERM to the
+examined, for at most EXAMINE_S; ranks get no signal before that, and none within SETTLE_S, in which ranks that fail
+alike, or on their own at the same moment, end on their own. To stop is: SIGTERM to the ranks, SIGTERM to the
 launcher when no rank is left, and from the deadline on SIGKILL to every process of the run until none is left.
 """
 
@@ -21,6 +22,10 @@ HOLD_S = 2.0
 
 EXAMINE_S = 0.5
 """Longest delay of SIGTERM for the views of the ranks, which usually takes a few milliseconds."""
+
+SETTLE_S = 0.3
+"""Between the first failure and SIGTERM: Python takes this long from an exception to its exit on a busy node, and ranks
+reach the line on which all of them fail at slightly different times."""
 
 KILL_S = 5.0
 """Seconds for which SIGKILL is repeated, before surviving processes are reported as leftovers."""
@@ -85,6 +90,9 @@ class Life:
     held_reason: str = ""
     examine_until: float | None = None
     """Time until which views of the ranks are awaited; None if they are not, or not any more."""
+
+    settle_until: float = 0.0
+    """Time until which ranks may end on their own after the first failure."""
 
     is_examined: bool = False
     """Views of the ranks were taken, or are not wanted: once in a run."""
@@ -158,23 +166,30 @@ def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool =
     if life.kill_at is not None:
         actions: list[Action] = [Announce(reason, by_hand=True)] if by_hand and not life.by_hand else []
         after = replace(life, kill_at=min(life.kill_at, deadline), by_hand=life.by_hand or by_hand)
-        after, more = examined(after) if by_hand else (after, [])
+        after, more = examined(replace(after, settle_until=now), now) if by_hand else (after, [])
         return after, actions + more
     after = replace(life, phase="stopping", kill_at=deadline, hold_until=None, by_hand=by_hand)
     if by_hand:
         after = replace(after, examine_until=None, is_examined=True)
+    elif not life.is_held and life.running:
+        after = replace(after, settle_until=now + SETTLE_S)
     after, more = _examine(after, now)
     if after.examine_until is None:
-        after, more = _terminate(after)
+        after, more = _settled(after, now)
     return after, [Announce(reason, by_hand), *more]
 
 
-def examined(life: Life) -> tuple[Life, list[Action]]:
-    """Apply the arrival of the views: a stop that waited for them continues."""
+def examined(life: Life, now: float) -> tuple[Life, list[Action]]:
+    """Apply the arrival of the views: a stop that waited for them continues once the ranks have settled."""
     if life.examine_until is None:
         return life, []
     after = replace(life, examine_until=None, is_examined=True)
-    return _terminate(after) if after.is_stopping else (after, [])
+    return _settled(after, now) if after.is_stopping else (after, [])
+
+
+def _settled(life: Life, now: float) -> tuple[Life, list[Action]]:
+    """Terminate the ranks, or wait until they have settled."""
+    return _terminate(life) if now >= life.settle_until else (replace(life, examine_until=life.settle_until), [])
 
 
 def examination_begun(life: Life, now: float) -> Life:
@@ -184,7 +199,7 @@ def examination_begun(life: Life, now: float) -> Life:
 
 def end_examination(life: Life, now: float) -> tuple[Life, list[Action]]:
     """Wait for the views no longer if their time is over."""
-    return examined(life) if life.examine_until is not None and now >= life.examine_until else (life, [])
+    return examined(life, now) if life.examine_until is not None and now >= life.examine_until else (life, [])
 
 
 def tick(life: Life, now: float) -> list[Action]:

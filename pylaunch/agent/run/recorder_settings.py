@@ -25,8 +25,8 @@ TRACES = "ranks/nccl-trace-"
 def settings(task: wire.NodeTask, directory: RunDirectory) -> dict[str, str]:
     """Return the variables for the torch beside the interpreter of the ranks.
 
-    For a torch that is elsewhere they have the newer names alone: an older torch records nothing then, which costs a run
-    nothing, but a newer one would print a warning in each rank about the names of an older one.
+    For a torch that is elsewhere they have the newer names alone: an older torch records nothing then, which costs a
+    run nothing, but a newer one would print a warning in each rank about the names of an older one.
     """
     found = {"TORCH_FR_BUFFER_SIZE": RECORDED, "TORCH_FR_DUMP_TEMP_FILE": directory.file(TRACES)}
     numbers = re.match(r"(\d+)\.(\d+)", installed_libraries(task.python).get("torch", ""))

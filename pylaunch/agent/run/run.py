@@ -389,7 +389,7 @@ class Run:
         """Record the views that were taken before the stop, which continues."""
         for view in views:
             self._record.append(view)
-        self._follow(lifecycle.examined(self.life))
+        self._follow(lifecycle.examined(self.life, time.monotonic()))
 
     def _on_facts(self) -> None:
         self._facts.acknowledge()

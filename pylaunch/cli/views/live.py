@@ -125,7 +125,7 @@ def show_outcome(
         rank = failure.rank if named is None or named.rank is None else named.rank
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
     elif failure is not None:
-        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_stopped_with_it(plan, outcome)}")
+        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_others(plan, outcome, failure)}")
         console.quote(failure.last_lines[-LAST_LINES:])
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
     elif outcome.status is Status.FAILED:
@@ -157,12 +157,17 @@ def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
     return not outcome.causes or outcome.causes[0].reason == f"{failure.who} {described(failure)}"
 
 
-def _stopped_with_it(plan: RunPlan, outcome: Outcome) -> str:
-    """Return the part of the sentence about the ranks that are known to have been stopped after the failure."""
+def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
+    """Return the part of the sentence about the other ranks: failures of their own, and ranks that were stopped."""
+    own = [end for end in outcome.ends if end.rank is not None and end.failed and not end.symptom and end != failure]
     others, stopped = plan.world_size - 1, sum(end.rank is not None and end.stopped for end in outcome.ends)
-    if stopped == others:
-        return f"; the other {'rank' if others == 1 else f'{others} ranks'} stopped with it" if others else ""
-    return f"; {stopped} of the other {others} ranks stopped with it" if stopped else ""
+    more = f", and {len(own) - 1} more" if len(own) > 1 else ""
+    text = f"; {own[0].who} failed on its own, too ({described(own[0])}){more}" if own else ""
+    if not stopped:
+        return text
+    if stopped == others - len(own):
+        return f"{text}; the other {'rank' if stopped == 1 else f'{stopped} ranks'} stopped with it"
+    return f"{text}; {stopped} of the other {others} ranks stopped with it"
 
 
 def _whose(rank: int | None) -> str:

@@ -345,7 +345,7 @@ class RunFollower:
             self._loading = asyncio.create_task(asyncio.to_thread(_judge))
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
         await self._fleet.broadcast(stop_order(stop), self._state.live)
-        self._note(EventKind.STOP_ASKED, None, stop.reason)
+        self._note(EventKind.STOP_ASKED, None, stop.shown or stop.reason)
 
     def _give_up_within(self, seconds: float) -> None:
         give_up_at = asyncio.get_running_loop().time() + seconds

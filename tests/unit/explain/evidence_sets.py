@@ -190,7 +190,7 @@ SETS = (
                 own(1, 100.005, "KeyError: b", uncertainty_s=0.01), ended(2)), "rank-failed", "possible", None,
                 states(waiting(2))),
     EvidenceSet("two failures with the same text", (own(0, 100.0, "ValueError: a", uncertainty_s=0.01),
-                own(1, 100.005, "ValueError: a", uncertainty_s=0.01), ended(2)), "rank-failed", "likely", N1,
+                own(1, 100.005, "ValueError: a", uncertainty_s=0.01), ended(2)), "rank-failed", "likely", None,
                 states(waiting(2))),
     EvidenceSet("two failures, clocks fine enough", (own(0, 100.05, "ValueError: a", uncertainty_s=0.01),
                 own(1, 100.0, "KeyError: b", uncertainty_s=0.01), ended(2)), "rank-failed", "certain", N2,

@@ -27,7 +27,8 @@ def test_a_good_end_stops_nobody() -> None:
 
 def test_the_first_bad_end_stops_all_and_says_why() -> None:
     state = TWO.with_end(end(1, "n2", signal=9), GRACE)
-    assert state.stop == StopAll("rank 1 on n2 was killed by SIGKILL", GRACE)
+    shown = "a rank has failed; the cause follows"
+    assert state.stop == StopAll("rank 1 on n2 was killed by SIGKILL", GRACE, shown=shown)
 
 
 def test_an_end_on_request_is_no_failure() -> None:
@@ -63,7 +64,8 @@ def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
 def test_a_wish_that_comes_after_a_failure_still_travels_to_all_nodes() -> None:
     state = TWO.with_end(end(1, "n2", code=1), GRACE)
     wished = state.with_stop_by_hand("by ada", timedelta(seconds=10), 6.0)
-    assert wished.stop == StopAll("rank 1 on n2 exited with code 1", GRACE, by_hand=True)
+    shown = "a rank has failed; the cause follows"
+    assert wished.stop == StopAll("rank 1 on n2 exited with code 1", GRACE, by_hand=True, shown=shown)
 
 
 def test_a_lost_node_stops_the_others() -> None:

@@ -8,6 +8,7 @@ from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.lifecycle import (
     EXAMINE_S,
     HOLD_S,
+    SETTLE_S,
     Announce,
     ExamineRanks,
     KillEverything,
@@ -42,10 +43,25 @@ def test_a_failed_rank_has_the_others_examined_then_terminated_and_sets_the_dead
     life, actions = lifecycle.rank_ended(running(0, 1, 2), 1, "rank 1 died", 10.0, GRACE_S)
     assert actions == [Announce("rank 1 died"), EXAMINE]
     assert lifecycle.next_deadline(life) == 10.0 + EXAMINE_S
-    life, actions = lifecycle.examined(life)
+    life, actions = lifecycle.examined(life, 10.0 + SETTLE_S)
     assert actions == [TerminateRanks(frozenset({0, 2}))]
     assert lifecycle.next_deadline(life) == 15.0
-    assert lifecycle.examined(life) == (life, [])
+    assert lifecycle.examined(life, 11.0) == (life, [])
+
+
+def test_ranks_that_fail_in_the_same_moment_as_the_first_end_on_their_own() -> None:
+    life, _ = lifecycle.rank_ended(running(0, 1, 2), 1, "rank 1 died", 10.0, GRACE_S)
+    life, actions = lifecycle.examined(life, 10.01)
+    assert (actions, lifecycle.next_deadline(life)) == ([], 10.0 + SETTLE_S)
+    life, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 10.1, GRACE_S)
+    assert (actions, lifecycle.end_examination(life, 10.2)) == ([], (life, []))
+    assert lifecycle.end_examination(life, 10.0 + SETTLE_S)[1] == [TerminateRanks(frozenset({2}))]
+
+
+def test_a_person_who_requests_the_stop_does_not_wait_for_ranks_to_settle() -> None:
+    life, _ = lifecycle.examined(lifecycle.stop(running(0), "rank 1 died", 10.0, GRACE_S)[0], 10.01)
+    _, actions = lifecycle.stop(life, "stop", 10.02, GRACE_S, by_hand=True)
+    assert actions == [Announce("stop", by_hand=True), TerminateRanks(frozenset({0}))]
 
 
 def test_views_that_do_not_arrive_delay_a_stop_by_their_time_and_no_longer() -> None:
@@ -72,7 +88,7 @@ def test_ranks_that_end_while_they_are_examined_leave_nobody_to_terminate() -> N
     life, _ = lifecycle.rank_ended(launched(0, 1), 1, "rank 1 died", 10.0, GRACE_S)
     life, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 10.1, GRACE_S)
     assert actions == [TerminateLauncher()]
-    assert lifecycle.examined(life)[1] == []
+    assert lifecycle.examined(life, 10.2)[1] == []
 
 
 def test_a_second_failure_changes_nothing() -> None:
@@ -90,7 +106,7 @@ def test_a_later_stop_shortens_the_grace_and_never_extends_it() -> None:
 
 
 def test_kill_is_sent_at_the_deadline_and_repeated_until_nothing_runs() -> None:
-    life, _ = lifecycle.examined(lifecycle.stop(running(0), "stop", 10.0, GRACE_S)[0])
+    life, _ = lifecycle.examined(lifecycle.stop(running(0), "stop", 10.0, GRACE_S)[0], 10.5)
     assert lifecycle.tick(life, 14.9) == []
     assert lifecycle.tick(life, 15.0) == [KillEverything()]
     assert lifecycle.tick(life, 16.0) == [KillEverything()]
@@ -125,7 +141,7 @@ def test_a_launcher_whose_ranks_succeeded_is_left_to_exit_on_its_own() -> None:
 def test_ranks_that_a_launcher_left_behind_are_stopped() -> None:
     life, actions = lifecycle.launcher_ended(launched(0, 1), None, 1.0, GRACE_S)
     assert actions == [Announce("the launcher ended before its ranks"), EXAMINE]
-    life, actions = lifecycle.examined(life)
+    life, actions = lifecycle.examined(life, 1.5)
     assert actions == [TerminateRanks(frozenset({0, 1}))]
     assert not life.is_over
 
@@ -145,7 +161,7 @@ def test_a_rank_that_starts_while_the_node_stops_is_terminated() -> None:
 def test_a_rank_that_lost_another_gives_the_others_time_to_show_how_they_end() -> None:
     life, actions = lifecycle.rank_lost_another(running(0, 1), 0, "rank 0 lost a peer", 10.0)
     assert (actions, life.is_over, lifecycle.next_deadline(life)) == ([EXAMINE], False, 10.0 + EXAMINE_S)
-    life, actions = lifecycle.examined(life)
+    life, actions = lifecycle.examined(life, 10.1)
     assert (actions, lifecycle.next_deadline(life)) == ([], 10.0 + HOLD_S)
     assert lifecycle.end_hold(life, 10.0 + HOLD_S - 0.1, GRACE_S) == (life, [])
     over, actions = lifecycle.end_hold(life, 10.0 + HOLD_S, GRACE_S)
@@ -157,7 +173,9 @@ def test_a_cause_or_an_order_ends_that_time() -> None:
     life, _ = lifecycle.rank_lost_another(running(0, 1, 2), 0, "rank 0 lost a peer", 10.0)
     _, actions = lifecycle.rank_ended(life, 1, "rank 1 was killed by SIGKILL", 10.5, GRACE_S)
     assert actions == [Announce("rank 1 was killed by SIGKILL")]
-    _, actions = lifecycle.rank_ended(lifecycle.examined(life)[0], 1, "rank 1 was killed by SIGKILL", 10.5, GRACE_S)
+    _, actions = lifecycle.rank_ended(
+        lifecycle.examined(life, 10.4)[0], 1, "rank 1 was killed by SIGKILL", 10.5, GRACE_S
+    )
     assert actions == [Announce("rank 1 was killed by SIGKILL"), TerminateRanks(frozenset({2}))]
     _, actions = lifecycle.stop(life, "by ada", 10.5, GRACE_S, by_hand=True)
     assert actions == [Announce("by ada", by_hand=True), TerminateRanks(frozenset({1, 2}))]

@@ -63,7 +63,10 @@ def test_only_ranks_that_are_known_to_have_been_stopped_are_called_stopped(capsy
     stopped = RankEnd(2, "gpu03", None, 15, 8.5, stopped=True)
     too = RankEnd(4, "gpu05", 1, None, 8.1, stopped=False)
     show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, too), unproven=("gpu01",)))
-    assert capsys.readouterr().err.startswith("error: run 7f3a9c01: rank 3 on gpu04 exited with code 1\n")
+    assert capsys.readouterr().err.startswith(
+        "error: run 7f3a9c01: rank 3 on gpu04 exited with code 1; rank 4 on gpu05 failed on its own, too "
+        "(exited with code 1)\n"
+    )
     show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, stopped)))
     assert "exited with code 1; 1 of the other 10 ranks stopped with it\n" in capsys.readouterr().err
 
