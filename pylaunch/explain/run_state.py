@@ -33,7 +33,7 @@ class StopAll:
     """Requested by a person."""
 
     shown: str = ""
-    """What a person is shown in place of `reason` while the cause is not known."""
+    """Text for a person in place of `reason`, while the cause is not known."""
 
 
 @dataclass(frozen=True)

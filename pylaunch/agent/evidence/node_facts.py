@@ -47,7 +47,7 @@ class Collection:
     def __init__(
         self,
         budget_s: tuple[float, float],
-        pids: Mapping[int, int | None],
+        sockets: Callable[[float], tuple[list[wire.RankSocket], int, str]],
         count: Callable[[float], tuple[dict[str, int], str]],
         count_on_gpus: Callable[[float], GpuCounters],
         on_end: Callable[[], object],
@@ -62,10 +62,11 @@ class Collection:
         self.awaits = "connections"
         """Facts that are being read."""
 
+        self._sockets = sockets
         self._count = count
         self._count_on_gpus = count_on_gpus
         self._on_end = on_end
-        threading.Thread(target=self._collect, args=(dict(pids),), daemon=True).start()
+        threading.Thread(target=self._collect, daemon=True).start()
 
     @property
     def ends_at(self) -> float:
@@ -76,8 +77,8 @@ class Collection:
         """Return True if the collection is complete, or its time is over."""
         return self.is_complete.is_set() or now >= self.ends_at
 
-    def _collect(self, pids: dict[int, int | None]) -> None:
-        found, count, missing = rank_sockets.troubled(pids, self.began + self.sockets_s)
+    def _collect(self) -> None:
+        found, count, missing = self._sockets(self.began + self.sockets_s)
         self.result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
         self.has_sockets.set()
         self.awaits = "counters"
@@ -105,6 +106,9 @@ class NodeFacts:
         self._clock = _clock()
         self._cgroup = next(iter(memory_cgroups(text_of("/proc/self/cgroup"), cgroups.CGROUPS)), None)
         self._gpus = GpuReader()
+        self._earlier = rank_sockets.existing(time.monotonic() + SOCKETS_S)
+        """Connections that existed before the ranks of this run."""
+
         self._baseline: dict[str, int] = {}
         self._gpu_baseline: dict[str, int] = {}
         self._at_stop: Collection | None = None
@@ -178,7 +182,12 @@ class NodeFacts:
         )  # fmt: skip
 
     def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
-        return Collection(budget_s, pids, self._counted, self._counted_on_gpus, self._wake)
+        of_ranks = dict(pids)
+
+        def sockets(until: float) -> tuple[list[wire.RankSocket], int, str]:
+            return rank_sockets.troubled(of_ranks, until, self._earlier)
+
+        return Collection(budget_s, sockets, self._counted, self._counted_on_gpus, self._wake)
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # Full: the agent has not read the earlier ones.

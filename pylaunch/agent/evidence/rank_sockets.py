@@ -17,7 +17,10 @@ from pylaunch.agent.shared.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Mapping
+    from typing import AbstractSet, Iterable, Iterator, Mapping, Tuple
+
+    Ends = Tuple[Tuple[str, int], Tuple[str, int]]
+    """Local and remote address and port, which identify a connection while it exists."""
 
 STATES = {
     "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",
@@ -57,6 +60,10 @@ class TcpConnection:
     def is_remote(self) -> bool:
         return self.local[0] != self.peer[0]
 
+    @property
+    def ends(self) -> Ends:
+        return self.local, self.peer
+
 
 def parse(table: Iterable[str]) -> Iterator[TcpConnection]:
     """Yield the connections in the lines of /proc/net/tcp or tcp6, without listening sockets and broken lines."""
@@ -84,23 +91,40 @@ def _place(text: str) -> tuple[str, int]:
     return socket.inet_ntop(socket.AF_INET if len(raw) == 4 else socket.AF_INET6, raw), int(port, 16)
 
 
-def troubled(pids: Mapping[int, int | None], until: float) -> tuple[list[wire.RankSocket], int, str]:
+def existing(until: float) -> frozenset[Ends]:
+    """Return the connections of this host, which are not those of ranks that start later. `until` is monotonic."""
+    return frozenset(row.ends for row in _rows({}, until)[0])
+
+
+def of_run(
+    rows: Iterable[TcpConnection], owners: Mapping[str, int | None], earlier: AbstractSet[Ends]
+) -> Iterator[TcpConnection]:
+    """Yield the connections of the run that do not make progress: of its processes, and of those that have ended.
+
+    The kernel keeps the connection of an ended process, without an owner, for minutes. One that is in `earlier` belongs
+    to another run.
+    """
+    for row in rows:
+        is_left = row.inode == "0" and row.state in LEFT_BY_A_PROCESS and row.retransmits > 0
+        if row.has_trouble and row.is_remote and (row.inode in owners or (is_left and row.ends not in earlier)):
+            yield row
+
+
+def troubled(
+    pids: Mapping[int, int | None], until: float, earlier: AbstractSet[Ends] = frozenset()
+) -> tuple[list[wire.RankSocket], int, str]:
     """Return the connections of the ranks in `pids` that do not make progress, the number of all of their connections,
     and a reason why some could not be read.
 
-    `pids`: process id → rank, None for a launcher. `until` is monotonic. Connections that an ended process left behind
-    are included without a rank.
+    `pids`: process id → rank, None for a launcher. `until` is monotonic. Connections that an ended process of the run
+    left behind are included without a rank; `earlier` are those that existed before the ranks.
     """
     rows, missing = _rows(pids, until)
     owners, is_whole = _owners(pids, until)
     if not is_whole:
         missing = missing or "not all descriptors of the ranks could be read"
-    found, count = [], 0
-    for row in rows:
-        is_left = row.inode == "0" and row.state in LEFT_BY_A_PROCESS and row.retransmits > 0
-        count += row.inode in owners
-        if (is_left or row.inode in owners) and row.has_trouble and row.is_remote:
-            found.append(_socket(row, owners.get(row.inode)))
+    count = sum(row.inode in owners for row in rows)
+    found = [_socket(row, owners.get(row.inode)) for row in of_run(rows, owners, earlier)]
     found.sort(key=lambda each: (each.retransmits, each.probes, each.send_queue), reverse=True)
     return found[:KEPT], count, missing
 

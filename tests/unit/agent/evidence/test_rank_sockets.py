@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent.evidence.rank_sockets import TcpConnection, parse
+from pylaunch.agent.evidence.rank_sockets import TcpConnection, of_run, parse
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 LISTENS = "   0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1145 1 0 100 0"
@@ -60,6 +60,14 @@ def test_a_silent_path_differs_from_a_process_that_does_not_read(
 def test_an_idle_connection_has_no_trouble() -> None:
     assert not one(WELL).has_trouble
     assert not one(MAPPED).has_trouble
+
+
+def test_a_connection_that_an_ended_process_left_counts_unless_it_is_older_than_the_ranks() -> None:
+    """The kernel keeps it for minutes, also over the next runs on this host."""
+    rows = list(parse([HEAD, WELL, BLOCKED, LEFT]))
+    assert list(of_run(rows, {"7001": 3}, frozenset())) == [one(BLOCKED), one(LEFT)]
+    assert list(of_run(rows, {"7001": 3}, {one(LEFT).ends, one(BLOCKED).ends})) == [one(BLOCKED)]
+    assert list(of_run(rows, {}, {one(LEFT).ends})) == []
 
 
 @given(st.lists(st.text()))
