@@ -165,6 +165,7 @@ REFUSALS: dict[str, str] = {
     "framework": "",
     "hostname-loopback": "reach.names",
     "interface-missing": "network.interface",
+    "interpreter-broken": "python_env.python",
     "launcher-missing": "",
     "leftovers-stay": "leftovers.stale_processes",
     "logs-not-writable": "storage.writable",

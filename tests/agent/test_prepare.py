@@ -314,3 +314,43 @@ def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_anothe
     assert found.message == f"{tmp_path}/train.py uses torch.distributed.elastic.timer: only torchrun has it"
     launcher = ["true", wire.RANK_ENTRY]
     node.prepared(task(tmp_path, "true", run="r5", launcher=launcher, unread_program=["train.py"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xb7\x00" + bytes(44), "Exec format error"),
+        (b"#!/nowhere/loader\n", "No such file or directory"),
+        (b"#!/bin/sh\necho error while loading shared libraries: libpython3.11.so.1.0 >&2; exit 127\n",
+         "error while loading shared libraries: libpython3.11.so.1.0"),
+    ],
+    ids=["architecture", "loader", "library"],
+)  # fmt: skip
+def test_an_interpreter_that_does_not_run_is_refused_with_what_it_said(
+    node: Node, tmp_path: Path, content: bytes, complaint: str
+) -> None:
+    python = tmp_path / "python"
+    python.write_bytes(content)
+    python.chmod(0o755)
+    found = reasons(node, task(tmp_path, [str(python), "train.py"], python=str(python)))
+    assert found["interpreter-broken"].message == f"{python} does not run on this node: {complaint}"
+    assert found["interpreter-broken"].hint == "repair it there, or choose another: --python PATH"
+
+
+def test_a_link_that_leads_nowhere_is_named_with_its_target(node: Node, tmp_path: Path) -> None:
+    (tmp_path / "env").symlink_to("/nowhere/env")
+    (tmp_path / "python").symlink_to("/nowhere/python")
+    needs = [wire.Need(str(tmp_path / name), "look") for name in ("python", "env/bin/python")]
+    messages = [reason.message for reason in node.refusal(task(tmp_path, "true", needs=needs))]
+    assert messages == [
+        f"{tmp_path}/python is a link to /nowhere/python, which does not exist",
+        f"{tmp_path}/env/bin/python does not exist: {tmp_path}/env is a link to /nowhere/env, which does not exist",
+    ]
+
+
+def test_what_is_in_a_missing_working_directory_is_not_reported_again(node: Node, tmp_path: Path) -> None:
+    there = tmp_path / "absent"
+    needs = [wire.Need("train.py", "look"), wire.Need("/nowhere/python", "install it")]
+    found = node.refusal(task(there, "./train.sh", needs=needs))
+    assert [reason.code for reason in found] == ["workdir-missing", "path-missing"]
+    assert found[1].message == "/nowhere/python does not exist"

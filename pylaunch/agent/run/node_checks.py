@@ -22,7 +22,12 @@ LOG_SPACE = 64 << 20
 def problems(task: wire.NodeTask, directory: RunDirectory) -> list[wire.Reason]:
     """Return all reasons why this node cannot run `task`, except busy ports and devices (see `holdings`)."""
     network = [*_hostname(task), *_loopback(task), *rank_interface.problems(task)]
-    return [*_workdir(task), *program_checks.problems(task), *_needs(task), *_logs(directory), *network]
+    programs = [*program_checks.problems(task), *_needs(task)]
+    if not os.path.isdir(task.workdir):
+        programs = [
+            each for each in programs if each.code != "path-missing" or f" {task.workdir}/" not in f" {each.message}"
+        ]
+    return [*_workdir(task), *programs, *_logs(directory), *network]
 
 
 def _workdir(task: wire.NodeTask) -> Iterator[wire.Reason]:
@@ -41,7 +46,7 @@ def _needs(task: wire.NodeTask) -> Iterator[wire.Reason]:
     for need in task.needs:
         path = os.path.join(task.workdir, need.path)
         if not os.path.exists(path):
-            yield wire.Reason("path-missing", f"{path} does not exist", need.hint)
+            yield wire.Reason("path-missing", f"{path} {program_checks.absence(path)}", need.hint)
 
 
 def _logs(directory: RunDirectory) -> Iterator[wire.Reason]:

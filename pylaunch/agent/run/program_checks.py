@@ -22,6 +22,7 @@ OF_THE_SYSTEM = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
 
 ABSENT = 66
 LOOK_FOR = f"import importlib.util, sys; sys.exit({ABSENT} if importlib.util.find_spec(sys.argv[1]) is None else 0)"
+MOST_TEXT = 300
 LOOK_S = 30.0
 """Timeout of looking for a module, for interpreters on slow file systems."""
 
@@ -33,7 +34,7 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
         path = os.path.join(task.workdir, program) if "/" in program else program
         if "/" in program and not os.path.exists(path):
             if program not in {need.path for need in task.needs}:
-                yield wire.Reason("path-missing", f"program {path} does not exist", "")
+                yield wire.Reason("path-missing", f"program {path} {absence(path)}", "")
             continue
         found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
@@ -43,8 +44,46 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
             yield wire.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)
+    yield from _interpreter(task)
     yield from _launcher_module(task)
     yield from _framework(task)
+
+
+def absence(path: str) -> str:
+    """Return a verb phrase for a path that leads nowhere: a link is reported with the target that does not exist."""
+    link = path
+    for part in range(1, path.count("/") + 1):
+        prefix = "/".join(path.split("/")[: part + 1])
+        if os.path.islink(prefix) and not os.path.exists(prefix):
+            link = prefix
+            break
+    if not os.path.islink(link):
+        return "does not exist"
+    whose = "is a link" if link == path else f"does not exist: {link} is a link"
+    return f"{whose} to {os.readlink(link)}, which does not exist"
+
+
+def _interpreter(task: wire.NodeTask) -> Iterator[wire.Reason]:
+    """Refuse an interpreter that does not run here: its library, its loader or its architecture may be missing."""
+    programs = {rank.argv[0] for rank in task.ranks if rank.argv} | set(task.launcher[:1])
+    if task.python not in programs or not os.access(task.python, os.X_OK) or os.path.isdir(task.python):
+        return
+    import subprocess  # noqa: PLC0415 -- 3 ms that only Python ranks cost
+
+    words = [task.python, "-I", "-S", "-c", ""]
+    try:
+        ended = subprocess.run(words, env=task.env, cwd="/", timeout=LOOK_S, capture_output=True)
+    except subprocess.TimeoutExpired:
+        text = f"no end within {LOOK_S:g} s"
+    except OSError as error:
+        text = str(error.strerror)
+    else:
+        if ended.returncode == 0:
+            return
+        lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+        text = lines[-1][:MOST_TEXT] if lines else f"status {ended.returncode}"
+    hint = "repair it there, or choose another: --python PATH"
+    yield wire.Reason("interpreter-broken", f"{task.python} does not run on this node: {text}", hint)
 
 
 def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Iterator[wire.Reason]:
