@@ -87,6 +87,10 @@ DEEPSPEED = Launcher(
 LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
 ACCELERATE_SETTINGS = "accelerate's settings are variables of the ranks: --env ACCELERATE_USE_FSDP=true, and so on"
 MODULE_FLAGS = ("-m", "--module")
+_MEETING = frozenset(
+    {"--rdzv-endpoint", "--rdzv-backend", "--master-addr", "--main-process-ip", "--node-rank", "--machine-rank"}
+)
+"""Flags of a command line that is typed on each of several machines."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,13 @@ class Pasted:
     env: Mapping[str, str] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
     """Flags that ask for what pylaunch does in any case."""
+
+    @property
+    def is_of_one_machine(self) -> bool:
+        """The command line starts all its ranks on the machine on which it is typed."""
+        names = {flag.replace("_", "-") for flag in self.dropped}
+        meets = "nodes" in self.options or not _MEETING.isdisjoint(names)
+        return bool(self.launcher) and ("--standalone" in names or not meets)
 
 
 def taken_apart(words: Argv) -> Pasted | None:
@@ -133,6 +144,17 @@ def taken_apart(words: Argv) -> Pasted | None:
     else:
         found = None
     return None if found is None else replace(found, env={**env, **found.env})
+
+
+def ranks_of(words: Argv) -> Argv:
+    """Return the script, or `-m` and the module, that `words` start with Python or mpirun; () for anything else."""
+    is_started = bool(words) and basename(words[0]) in OTHERS
+    if is_started:
+        words = _program_of(words[1:])
+    if words and PYTHON.match(basename(words[0])):
+        found = _of_python(words[1:], {})
+        return () if found is None or found.launcher else found.words
+    return words if words[:1] and words[0].endswith(".py") and is_started else ()
 
 
 def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
@@ -228,14 +250,19 @@ def _unknown(name: str, flag: str, rest: Argv) -> UsageError:
 
 
 def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
-    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
-    if at is None:
-        at = next((place for place, word in enumerate(rest) if PYTHON.match(basename(word))), None)
-    words = rest[at:] if at is not None else ("train.py",)
+    words = _program_of(rest) or ("train.py",)
     return UsageError(
         f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank",
         hint=f"{quoted(('pylaunch', 'start', '--', *words))} (--nproc-per-node N for N ranks on each node)",
     )
+
+
+def _program_of(rest: Argv) -> Argv:
+    """Return what follows the flags of mpirun or srun: from the script on, or from Python on; () for neither."""
+    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
+    if at is None:
+        at = next((place for place, word in enumerate(rest) if PYTHON.match(basename(word))), None)
+    return () if at is None else rest[at:]
 
 
 def described(pasted: Pasted, used: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv, pylaunch, quoted
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import Pasted, described, taken_apart
+from pylaunch.model.pasted import Pasted, described, ranks_of, taken_apart
 
 RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
 COMPUTING_ALONE = frozenset({
@@ -62,6 +62,8 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
         raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
     named = flags.framework
     directory = source_directory(flags.workdir, tree)
+    if named == AUTO:
+        _refuse_mpi(ranks_of(words), directory)
     pasted = None if named == Framework.COMMAND.value else taken_apart(words)
     if pasted is not None and pasted.launcher:
         flags = _with_options(flags, pasted)
@@ -89,19 +91,24 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
         return Program(words, framework)
     if not is_script:
         return Program(words, Framework.COMMAND)
+    _refuse_mpi(words, directory)
     sources = read_program(directory, list(words))
-    package = needs_mpi(sources)
-    if package is not None:
-        raise UsageError(
-            f"{_shown(words)} imports {package}, and pylaunch starts no MPI job: each rank would be alone in its world",
-            hint=f"{pylaunch('start', '--framework', 'torchrun', '--', *words)} starts it all the same",
-        )
     found = choose(sources)
     if found is None:
         return Program(words, Framework(DEFAULT), is_unread=not sources, alone=_alone(sources))
     if found.framework != DEFAULT:
         _report_choice(found.framework, found.because + ("" if found.path == sources[0].path else f" in {found.path}"))
     return Program(words, Framework(found.framework), alone=_alone(sources))
+
+
+def _refuse_mpi(words: Argv, directory: str) -> None:
+    """Raise UsageError for a script whose ranks only mpirun connects."""
+    package = needs_mpi(read_program(directory, list(words))) if words else None
+    if package is not None:
+        raise UsageError(
+            f"{_shown(words)} imports {package}, and pylaunch starts no MPI job: each rank would be alone in its world",
+            hint=f"hostfile and mpirun command for these hosts: {pylaunch('render', 'mpi', '--', *words)}",
+        )
 
 
 def with_variables(program: Program, named: str, variables: Collection[str]) -> Program:
@@ -130,6 +137,11 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     env = tuple(f"{name}={value}" for name, value in pasted.env.items())
     if pasted.launcher:
         console.say(described(pasted, used))
+        if pasted.is_of_one_machine and flags.nodes is None:
+            console.say(
+                f"note: this line of {pasted.launcher} starts ranks on one machine, pylaunch on every host: "
+                "--nodes 1 for one machine"
+            )
     return replace(flags, **taken, env=(*env, *flags.env))
 
 

@@ -164,8 +164,41 @@ def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> Non
     (here / "train.py").write_text("from mpi4py import MPI")
     with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
         understood("train.py")
-    assert caught.value.hint == "pylaunch start --framework torchrun -- train.py starts it all the same"
+    files = "hostfile and mpirun command for these hosts: pylaunch render mpi -- train.py"
+    assert caught.value.hint == files
     assert understood("train.py", framework="torchrun").framework is Framework.TORCHRUN
+    for words in (
+        ("python", "train.py"),
+        ("mpirun", "-np", "3", "python", "-u", "train.py"),
+        ("srun", "train.py"),
+        ("torchrun", "train.py"),
+    ):
+        with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
+            understood(*words)
+        assert caught.value.hint == files
+
+
+@pytest.mark.parametrize(
+    ("line", "is_noted"),
+    [
+        ("torchrun --standalone --nproc_per_node 2 train.py", True),
+        ("torchrun --nproc-per-node=2 train.py", True),
+        ("accelerate launch --num_processes 2 train.py", True),
+        ("deepspeed train.py", True),
+        ("torchrun --nnodes 1 train.py", False),
+        ("torchrun --nnodes 2 --rdzv-endpoint=a:1 train.py", False),
+        ("torchrun --node_rank 0 --master_addr a train.py", False),
+        ("python train.py", False),
+    ],
+)
+def test_a_line_of_one_machine_says_that_it_became_one_of_all(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, is_noted: bool
+) -> None:
+    (here / "train.py").write_text("import torch.distributed")
+    understood(*line.split())
+    assert ("on every host: --nodes 1 for one machine" in capsys.readouterr().err) is is_noted
+    understood(*line.split(), nodes=1)
+    assert "on every host" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
