@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from signal import Signals
 
+from pylaunch.explain.rank_end import interruption
 from pylaunch.model.outcome import RankEnd
 
 _STORAGE = re.compile(
@@ -32,7 +33,7 @@ def kind_of(end: RankEnd) -> str:
         return "out-of-memory"
     if _GPU.search(end.error):
         return "gpu"
-    if end.signal is not None and end.signal != Signals.SIGABRT:
+    if end.signal is not None and end.signal != Signals.SIGABRT and interruption(end) is None:
         return "rank-killed"
     return "rank-failed"
 

@@ -20,7 +20,22 @@ def described(end: RankEnd) -> str:
     after = "" if end.step is None or end.exit_code == 0 else f" after step {end.step}"
     cause = end.error or (AT_EXIT_CAUSE if _aborted_at_exit(end) else "")
     memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)
-    return ": ".join(filter(None, (f"{_status(end)}{after}", "; ".join(filter(None, (cause, memory))))))
+    status = _status(end) if interruption(end) is None else "ended with KeyboardInterrupt"
+    cause = cause or interruption(end) or ""
+    return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, memory))))))
+
+
+def interruption(end: RankEnd) -> str | None:
+    """Return how a Python rank came to its KeyboardInterrupt, as far as its last lines show; None for other ends.
+
+    Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it
+    (https://docs.python.org/3/library/signal.html#signal.SIGINT).
+    """
+    if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in end.last_lines[-2:]):
+        return None
+    if any(line.strip().startswith("raise KeyboardInterrupt") for line in end.last_lines):
+        return "the program raised it"
+    return "SIGINT (Ctrl-C, kill -INT), or raised by the program"
 
 
 def _aborted_at_exit(end: RankEnd) -> bool:

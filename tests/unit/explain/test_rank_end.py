@@ -1,5 +1,6 @@
 import pytest
 
+from pylaunch.explain.own_failures import kind_of
 from pylaunch.explain.rank_end import described
 from pylaunch.model.outcome import RankEnd
 
@@ -34,3 +35,21 @@ def test_the_description_of_an_abort_while_python_exits_has_its_cause(
 ) -> None:
     how = described(RankEnd(0, "n1", None, signal, 1.0, stopped=False, last_lines=lines))
     assert how.partition(": ")[2].startswith(expected) if expected else ": " not in how
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "kind"),
+    [
+        (("    raise KeyboardInterrupt", "KeyboardInterrupt"),
+         "ended with KeyboardInterrupt after step 3: the program raised it", "rank-failed"),
+        (("    sleep(60)", "KeyboardInterrupt"),
+         "ended with KeyboardInterrupt after step 3: SIGINT (Ctrl-C, kill -INT), or raised by the program",
+         "rank-failed"),
+        (("step 3",), "was killed by SIGINT after step 3", "rank-killed"),
+    ],
+)  # fmt: skip
+def test_a_keyboard_interrupt_is_no_kill_from_outside_unless_that_is_known(
+    lines: tuple[str, ...], expected: str, kind: str
+) -> None:
+    end = RankEnd(0, "n1", None, 2, 1.0, stopped=False, last_lines=lines, step=3)
+    assert (described(end), kind_of(end)) == (expected, kind)
