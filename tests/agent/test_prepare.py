@@ -326,7 +326,7 @@ def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_anothe
     ],
     ids=["architecture", "loader", "library"],
 )  # fmt: skip
-def test_an_interpreter_that_does_not_run_is_refused_with_what_it_said(
+def test_an_interpreter_that_does_not_run_is_refused_with_its_message(
     node: Node, tmp_path: Path, content: bytes, complaint: str
 ) -> None:
     python = tmp_path / "python"
