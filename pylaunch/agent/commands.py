@@ -14,7 +14,7 @@ from pylaunch.agent import wire
 from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
-from pylaunch.agent.serve import job_daemon, relay, standby
+from pylaunch.agent.serve import job_daemon, relay
 from pylaunch.agent.shared import clean, rank_files, record, run_lock
 from pylaunch.agent.shared.layout import (
     JOB_VARIABLE,
@@ -68,7 +68,6 @@ VERBS: dict[str, tuple[str, ...]] = {
     "runs": (),
     "ship": ("run",),
     "hold": ("run",),
-    standby.VERB: ("run", "state"),
     "clean": (),
     "node": (),
 }
@@ -81,7 +80,6 @@ class Arguments:
     def __init__(self, options: dict[str, str], *, dry_run: bool) -> None:
         self.root = options.get("root", default_root())
         self.run = options.get("run", "")
-        self.state = options.get("state", "")
         self.job = options.get("job", "")
         self.idle_s = float(options.get("idle", 0))
         self.dry_run = dry_run
@@ -111,8 +109,6 @@ def _run_verb(verb: str, arguments: Arguments, root: NodeRoot) -> int:
         return shipped_code.serve(root, arguments.run)
     if verb == "hold":
         return _hold(root, arguments.run)
-    if verb == standby.VERB:
-        return relay.stand_by(root, arguments.run, version(), arguments.state)
     if verb == "job":
         start = partial(relay.start_supervisor, version=version())
         return job_daemon.JobDaemon(root, arguments.job, start, idle_s=arguments.idle_s).serve()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
-from pylaunch.launch.start.node_tasks import keeps_templates
 from pylaunch.model.job import OnHang
-from pylaunch.model.outcome import Status
 from pylaunch.model.plan import RunPlan, replan
 
 
@@ -48,9 +46,6 @@ class AttemptIO:
     has_nodes: Callable[[], bool]
     """The hosts still belong to the run: Slurm may have requeued their job."""
 
-    end_templates: Callable[[RunPlan, Iterable[str]], None]
-    """End what the hosts with these names keep for another attempt after this plan."""
-
 
 def policy_of(plan: RunPlan) -> Policy:
     """Return the restarts that the user allows for `plan`, the first attempt."""
@@ -74,8 +69,6 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
             why = decision.why if isinstance(decision, Over) else "the run was stopped"
             if why:
                 io.report(NoRestart(why))
-            if keeps_templates(plan) and last.outcome.status is Status.FAILED:
-                io.end_templates(plan, [host for host in last.hosts if host not in last.outcome.unproven])
             return last
         plan = replan(plan, decision.hosts)
         from pylaunch.explain.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs

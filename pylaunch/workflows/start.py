@@ -25,7 +25,6 @@ from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.launch.existing.proof import end_templates
 from pylaunch.launch.follow.job_time import beside, watch_job_time
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.start.agreement import judge
@@ -199,7 +198,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
         requeues = options.requeues
         has_nodes = (lambda: True) if requeues is None else requeues.has_nodes
         is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
-        io = AttemptIO(attempt, is_asked_to_stop, emit, time.monotonic, has_nodes, end_templates)
+        io = AttemptIO(attempt, is_asked_to_stop, emit, time.monotonic, has_nodes)
         ended = run_attempts(first.plan, io).outcome
         while requeues is not None and not is_asked_to_stop():
             cluster = requeues.next_cluster(plans[-1], ended)

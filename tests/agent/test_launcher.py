@@ -73,30 +73,6 @@ def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_
     assert (first, others) == (f"{node.archive}/pylaunch/agent/in_rank", ["/of/the/user", str(node.archive)])
 
 
-TORCHRUN = """
-import gc, os, subprocess, sys
-print(gc.isenabled())
-def main():
-    print(gc.isenabled(), gc.get_freeze_count() > 0, sys.argv[0], sys.argv[1:-7], flush=True)
-    return subprocess.run(sys.argv[-7:], env={**os.environ, "LOCAL_RANK": "0"}).returncode
-if __name__ == "__main__":
-    sys.exit(main())
-"""
-
-
-def test_torchrun_imports_its_modules_without_garbage_collection(node: Node, tmp_path: Path) -> None:
-    package = tmp_path / "torch" / "distributed"
-    package.mkdir(parents=True)
-    (package / "run.py").write_text(TORCHRUN)
-    words = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", "--no-python", wire.RANK_ENTRY]
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
-    (tmp_path / "torch" / "__init__.py").touch()
-    controller = node.started(task(tmp_path, "true", launcher=words, env=env))
-    controller.until(wire.Finished)
-    assert controller.text("launcher.out") == "False\nTrue True torchrun ['--nnodes=1', '--no-python']\n"
-    assert controller.all(wire.LauncherEnded)[0].exit_code == 0
-
-
 @pytest.mark.parametrize(
     ("program", "exit_code", "number", "seen"),
     [("exit 7", 7, None, 7), ("kill -SEGV $$", None, signal.SIGSEGV, -11), ("kill -KILL $$", None, signal.SIGKILL, -9)],

@@ -4,17 +4,12 @@ The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here
 runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in at most
 PROCESSES Python processes of the rank: a launcher and what it starts. Workers of multiprocessing and of torch's
 compiler start none. Where PYLAUNCH_TEMPLATE names a descriptor, the process is the template of the ranks, and this
-module returns only in the ranks that it forks. All these processes import large packages without garbage collection.
+module returns only in the ranks that it forks.
 """
 
 import os
 import sys
 import time
-from _thread import get_ident
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
 TEMPLATE = "PYLAUNCH_TEMPLATE"
@@ -48,26 +43,6 @@ def load(name: str) -> dict:  # type: ignore[type-arg]  # this file runs on Pyth
     names = {"__name__": f"pylaunch.agent.in_rank.{name}"}
     exec(__spec__.loader.get_code(name), names)  # type: ignore[union-attr]
     return names
-
-
-class LargePackages:
-    """First finder of sys.meta_path, for imports of PACKAGES without garbage collection."""
-
-    def __init__(self) -> None:
-        self._main = get_ident()
-        self._pauses: Any = None
-
-    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "Any":
-        """Return the spec that the other finders find, or None. A thread must not pause for all others."""
-        if target is not None or name.partition(".")[0] not in PACKAGES or get_ident() != self._main:
-            return None
-        if self._pauses is None:
-            try:
-                self._pauses = load("imports_without_gc")["Pauses"](self)
-            except (ImportError, OSError):
-                sys.meta_path.remove(self)
-                return None
-        return self._pauses.spec(name, path, target)
 
 
 def serve() -> None:
@@ -128,8 +103,6 @@ def become_rank_of_template() -> None:
 
 
 if __name__ == "sitecustomize":
-    if sys.implementation.name == "cpython" and sys.version_info >= (3, 8):
-        sys.meta_path.insert(0, LargePackages())
     become_rank_of_template()
     try:
         run_next()

@@ -4,13 +4,11 @@ The agent starts it with the command line of the ranks, so that a rank differs f
 that are imported already. `become_rank` returns in a rank, once the gate has opened; the template and the process that
 forks the ranks always end here. Whatever ranks could not share (threads, open files, child processes, a variable of
 one rank that an import reads) refuses the fork, and the agent starts the ranks in the ordinary way.
-A template that the agent keeps for another attempt holds nothing of the first one, and forks the ranks of the next.
 Read by `agent/run/template.py`: packets of fields that NUL separates. Imports nothing that a plain rank would not.
 """
 
 import _signal  # type: ignore[import-not-found]  # as in questions.py
 import _socket
-import gc
 import os
 import stat
 import sys
@@ -21,13 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERIFY, FIRST, IMPORT, FORKED, REFUSED = b"verify", b"first", b"import", b"forked", b"refused"
-MARK, MARKED, AGAIN = b"mark", b"marked", b"again"
 LARGEST_PACKET = 1 << 20
 MOST_DESCRIPTORS = 250
 PORT_ENTRY = "@port@"
-RUN, ROOM = b"PYLAUNCH_RUN=", b"PYLAUNCH_TEMPLATE="
-MARK_SIZE = 65
-"""Bytes of the longest run id and the zero at its end."""
 
 PR_SET_PDEATHSIG = 1
 ADOPTED_S = 10.0
@@ -35,9 +29,6 @@ ADOPTED_S = 10.0
 
 THREADS_END_S = 0.2
 """Time for threads that a library ends before each fork (OpenBLAS does) to leave the list of the kernel."""
-
-CLOCK_STEP_NS = 10_000_000
-"""Largest step of the clock with which a kernel dates changes of files."""
 
 OWN_DIRECTORY = os.path.dirname(os.__file__)
 """Directory of the standard library, in which distributions keep a sitecustomize of theirs."""
@@ -86,13 +77,12 @@ class ForkRequest:
     def __init__(self, fields: "list[bytes]", descriptors: "list[int]") -> None:
         words = [os.fsdecode(field) for field in fields[1:]]
         self.descriptors = descriptors
-        self.supervisor, ranks, keeps, count = (int(word) for word in words[:4])
-        self.keeps = bool(keeps)
-        self.modules = words[4 : 4 + count]
+        self.supervisor, ranks, count = (int(word) for word in words[:3])
+        self.modules = words[3 : 3 + count]
         self.variables: list[dict[str, str | None]] = [{} for _ in range(ranks)]
         """Variables of each rank that this process does not have; None for one that the rank does not have."""
 
-        for each in words[4 + count :]:
+        for each in words[3 + count :]:
             place, name, *value = each.split("=", 2)
             self.variables[int(place)][name] = value[0] if value else None
 
@@ -101,17 +91,11 @@ class ForkRequest:
 
 
 def served(agent: _socket.socket, asked: ForkRequest) -> bool:
-    """Import the modules and fork ranks, once or for as long as the agent keeps this template.
-
-    Returns True in a rank, once the gate has opened.
-    """
-    template = os.getpid()
-    began = time.time_ns() - CLOCK_STEP_NS
+    """Import the modules and fork the ranks. Returns True in a rank, once the gate has opened."""
     for name in asked.names():
         os.environ.pop(name, None)
     before = set(descriptors_open().items())
-    variables = Variables()
-    problem = customised() or imported(asked.modules, variables) or used(variables.touched, asked)
+    problem = customised() or imported(asked)
     opened = sorted(set(descriptors_open().items()) - before)
     problem = problem or "".join([f"the import opened {name}" for each, name in opened if not is_read_only(each)][:1])
     if problem:
@@ -119,23 +103,11 @@ def served(agent: _socket.socket, asked: ForkRequest) -> bool:
         return False
     import ctypes  # noqa: F401, PLC0415 -- once for all ranks
 
-    files: dict[str, int] | None = None
-    while True:
-        own = descriptors_open().keys() - set(asked.descriptors)
-        if forked(agent, asked, opened):
-            return True
-        if os.getpid() != template or not asked.keeps or not left_behind(asked, own):
-            return False
-        files = files or sources(began)
-        again = next_request(agent, variables.touched, files)
-        if again is None:
-            return False
-        asked = again
+    return forked(agent, asked, opened)
 
 
 def forked(agent: _socket.socket, asked: ForkRequest, opened: "list[tuple[int, str]]") -> bool:
     """Fork the ranks and report them. Returns True in a rank, once the gate has opened."""
-    gc.freeze()
     reports, report = os.pipe()
     waiting, permit = os.pipe()
     between = fork()
@@ -157,12 +129,9 @@ def forked(agent: _socket.socket, asked: ForkRequest, opened: "list[tuple[int, s
     running = threads_left()
     if running > 1:
         refuse(agent, f"{', '.join(asked.modules)} started {running - 1} threads")
-        asked.keeps = False
         return False
     os.write(permit, b"g")
-    os.close(permit)
     found = reported(reports, len(asked.variables))
-    os.close(reports)
     os.waitpid(between, 0)
     agent.send(b"\0".join([FORKED, *found]))
     return False
@@ -170,89 +139,6 @@ def forked(agent: _socket.socket, asked: ForkRequest, opened: "list[tuple[int, s
 
 def refuse(agent: _socket.socket, problem: str) -> None:
     agent.send(REFUSED + b"\0" + problem.encode("utf-8", "replace"))
-
-
-def left_behind(asked: ForkRequest, own: "set[int]") -> bool:
-    """Close what belongs to the ranks that were forked. Return False if anything else than `own` is still open."""
-    for each in asked.descriptors:
-        os.close(each)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    os.close(nothing)
-    return descriptors_open().keys() == own
-
-
-def next_request(agent: _socket.socket, touched: "set[str]", files: "dict[str, int]") -> "ForkRequest | None":
-    """Wait for the next request to fork ranks, and return it. None if there is none, or if it is refused."""
-    while True:
-        fields, descriptors = request(agent)
-        if fields[0] == MARK:
-            mark(fields[1])
-            agent.send(MARKED)
-            continue
-        if fields[0] != AGAIN:
-            return None
-        asked = ForkRequest(fields, descriptors)
-        problem = used(touched, asked) or changed(files)
-        if not problem:
-            return asked
-        refuse(agent, problem)
-        return None
-
-
-def used(touched: "set[str]", asked: ForkRequest) -> str:
-    """Return the reason why ranks with variables of their own cannot share the imports that `touched` these."""
-    names = sorted(touched & asked.names())
-    return f"the import uses {', '.join(names)}, a variable of one rank" if names else ""
-
-
-def sources(began: int) -> "dict[str, int]":
-    """Return the time of the last change of each file that a module was imported from, in nanoseconds.
-
-    -1 for a file that has changed since `began`, perhaps after its import.
-    """
-    found: dict[str, int] = {}
-    for module in list(sys.modules.values()):
-        try:
-            path = vars(module).get("__file__")
-            if isinstance(path, str):
-                at = os.stat(path).st_mtime_ns
-                found[path] = at if at < began else -1
-        except (OSError, TypeError):
-            continue  # In an archive, or no module.
-    return found
-
-
-def changed(files: "dict[str, int]") -> str:
-    """Return the reason why modules imported from `files` are outdated; "" for none."""
-    for path, at in files.items():
-        try:
-            now = os.stat(path).st_mtime_ns
-        except OSError:
-            now = 0
-        if now != at:
-            return f"{path} has changed"
-    return ""
-
-
-def mark(run: bytes) -> None:
-    """Write the mark of `run` over the one with which the kernel lists this process (proc(5), environ).
-
-    The agent starts a template with PYLAUNCH_TEMPLATE right after the mark, and long enough to leave room for any mark.
-    Raises OSError.
-    """
-    import ctypes  # noqa: PLC0415 -- imported before the first fork
-
-    with open("/proc/self/environ", "rb") as source:
-        block = source.read()
-    with open("/proc/self/stat", "rb") as source:
-        begins = int(source.read().rpartition(b")")[2].split()[47])
-    at = 0 if block.startswith(RUN) else block.index(b"\0" + RUN) + 1
-    size = len(RUN) + MARK_SIZE + len(ROOM)
-    if not begins or len(run) >= MARK_SIZE or not block[at : at + size].partition(b"\0")[2].startswith(ROOM):
-        raise OSError(f"no room for the mark of run {os.fsdecode(run)}")
-    ctypes.memmove(begins + at, (RUN + run + b"\0" + ROOM).ljust(size, b"\0"), size)
 
 
 def reported(reports: int, ranks: int) -> "list[bytes]":
@@ -354,11 +240,12 @@ def customised() -> str:
     return ""
 
 
-def imported(modules: "list[str]", variables: "Variables") -> str:
-    """Import `modules`, and note in `variables` those that they use. Return the reason why ranks cannot share them."""
+def imported(asked: ForkRequest) -> str:
+    """Import the modules. Return the reason why ranks cannot share them."""
     before = (os.getcwd(), list(sys.path))
+    variables = Variables()
     try:
-        for module in modules:
+        for module in asked.modules:
             try:
                 import_one(module)
             except BaseException as error:  # noqa: BLE001 -- a script that imports it shows the error itself
@@ -367,6 +254,9 @@ def imported(modules: "list[str]", variables: "Variables") -> str:
         variables.restore()
     if (os.getcwd(), list(sys.path)) != before:
         return "the import changes the working directory or sys.path"
+    names = sorted(variables.touched & asked.names())
+    if names:
+        return f"the import uses {', '.join(names)}, a variable of one rank"
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:

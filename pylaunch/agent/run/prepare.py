@@ -8,7 +8,6 @@ from __future__ import annotations
 from pylaunch.agent import wire
 from pylaunch.agent.run import node_checks, node_environment, shipped_code, stop_request
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared import clean
@@ -27,12 +26,9 @@ class RefusedError(Exception):
         self.reasons = reasons
 
 
-def prepare_run(
-    message: wire.Prepare, root: NodeRoot, record: Record, loop: EventLoop, warm: KeptTemplate | None = None
-) -> tuple[Run, list[str]]:
+def prepare_run(message: wire.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> tuple[Run, list[str]]:
     """Return the prepared run, and the leftovers of dead runs that were removed.
 
-    `warm` is the template of the previous attempt, which already carries the mark of this run.
     Raises RefusedError with all reasons; nothing is held then.
     """
     stopped = stop_request.requested(root, message.task.run)
@@ -59,4 +55,4 @@ def prepare_run(
         workers.kill_at_gate()
         holdings.drop()
         raise RefusedError(reasons)
-    return Run(workers, holdings, record, loop, warm), cleaned.removed
+    return Run(workers, holdings, record, loop), cleaned.removed

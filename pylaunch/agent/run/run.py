@@ -19,7 +19,6 @@ from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Examinations
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.preload import Preload
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.template import ForkedRanks
@@ -47,14 +46,7 @@ LEFTOVER_GRACE_S = 2.0
 class Run:
     """Run whose processes are forked and wait at the gate, or have passed it. Times passed in are monotonic."""
 
-    def __init__(
-        self,
-        workers: WorkerGroup,
-        holdings: Holdings,
-        record: Record,
-        loop: EventLoop,
-        warm: KeptTemplate | None = None,
-    ) -> None:
+    def __init__(self, workers: WorkerGroup, holdings: Holdings, record: Record, loop: EventLoop) -> None:
         self.task = workers.task
         self.life = lifecycle.Life(frozenset(rank.rank for rank in self.task.ranks), bool(self.task.launcher))
         self.outcome: NodeOutcome | None = None
@@ -86,7 +78,7 @@ class Run:
         loop.watch(self._facts.done, self._on_facts)
         self._watch_gate()
         preloads = bool(self.task.preload)
-        self._preload = Preload(workers, record, loop, self._replace_at_gate, warm) if preloads else None
+        self._preload = Preload(workers, record, loop, self._replace_at_gate) if preloads else None
         for lease in holdings.leases:
             loop.watch(lease, partial(holdings.answer, lease))
 
@@ -99,11 +91,6 @@ class Run:
     def is_stopped_by_hand(self) -> bool:
         """True when a person requested the stop."""
         return any(isinstance(event, wire.Stopping) and event.by_hand for event in self._record.events)
-
-    @property
-    def kept(self) -> KeptTemplate | None:
-        """Template for the next attempt, once this one has failed."""
-        return self._workers.kept
 
     @property
     def streams(self) -> dict[str, str]:
@@ -175,10 +162,9 @@ class Run:
         for started in self._workers.at_gate:
             self._loop.forget(started)
 
-    def _replace_at_gate(self, forked: ForkedRanks, kept: KeptTemplate | None) -> None:
+    def _replace_at_gate(self, forked: ForkedRanks) -> None:
         self._forget_gate()
         self._workers.replace_at_gate(forked)
-        self._workers.kept = kept
         self._watch_gate()
 
     def examine(self, request: wire.Examine, deliver: Deliver) -> None:
@@ -403,8 +389,6 @@ class Run:
 
     def _finish(self, outcome: str, message: str) -> None:
         self._examinations.end()
-        if outcome != "finished" or self.stopping is None or self.is_stopped_by_hand:
-            self._workers.drop_kept()
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left = [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))
@@ -433,8 +417,7 @@ class Run:
                 note(f"{path} may still contain a secret of the run: {error.strerror}")
 
     def _checked_for_leftovers(self) -> list[str]:
-        kept = f", without the template for the next attempt (pid {self.kept.pid})" if self.kept is not None else ""
-        checked = [f"processes of run {self.task.run}{kept}"]
+        checked = [f"processes of run {self.task.run}"]
         if self._holdings.port is not None:
             checked.append(f"port {self._holdings.port}")
         return checked + [f"lease of device {index}" for index in self.task.devices]

@@ -6,9 +6,6 @@
     import …           ──►              with the gate and the files of the ranks as descriptors
                        ◄── forked pids  every rank is a child of the supervisor and waits at the gate
                        ◄── refused why  the ranks that wait at the ordinary gate are started instead
-    mark RUN           ──►              to a template that was kept (`kept_template.py`): it belongs to the next attempt
-                       ◄── marked
-    again …            ──►              like `import`, without modules
 
 The interpreter runs the script as soon as the hook does not hold it. So the conditions below exclude what could skip
 the hook, and the template starts only after the answer of the same interpreter in the same environment.
@@ -23,19 +20,19 @@ import socket
 
 from pylaunch.agent import wire
 from pylaunch.agent.in_rank import sitecustomize
-from pylaunch.agent.in_rank.template import AGAIN, FIRST, FORKED, IMPORT, REFUSED, VERIFY
+from pylaunch.agent.in_rank.template import FIRST, FORKED, IMPORT, LARGEST_PACKET, REFUSED, VERIFY
 from pylaunch.agent.run import spawn
-from pylaunch.agent.run.kept_template import AT_PROCESS_START, KeptTemplate, RankFork, differences, is_child, received
-from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.programs import path_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
 MOST_RANKS = 64
 """Ranks of one template: three descriptors each travel in one packet, which carries at most 253."""
-
-MARK_ROOM = 64
-"""Digits of the descriptor in PYLAUNCH_TEMPLATE: room for the mark of another attempt (`in_rank.template.mark`)."""
 
 LARGEST_REQUEST = 128 << 10
 LONGEST_REASON = 300
@@ -45,10 +42,20 @@ MOST_OUTPUT = 64 << 10
 MEASURED = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables with which Python does more at its start or end than to run the script."""
 
-OF_ATTEMPT = (processes.RUN_MARK, "TORCHELASTIC_RESTART_COUNT")
-"""Variables that differ between attempts."""
+AT_PROCESS_START = (
+    "LD_", "PYTHON", "MALLOC_", "GLIBC_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "GOTO_", "BLIS_"
+)  # fmt: skip
+"""Beginnings of variables that C code reads while it is loaded: they cannot differ between forked ranks."""
 
 ELF = b"\x7fELF"
+
+
+@dataclass(frozen=True)
+class RankFork:
+    """Arguments for one rank: its environment, and its log files for stdout and stderr."""
+
+    env: dict[str, str]
+    outputs: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -81,13 +88,14 @@ def shared_environment(ranks: list[RankFork]) -> dict[str, str]:
     }
 
 
-def lasting_environment(ranks: list[RankFork], directory: str) -> dict[str, str]:
-    """Return the shared variables that another attempt has too: without those of this one and its `directory`."""
-    return {
-        name: value
-        for name, value in shared_environment(ranks).items()
-        if name not in OF_ATTEMPT and (directory not in value or name.startswith(AT_PROCESS_START))
-    }
+def differences(ranks: list[RankFork], env: dict[str, str]) -> Iterator[str]:
+    """Yield NUMBER=NAME=VALUE for each variable of a rank that is not in `env`, NUMBER=NAME for one only in `env`."""
+    for number, rank in enumerate(ranks):
+        for name, value in rank.env.items():
+            if env.get(name) != value:
+                yield f"{number}={name}={value}"
+        for name in env.keys() - rank.env.keys():
+            yield f"{number}={name}"
 
 
 def unmet_condition(task: wire.NodeTask, ranks: list[RankFork]) -> str:
@@ -146,31 +154,16 @@ def _is_module(name: str) -> bool:
 class Template:
     """Template of one run, from the test of its interpreter to its answer. `channel` is readable when it has news."""
 
-    def __init__(
-        self, task: wire.NodeTask, ranks: list[RankFork], record: RunDirectory, warm: KeptTemplate | None = None
-    ) -> None:
-        """Start the test, or ask the template that the previous attempt kept. Raises OSError."""
+    def __init__(self, task: wire.NodeTask, ranks: list[RankFork], record: RunDirectory) -> None:
+        """Start the test of the interpreter. Raises OSError."""
         self._task = task
         self._ranks = ranks
         self._outputs = (record.file("template.out"), record.file("template.err"))
-        self._output: tuple[bytes, bytes] | None = None
         self._pid = 0
         self._is_verified = False
         self._gate: tuple[int, int] | None = None
         self._started: list[int] = []
-        self.kept: KeptTemplate | None = None
-        """The template, if it has forked the ranks and stays for the next attempt."""
-
-        if warm is not None:
-            self.channel, self._pid, self._env, self._output = warm.channel, warm.pid, warm.env, warm.output
-            self._is_verified = True
-            try:
-                self._request(AGAIN, [])
-            except OSError:
-                self.end()
-                raise
-            return
-        self._env = lasting_environment(ranks, record.path) if task.keep_template else shared_environment(ranks)
+        self._env = shared_environment(ranks)
         for path in self._outputs:
             rank_files.remove(path)
         python = task.ranks[0].argv[0]
@@ -185,7 +178,7 @@ class Template:
                 self._is_verified = True
                 self._end_process()
                 self.channel = self._spawn(list(self._task.ranks[0].argv))
-                self._request(IMPORT, self._task.preload)
+                self._request()
                 return None
             if not self._is_verified:
                 return NotForked("the interpreter does not run pylaunch's sitecustomize first")
@@ -200,29 +193,20 @@ class Template:
         words = [field.decode("ascii", "replace") for field in fields[1:]]
         if fields[0] != FORKED or len(words) != len(self._ranks) or not all(map(is_child, words)):
             return NotForked("the template ended without an answer")
-        output = self._output
-        if output is None:
-            if any(rank_files.size(path) > MOST_OUTPUT for path in self._outputs):
-                return NotForked(f"imports wrote more than {MOST_OUTPUT >> 10} KiB of output")
-            out, err = (rank_files.read(path, MOST_OUTPUT) for path in self._outputs)
-            output = (out, err)
+        if any(rank_files.size(path) > MOST_OUTPUT for path in self._outputs):
+            return NotForked(f"imports wrote more than {MOST_OUTPUT >> 10} KiB of output")
+        output = [rank_files.read(path, MOST_OUTPUT) for path in self._outputs]
         for rank in self._ranks:
             for content, sink in zip(output, rank.outputs):
                 rank_files.append(sink, content)
         assert self._gate is not None
         forked = ForkedRanks([int(word) for word in words], self._started, self._gate)
         self._gate, self._started = None, []
-        if self._task.keep_template:
-            argv = self._task.ranks[0].argv
-            self.kept = KeptTemplate(
-                self._pid, self.channel, argv, self._task.workdir, self._task.preload, self._env, output
-            )
         return forked
 
     def end(self) -> None:
-        """Kill the template, unless it is kept, and what it has forked, unless `advance` has returned the ranks."""
-        if self.kept is None:
-            self._end_process()
+        """Kill the template and what it has forked, unless `advance` has returned the ranks."""
+        self._end_process()
         for descriptor in (*(self._gate or ()), *self._started):
             os.close(descriptor)
         self._gate, self._started = None, []
@@ -238,8 +222,7 @@ class Template:
     def _spawn(self, argv: list[str]) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            number = f"{theirs.fileno():0{MARK_ROOM}}"
-            env = {processes.RUN_MARK: self._task.run, sitecustomize.TEMPLATE: number, **self._env}
+            env = {sitecustomize.TEMPLATE: str(theirs.fileno()), **self._env}
             theirs.set_inheritable(True)  # Other threads close all descriptors in the processes that they start.
             self._pid, reading = spawn.spawn(argv, env, self._task.workdir, self._outputs)
         if spawn.reached_gate(reading):
@@ -249,12 +232,12 @@ class Template:
         ours.setblocking(False)
         return ours
 
-    def _request(self, verb: bytes, modules: list[str]) -> None:
+    def _request(self) -> None:
         """Send the template its modules, the variables of each rank, and the descriptors of gate and files."""
         own = differences(self._ranks, self._env)
-        keeps = str(int(self._task.keep_template))
-        words = [str(os.getpid()), str(len(self._ranks)), keeps, str(len(modules)), *modules, *own]
-        packet = b"\0".join([verb, *map(os.fsencode, words)])
+        modules = self._task.preload
+        words = [str(os.getpid()), str(len(self._ranks)), str(len(modules)), *modules, *own]
+        packet = b"\0".join([IMPORT, *map(os.fsencode, words)])
         if len(packet) > LARGEST_REQUEST:
             raise OSError(f"the variables of the ranks take {len(packet)} bytes, more than {LARGEST_REQUEST}")
         self._gate = os.pipe()
@@ -271,3 +254,21 @@ class Template:
         finally:
             for descriptor in lent:
                 os.close(descriptor)
+
+
+def received(channel: socket.socket) -> bytes:
+    """Return the next packet; b"" at the end of the process on the other side."""
+    try:
+        return channel.recv(LARGEST_PACKET)
+    except ConnectionResetError:  # It ended with a packet unread.
+        return b""
+
+
+def is_child(word: str) -> bool:
+    """Return whether `word` is the id of a child of this process that runs."""
+    if not word.isdigit():
+        return False
+    try:
+        return os.waitid(os.P_PID, int(word), os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except OSError:
+        return False

@@ -15,9 +15,8 @@ from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import recorder_settings, spawn
-from pylaunch.agent.run.kept_template import KeptTemplate, RankFork
 from pylaunch.agent.run.rank_entry import SOCKET
-from pylaunch.agent.run.template import ForkedRanks
+from pylaunch.agent.run.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
@@ -31,13 +30,6 @@ RUN_RANK_ENTRY = (
 )
 """Program of a rank entry. Its arguments are the compiled modules, which this process has verified, and the archive.
 Running an archive takes 10 ms longer."""
-
-TORCHRUN = ["-m", "torch.distributed.run"]
-RUN_TORCHRUN = (
-    "import gc, sys; gc.disable(); from torch.distributed.run import main; gc.enable(); gc.freeze(); "
-    "sys.argv[0] = 'torchrun'; sys.exit(main())"
-)
-"""The script `torchrun`, without garbage collection in its imports."""
 
 IN_RANK = "pylaunch/agent/in_rank"
 """Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
@@ -167,8 +159,6 @@ class WorkerGroup:
 
         self._gate = os.pipe()
         self._port = 0
-        self.kept: KeptTemplate | None = None
-        """Template for the next attempt, which is no process of the ranks and ends after them."""
 
     @property
     def pids(self) -> dict[int, int | None]:
@@ -239,8 +229,6 @@ class WorkerGroup:
         entry = [sys.executable, "-I", "-S", "-c", RUN_RANK_ENTRY, sys.path[0], archive()]
         files = self._directory.file(LAUNCHER)
         given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
-        if given[1:3] == TORCHRUN:
-            given[1:3] = ["-c", RUN_TORCHRUN]
         return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
 
     def remove_launcher_files(self) -> None:
@@ -358,14 +346,7 @@ class WorkerGroup:
 
     def all_processes(self) -> list[processes.Process]:
         """Return every live process of the run, including descendants that left its session."""
-        found = processes.of_run(self.task.run, self.root.path)
-        return [process for process in found if self.kept is None or process.pid != self.kept.pid]
-
-    def drop_kept(self) -> None:
-        """End the template that was kept for the next attempt."""
-        if self.kept is not None:
-            self.kept.end()
-            self.kept = None
+        return processes.of_run(self.task.run, self.root.path)
 
     def kill_everything(self) -> None:
         """Send SIGKILL to every live process of the run."""

@@ -17,7 +17,7 @@ import time
 
 from pylaunch.agent import wire
 from pylaunch.agent.run import session_scope
-from pylaunch.agent.serve import job_daemon, replay, standby
+from pylaunch.agent.serve import job_daemon, replay
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor
 from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
@@ -76,47 +76,30 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
 def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version: str) -> None:
     """Fork the supervisor of a run; `held` is the descriptor of the run's lock, which this closes here."""
     listener = local_socket.listen(directory.file("agent.sock"))
-    if not standby.is_taken_over(root, directory, version, held, listener):
-        # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
-        before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
-        try:
-            child = os.fork()
-        finally:
-            if child:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if child == 0:
-            os.setsid()
-            if os.fork() == 0:
-                _become_daemon(directory, keep=(held, listener.fileno()))
-                run_lock.sign(held)
-                note = session_scope.leave_session(directory.run)
-                _supervise(root, Supervisor(root, directory, listener, version, notes=[note] if note else []))
-            os._exit(0)
-        os.waitpid(child, 0)
+    # The daemon of a job may pass a signal on before the supervisor watches for signals: it waits until then.
+    before, child = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS), -1
+    try:
+        child = os.fork()
+    finally:
+        if child:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            _become_daemon(directory, keep=(held, listener.fileno()))
+            run_lock.sign(held)
+            note = session_scope.leave_session(directory.run)
+            _supervise(Supervisor(root, directory, listener, version, notes=[note] if note else []))
+        os._exit(0)
+    os.waitpid(child, 0)
     listener.close()
     os.close(held)
 
 
-def stand_by(root: NodeRoot, run: str, version: str, state: str) -> int:
-    """Supervise the next attempt after `run` with the template of `state`; return the exit code without one."""
-    attempt = standby.wait_for_next(root, run, version, state)
-    if attempt is None:
-        return 0
-    keep = (attempt.lock, attempt.listener.fileno(), attempt.warm.channel.fileno())
-    _become_daemon(attempt.directory, keep)
-    run_lock.sign(attempt.lock)
-    supervisor = Supervisor(root, attempt.directory, attempt.listener, version, notes=[])
-    supervisor.warm = attempt.warm
-    _supervise(root, supervisor)
-    return 0
-
-
-def _supervise(root: NodeRoot, supervisor: Supervisor) -> None:
+def _supervise(supervisor: Supervisor) -> None:
     """Run `supervisor` and end this process with it. A bug leaves its traceback in agent.log."""
     try:
         supervisor.serve()
-        if supervisor.kept is not None and supervisor.next_attempt is not None:
-            standby.stand_by(supervisor.directory, root, supervisor.kept, supervisor.next_attempt)
     except Exception:  # noqa: BLE001 -- the boundary of this process
         import traceback  # noqa: PLC0415 -- milliseconds that only a bug costs
 

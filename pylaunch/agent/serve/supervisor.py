@@ -21,14 +21,13 @@ from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
-from pylaunch.agent.run.kept_template import KeptTemplate
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import Controller, Meters
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import NEXT_SOCKET, SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
@@ -68,12 +67,6 @@ class Supervisor:
         self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str, *, notes: list[str]
     ) -> None:
         self._notes = notes
-        self.warm: KeptTemplate | None = None
-        """Template that the previous attempt kept."""
-
-        self.next_attempt: socket.socket | None = None
-        """Listener for the next attempt, once this one has failed and keeps its template."""
-
         self._root = root
         self.directory = directory
         self._version = version
@@ -233,16 +226,8 @@ class Supervisor:
             self._record.append(wire.Finished([], [], time.time()))
             self._end(NodeOutcome(self.directory.run, "aborted", reason, time.time()))
 
-    @property
-    def kept(self) -> KeptTemplate | None:
-        """Template for the next attempt, once this one has failed."""
-        return self._run.kept if self._run is not None and self._outcome is not None else None
-
     def _end(self, outcome: NodeOutcome) -> None:
         self._outcome = outcome
-        if self.kept is not None:
-            with contextlib.suppress(OSError):  # On a full disk the next attempt imports again.
-                self.next_attempt = local_socket.listen(self.directory.file(NEXT_SOCKET))
         self._record.close(outcome)
         is_awaited = any(controller.awaits_follow for controller in self._controllers)
         self._deadline = time.monotonic() + (UNFOLLOWED_S if is_awaited else DRAIN_S)
@@ -348,7 +333,7 @@ class Supervisor:
         if task.run != self.directory.run:
             raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
         try:
-            self._run, removed = prepare_run(message, self._root, self._record, self._loop, self.warm)
+            self._run, removed = prepare_run(message, self._root, self._record, self._loop)
         except RefusedError as refusal:
             controller.send(wire.Refused(refusal.reasons))
             controller.is_subscribed = True

@@ -8,7 +8,7 @@ import os
 
 from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
 from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.layout import NEXT_SOCKET, SOCKETS, NodeRoot, RunDirectory
+from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
 KEPT_ARCHIVES = 3
@@ -61,7 +61,7 @@ def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleane
 
 
 def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
-    for name in (*SOCKETS, NEXT_SOCKET):
+    for name in SOCKETS:
         if os.path.lexists(directory.file(name)):
             cleaned.removed.append(f"socket {name} of dead run {directory.run}")
             if not dry_run:

@@ -22,7 +22,6 @@
     ranks/<rank>.*.<number>  both, of further Python processes of the rank
     ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
     template.out|err         output of the imports of a preload, until the ranks have it
-    next.sock                the next attempt takes the template of a preload over here, after a failure
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
   jobs/<job>.sock            relays ask the daemon of a Slurm job here for a supervisor
@@ -40,7 +39,6 @@ import stat
 from pylaunch.agent.shared.dataclass import dataclass
 
 SOCKETS = ("agent.sock", "ranks.sock")
-NEXT_SOCKET = "next.sock"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 JOB_ID = re.compile(r"[0-9]{1,12}\Z")
 JOB_VARIABLE = "PYLAUNCH_SLURM_JOB"
@@ -60,14 +58,6 @@ ATTEMPT = re.compile(rf"(\.\d+|{SPARES})\Z")
 def base_of(run: str) -> str:
     """Return the id of the run that `run` is an attempt of, or the test of its spares."""
     return ATTEMPT.sub("", run)
-
-
-def previous_of(run: str) -> str | None:
-    """Return the id of the attempt before `run`; None for the first."""
-    base, _, number = run.rpartition(".")
-    if not base or not number.isdecimal() or base_of(run) != base:
-        return None
-    return f"{base}.{int(number) - 1}" if int(number) > 1 else base
 
 
 class AgentError(Exception):

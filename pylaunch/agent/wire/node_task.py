@@ -101,9 +101,6 @@ class NodeTask:
     stop_grace_s: float = 0.0
     """The same when the agent gets SIGTERM, as from Slurm at the end of its job; not less than `grace_s`."""
 
-    keep_template: bool = False
-    """Another attempt may follow a failure: keep the process that has imported `preload` for it."""
-
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
             raise WireError(f"run {self.run}: a rank appears twice on {self.host}")

@@ -15,10 +15,6 @@ class Preloaded:
     reason: str = ""
     """Reason why the ranks start without a preload; "" if they have imported the modules."""
 
-    cold: str = ""
-    """Reason why a restart imported the modules again instead of using the template of the attempt before it; "" if it
-    did not."""
-
 
 @dataclass(frozen=True)
 class Released:

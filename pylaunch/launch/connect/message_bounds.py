@@ -22,7 +22,7 @@ def shortened(message: object) -> object:
         case wire.Stopping():
             return replace(message, reason=_cut(message.reason))
         case wire.Preloaded():
-            return replace(message, reason=_cut(message.reason), cold=_cut(message.cold))
+            return replace(message, reason=_cut(message.reason))
         case wire.Finished():
             return replace(message, leftovers=[_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]])
         case wire.Failed():

@@ -79,11 +79,6 @@ def end(plan: RunPlan, hosts: Iterable[str], grace_s: float) -> dict[str, NodePr
     return _ask(plan, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
 
 
-def end_templates(plan: RunPlan, hosts: Iterable[str]) -> None:
-    """End the templates that `hosts` keep for another attempt after `plan`. Elsewhere they end on their own."""
-    _ask(plan, hosts, end=True, grace_s=0.0, timeout_s=LOOK_S)
-
-
 def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float) -> dict[str, NodeProof]:
     wanted = plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)

@@ -42,10 +42,4 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
         secret_arguments=list(secret_values(plan.job.command)),
         preload=[] if command.launcher else list(plan.job.preload),
-        keep_template=keeps_templates(plan) and not command.launcher,
     )
-
-
-def keeps_templates(plan: RunPlan) -> bool:
-    """Return whether nodes keep the template of a preload after a failure of `plan`, for another attempt."""
-    return bool(plan.job.preload) and plan.restart < plan.job.max_restarts

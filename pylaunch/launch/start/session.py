@@ -155,7 +155,6 @@ class Session:
         self._not_preloaded: dict[str, list[str]] = {}
         """Hosts whose ranks start without their preload, by reason."""
 
-        self._imported_again: dict[str, list[str]] = {}
         """Hosts that do not use the template of the previous attempt, by reason."""
 
         self._essentials: dict[str, Mapping[str, str]] = {}
@@ -344,15 +343,11 @@ class Session:
             self._fleet.put_back()
         for reason, hosts in self._not_preloaded.items():
             self._watcher.message(f"note: no preload on {fold(hosts)}: {reason}")
-        for reason, hosts in self._imported_again.items():
-            self._watcher.message(f"note: imported again on {fold(hosts)}: {reason}")
         self._phases["preload"] = time.monotonic() - began
 
     def _on_preloaded(self, host: str, message: wire.Preloaded) -> None:
         if host in self._preloading and message.reason:
             self._not_preloaded.setdefault(message.reason, []).append(host)
-        if host in self._preloading and message.cold:
-            self._imported_again.setdefault(message.cold, []).append(host)
         self._preloading.discard(host)
 
     async def _release(self) -> float:

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-
-import pytest
+from collections.abc import Iterator
 
 from pylaunch.explain.restart import Attempt
 from pylaunch.launch.attempts import AttemptIO, NoRestart, Restarting, run_attempts
@@ -23,7 +20,6 @@ class Story:
         self._has_nodes = has_nodes
         self.reports: list[Restarting | NoRestart] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
-        self.ended_templates: list[tuple[str, list[str]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
         self.io = AttemptIO(
             self._attempt,
@@ -31,15 +27,11 @@ class Story:
             self.reports.append,
             lambda: float(len(self.started)),
             lambda: self._has_nodes,
-            self._end_templates,
         )
 
     def _attempt(self, plan: RunPlan) -> Attempt:
         self.started.append((plan.run, plan.cluster.names))
         return Attempt(plan.cluster.names, next(self._ends), 1.0)
-
-    def _end_templates(self, plan: RunPlan, hosts: Iterable[str]) -> None:
-        self.ended_templates.append((plan.run, list(hosts)))
 
     def play(self, job: JobSpec = JOB) -> Attempt:
         return run_attempts(plan_run(CLUSTER, job, "7f3a9c01"), self.io)
@@ -83,24 +75,3 @@ def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
 
 
 FAILED = Outcome(Status.FAILED, "", 0.0, (), {})
-
-
-@pytest.mark.parametrize(
-    ("ends", "stopped", "expected"),
-    [
-        ([FAILED], True, [("7f3a9c01", ["n1", "n2"])]),
-        ([lost("n1"), lost("n2")], False, [("7f3a9c01.1", ["s1"])]),
-        ([FAILED, DONE], False, []),
-        ([FAILED] * 4, False, []),  # The nodes keep nothing in the last attempt.
-    ],
-    ids=["stopped", "too few hosts", "success", "all restarts used"],
-)
-def test_templates_end_when_no_attempt_follows_although_one_might_have(
-    ends: list[Outcome], stopped: bool, expected: list[tuple[str, list[str]]]
-) -> None:
-    job = replace(JOB, framework=Framework.DIRECT, preload=("torch",))
-    story, without = Story(*ends, stopped=stopped), Story(*ends, stopped=stopped)
-    story.play(job)
-    without.play(replace(job, preload=()))
-    assert story.ended_templates == expected
-    assert without.ended_templates == []
