@@ -146,6 +146,9 @@ class JobSpec:
 
     on_hang: OnHang = OnHang.OBSERVE
 
+    rank_thread: bool = True
+    """Each Python rank has a thread that answers for its stacks and collectives."""
+
     ends_with_controller: bool = False
     """Stop if no controller has been heard for `node_timeout`."""
 

@@ -44,6 +44,13 @@ NOTES = """
 prints every variable below its layer, with the values of other layers that it overrides. `--json` has the same in
 `plan.nodes[].variables`. A dry run contacts no host. It names the layers that only a node knows, without their values.
 
+## What runs in a rank
+
+Each Python rank begins with a `sitecustomize` of pylaunch, which starts the thread that answers `pylaunch stacks` and
+the hang watch, registers a handler of faulthandler for signal 57, and ends the thread before each fork. It blocks all
+signals, is unknown to `threading`, and imports nothing later. With `start --no-rank-thread`, none of this happens, and
+`PYLAUNCH_RANK_SOCKET` is not set.
+
 ## Conflicts
 
 - A flag or a secret cannot change `identity` and `agent`, because the ranks could not meet. `start` warns of one

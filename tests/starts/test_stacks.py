@@ -31,12 +31,12 @@ train()
 
 
 @contextlib.contextmanager
-def started(cluster: DirectoryCluster, directory: Path) -> Iterator[subprocess.Popen[str]]:
+def started(cluster: DirectoryCluster, directory: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     """A run of four ranks on two nodes, all of which have begun; it is stopped at the end."""
     (directory / "train.py").write_text(SOURCE)
     run = cluster.begin(
         "start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(directory),
-        "--nproc-per-node", "2", "--", "/usr/bin/python3", "train.py",
+        "--nproc-per-node", "2", *flags, "--", "/usr/bin/python3", "train.py",
     )  # fmt: skip
     try:
         wait_until(
@@ -84,6 +84,16 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
     assert recorded.stdout.startswith(f"run {name}: 3 ranks before they were stopped, ")
     # On a machine that is busy for half a second, ranks have no time to answer.
     assert alone in recorded.stdout or "no answer in 0.5 s" in recorded.stdout
+
+
+def test_stacks_of_ranks_without_the_thread_have_the_reason(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    with started(cluster, tmp_path, "--no-rank-thread"):
+        shown = cluster.run("stacks", *cluster.outcomes())
+    assert shown.returncode == ExitCode.DONE, shown.stderr
+    assert "no stacks: the run was started with --no-rank-thread" in shown.stdout
 
 
 def test_a_program_reads_the_stacks_of_a_run_that_it_started(

@@ -48,7 +48,8 @@ ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
 MOST_STACKS = 128 << 10
 """Bytes at the end of one dump of faulthandler that are read."""
 
-NO_HELPER = "no stacks: Python was started with -I, -E or -S, or with another PYTHONPATH"
+NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
+NO_THREAD = "the run was started with --no-rank-thread"
 NOT_PYTHON = "no stacks: not a Python program"
 _CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [], [])
@@ -66,6 +67,9 @@ class ExaminedRun:
     root: str
     py_spy: str | None
     """Path of py-spy on this node."""
+
+    no_helper: str
+    """Reason why a Python rank has no helper."""
 
 
 class RankQuestion:
@@ -88,6 +92,7 @@ class RankQuestion:
         self._stacks = stacks
         self._mask = mask
         self._received = b""
+        self._no_helper = ""
         self._written_before: int | None = None
         self._has_blocked = False
         """The main thread blocked the signal of faulthandler before it was sent."""
@@ -109,7 +114,7 @@ class RankQuestion:
             if not process_view.is_python(shown):
                 self.finish(NOT_PYTHON)
             elif self.number or run.py_spy is None or words == PROGRESS or not self._spy(run, run.py_spy, shown):
-                self.finish(NO_HELPER)
+                self.finish(f"no stacks: {run.no_helper}")
             return
         self.connection = connection
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -134,7 +139,7 @@ class RankQuestion:
             self.dump = py_spy.StackDump(executable, processes.read(pid))
         except OSError:
             return False
-        self.answering = pid
+        self.answering, self._no_helper = pid, run.no_helper
         return True
 
     def receive_dump(self) -> None:
@@ -144,9 +149,9 @@ class RankQuestion:
             try:
                 self.answer = self.dump.answer(self._mask.hide(self.dump.output()))
             except ValueError as error:
-                self.finish(f"{NO_HELPER}; py-spy cannot read it: {error}")
+                self.finish(f"no stacks: {self._no_helper}; py-spy cannot read it: {error}")
             else:
-                self.source, self.note = "py-spy", "no collectives: the rank has no helper"
+                self.source, self.note = "py-spy", f"no collectives: {self._no_helper}"
 
     def receive(self) -> None:
         """Read from the helper."""

@@ -6,7 +6,7 @@ import time
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import py_spy
-from pylaunch.agent.evidence.examination import Examination, ExaminedRun
+from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Examination, ExaminedRun
 from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared.dataclass import dataclass
@@ -53,8 +53,9 @@ class Examinations:
         task = workers.task
         interpreters = [*task.launcher[:1], *(word for rank in task.ranks for word in rank.argv[:1])]
         self._run = ExaminedRun(
-            loop, directory, workers.streams(), workers.mask, task.run, workers.root.path, py_spy.program(interpreters)
-        )
+            loop, directory, workers.streams(), workers.mask, task.run, workers.root.path, py_spy.program(interpreters),
+            NO_HELPER if task.rank_thread else NO_THREAD,
+        )  # fmt: skip
         self._under_way: list[PendingRequest] = []
 
     def begin(self, request: wire.Examine, deliver: Deliver, now: float) -> None:

@@ -131,6 +131,7 @@ class WorkerGroup:
         recorder = recorder_settings.settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
+        hook = os.path.join(archive(), IN_RANK) if task.rank_thread or task.preload else None
         self.mask = Mask([*asked.secrets.values(), *task.secret_arguments])
         self.root = root
         self._directory = directory
@@ -139,7 +140,7 @@ class WorkerGroup:
             processes.ROOT_MARK: root.path,
             "PYLAUNCH_NODE_RANK": str(task.node_rank),
             "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
-            RUNTIME_PATH: os.pathsep.join(filter(None, (os.path.join(archive(), IN_RANK), path, archive()))),
+            RUNTIME_PATH: os.pathsep.join(filter(None, (hook, path, archive()))),
         }
         self._ranks: dict[int, int | None] = {}
         """Process id → rank, or None for the launcher."""
@@ -239,7 +240,8 @@ class WorkerGroup:
         """Return the layers of `rank` alone."""
         names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
         files = rank_report.environment(self._directory, rank.rank)
-        files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, examination.SOCKET)
+        if self.task.rank_thread:
+            files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, examination.SOCKET)
         return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
 
     def streams(self) -> dict[str, str]:

@@ -101,6 +101,10 @@ class NodeTask:
     stop_grace_s: float = 0.0
     """The same when the agent gets SIGTERM, as from Slurm at the end of its job; not less than `grace_s`."""
 
+    rank_thread: bool = True
+    """Each Python rank has a thread that answers for its stacks and collectives. Without it, and without `preload`,
+    nothing of pylaunch runs in the process of a rank."""
+
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
             raise WireError(f"run {self.run}: a rank appears twice on {self.host}")

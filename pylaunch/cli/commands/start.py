@@ -129,6 +129,11 @@ Examples:
     metavar="SECONDS|off",
     help="Examine the ranks for a hang after this long without output, steps or collectives.",
 )
+@click.option(
+    "--no-rank-thread",
+    is_flag=True,
+    help="Run nothing of pylaunch in the ranks: stacks come from py-spy or the kernel, and collectives are unknown.",
+)
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
 @click.option(
     "--kill-on-disconnect", is_flag=True, help="Stop the run when its controller is silent for --node-timeout."

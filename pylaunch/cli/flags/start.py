@@ -63,6 +63,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
     node_timeout: float = 10.0
     on_hang: str = OnHang.OBSERVE.value
     hang_after: str = "30"
+    no_rank_thread: bool = False
     detach: bool = False
     kill_on_disconnect: bool = False
     no_check: bool = False
@@ -124,6 +125,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
             node_timeout=_node_timeout(self.node_timeout),
             hang_after=_hang_after(self.hang_after),
             on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
+            rank_thread=not self.no_rank_thread,
             max_restarts=self.max_restarts,
             fallback=_fallback(self.fallback, self.max_restarts),
             max_requeues=self.max_requeues,

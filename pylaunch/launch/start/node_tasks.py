@@ -41,5 +41,6 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         hostfile=hostfile(plan),
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
         secret_arguments=list(secret_values(plan.job.command)),
+        rank_thread=plan.job.rank_thread,
         preload=[] if command.launcher else list(plan.job.preload),
     )
