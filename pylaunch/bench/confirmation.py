@@ -4,30 +4,23 @@
     pair_verdict    nodes and links that are slow; suspects that remain unclear are not accused
 
 A node is slow only if its rates are low in the first rounds and in these, and if chance does not explain it: with equal
-nodes, however noisy, one verdict in 1 / MOST_ERROR names a good node. The test compares ranks of rates and assumes no
-distribution: of k rates of a suspect and K rates of others, the probability that the k are among the lowest k + t is
-C(k + t, t) / C(k + K, k). It is multiplied by the number of nodes, each of which could have been the suspect.
+nodes, however noisy, one verdict in 1 / MOST_ERROR names a good node.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from math import comb
 from statistics import median
 
 from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.bench.chance import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 from pylaunch.bench.pairs import LOW, MOST_NOISE, Pair, PairRate, Screening, other_of
 from pylaunch.bench.ranks.rounds import pairs_of, round_count
 
-MOST_ERROR = 1e-4
-"""Probability that chance makes a verdict name any good node."""
-
 MOST_LINK_ERROR = 1e-3
-"""The same for links, of which there are far more, each with fewer rates."""
+"""As MOST_ERROR, for links, of which there are far more, each with fewer rates."""
 
 FEWEST_ROUNDS = 2
-MOST_ROUNDS = 16
 FEW_KIN = 4
 MANY_KIN = 1 / 16
 """Share of the nodes. So few or so many suspects and doubtful nodes meet each other twice: another load may disturb one
@@ -80,14 +73,6 @@ class PairVerdict:
     """Suspects that are normal with good partners."""
 
     abstained: str = ""
-
-
-def chance(draws: Sequence[float], others: Sequence[float], candidates: int) -> float:
-    """Return a bound of the probability that chance makes `draws` of any of `candidates` as low among `others`."""
-    if not draws or not others:
-        return 1.0
-    below = bisect_left(sorted(others), max(draws))
-    return min(1.0, candidates * comb(len(draws) + below, below) / comb(len(draws) + len(others), len(draws)))
 
 
 def confirmations(screening: Screening) -> tuple[tuple[Pair, ...], ...]:
@@ -149,15 +134,10 @@ def _is_enough(screening: Screening, rounds: int) -> bool:
     }
     draws = min(met.values(), default=0) + rounds - _meetings(screening)
     is_enough = {
-        "suspects": not suspects or _best(draws, others, screening.nodes) <= MOST_ERROR,
-        "links": not screening.links or _best(1 + rounds, others, pairs) <= MOST_LINK_ERROR,
+        "suspects": not suspects or best_chance(draws, others, screening.nodes) <= MOST_ERROR,
+        "links": not screening.links or best_chance(1 + rounds, others, pairs) <= MOST_LINK_ERROR,
     }
     return all(is_enough.values())
-
-
-def _best(draws: int, others: int, candidates: int) -> float:
-    """Return the bound of `chance` for rates that are lower than all of `others` but one."""
-    return candidates * (draws + 1) / comb(draws + others, draws)
 
 
 def _between(kin: Sequence[int], number: int, meetings: int) -> list[Pair]:

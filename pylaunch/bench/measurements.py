@@ -31,6 +31,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=86400)]
 """A nanosecond at least, the resolution of the clock: a smaller number would make rates that are not finite."""
 
 Times = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1, max_length=MOST_TIMES)]
+Waited = Annotated[float, msgspec.Meta(ge=0, le=0.99)]
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -99,6 +100,11 @@ class ComputeTimed(_Line, frozen=True, kw_only=True, tag="compute"):
     flops: Rate
     memory: Rate
     """Bytes per second, read and written."""
+
+    flops_waited: Waited = 0.0
+    """Share of the time in which other processes had a processor that this rank was ready for."""
+
+    memory_waited: Waited = 0.0
 
 
 class FileRead(_Line, frozen=True, kw_only=True, tag="read"):

@@ -29,17 +29,15 @@ Curve = Sequence[tuple[float, float]]
 
 
 def bandwidth_plot(curves: Mapping[str, Curve], note: str = "") -> str:
-    """Return bus bandwidth (GB/s) over size (bytes) of each collective, both logarithmic."""
+    """Return bus bandwidth (GB/s, more than 0) over size (bytes) of each collective, both logarithmic."""
     sizes = [size for curve in curves.values() for size, _ in curve]
-    rates = [rate for curve in curves.values() for _, rate in curve if rate > 0]
-    if not sizes or not rates:
-        return _svg("bus bandwidth", [], HEIGHT, note)
+    rates = [rate for curve in curves.values() for _, rate in curve]
     x = _Scale(min(sizes), max(sizes), LEFT, WIDTH - RIGHT)
     y = _Scale(min(rates), max(rates), HEIGHT - BOTTOM, TOP)
     parts = [_text(x.at(size), HEIGHT - 18, shown_size(int(size)), "middle") for size in _some(sorted(set(sizes)), 7)]
     parts += [line for rate in _decades(min(rates), max(rates)) for line in _rule(y.at(rate), f"{rate:g} GB/s")]
     for curve, colour in zip(curves.values(), COLOURS, strict=False):
-        points = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in curve if rate > 0)
+        points = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in curve)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
     parts += _legend(list(curves))
     return _svg("bus bandwidth over size", parts, HEIGHT, note)
@@ -47,31 +45,26 @@ def bandwidth_plot(curves: Mapping[str, Curve], note: str = "") -> str:
 
 def latency_plot(samples: Mapping[str, Sequence[float]], note: str = "") -> str:
     """Return the share of messages that took at most so many microseconds; `samples` are sorted seconds."""
-    found = {name: values for name, values in samples.items() if values}
-    if not found:
-        return _svg("latency", [], HEIGHT, note)
-    least = min(values[0] for values in found.values()) * 1e6
-    most = max(values[-1] for values in found.values()) * 1e6
+    least = min(values[0] for values in samples.values()) * 1e6
+    most = max(values[-1] for values in samples.values()) * 1e6
     x = _Scale(least, most, LEFT, WIDTH - RIGHT)
     parts = [_text(x.at(each), HEIGHT - 18, f"{each:g} us", "middle") for each in _decades(least, most)]
     for share in (0.0, 0.5, 0.99):
         parts += _rule(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP), f"{share:.0%}")
-    for values, colour in zip(found.values(), COLOURS, strict=False):
+    for values, colour in zip(samples.values(), COLOURS, strict=False):
         last = max(1, len(values) - 1)
         points = " ".join(
             f"{x.at(value * 1e6):.1f},{HEIGHT - BOTTOM - index / last * (HEIGHT - BOTTOM - TOP):.1f}"
             for index, value in enumerate(values)
         )
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-    parts += _legend(list(found))
+    parts += _legend(list(samples))
     return _svg("share of messages that took at most so long", parts, HEIGHT, note)
 
 
 def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]], note: str = "") -> str:
     """Return the lowest rate of each pair, relative to the median of all; pairs that were not measured are empty."""
     lowest = {pair: min(values) for pair, values in rates.items() if values}
-    if not lowest:
-        return _svg("rates of pairs", [], HEIGHT, note)
     middle = sorted(lowest.values())[len(lowest) // 2]
     shown = _shown(len(hosts), lowest)
     side = max(6.0, min(28.0, 520 / len(shown)))
@@ -165,7 +158,7 @@ def _text(x: float, y: float, text: str, anchor: str, font: float = FONT) -> str
 
 
 def _svg(title: str, parts: list[str], height: float, note: str) -> str:
-    body = "\n".join((*_noted(note), *(parts or [_text(LEFT, TOP + 20, "not measured", "start")])))
+    body = "\n".join((*_noted(note), *parts))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" '
         f'font-family="sans-serif" font-size="{FONT}" role="img" aria-label="{escape(title)}">\n'

@@ -94,22 +94,26 @@ def lowest_rates(rates: Mapping[Pair, Sequence[float]]) -> tuple[tuple[int, int,
 
 
 def drawn(summary: BenchSummary, hosts: Sequence[str]) -> dict[str, str]:
-    """Return the plots: name → SVG. `hosts` are the names to show, in the order of those of `summary`.
+    """Return the plots of what was measured: name → SVG.
 
-    A plot without results says so.
+    `hosts` are the names to show, in the order of those of `summary`.
     """
+    plots: dict[str, str] = {}
     curves: dict[str, list[tuple[float, float]]] = {}
     for each in summary.collectives:
-        curves.setdefault(each.operation, []).append((each.size, each.bandwidth))
-    rates = {(first, second): (rate,) for first, second, rate in summary.pairs}
-    return {
-        "bandwidth": bandwidth_plot(curves, summary.incomplete),
-        "pairs": pair_heatmap(hosts, rates, summary.incomplete),
-        "latency": latency_plot(summary.latencies, summary.incomplete),
-    }
+        if each.bandwidth > 0:
+            curves.setdefault(each.operation, []).append((each.size, each.bandwidth))
+    if curves:
+        plots["bandwidth"] = bandwidth_plot(curves, summary.incomplete)
+    if summary.pairs:
+        rates = {(first, second): (rate,) for first, second, rate in summary.pairs}
+        plots["pairs"] = pair_heatmap(hosts, rates, summary.incomplete)
+    latencies = {kind: seconds for kind, seconds in summary.latencies.items() if seconds}
+    if latencies:
+        plots["latency"] = latency_plot(latencies, summary.incomplete)
+    return plots
 
 
 def sections(summary: BenchSummary, hosts: Sequence[str]) -> dict[str, str]:
-    """Return the plots of what was measured: heading → SVG."""
-    measured = {"bandwidth": summary.collectives, "pairs": summary.pairs, "latency": summary.latencies}
-    return {HEADINGS[name]: plot for name, plot in drawn(summary, hosts).items() if measured[name]}
+    """Return the plots of `drawn`: heading → SVG."""
+    return {HEADINGS[name]: plot for name, plot in drawn(summary, hosts).items()}

@@ -2,7 +2,7 @@
 
     connect      every node connects to every other one (the connection matrix of `pylaunch check`)
     one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
-    second run   only if pairs were slow: each suspect with nodes that are known good
+    second run   only for suspects: slow pairs with nodes that are known good, slow devices beside the others again
 
 Ranks measure, `pylaunch.bench` judges, this module acts on the verdict. A broken stage and an interrupt end the
 measurement; what was measured before is the result.
@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.bench.bounds import Conditions, HostSpeeds
 from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
-from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted
+from pylaunch.bench.measurements import CollectiveTimed, ComputeTimed, FileRead, LatencyTimed, Omitted, Readings
 from pylaunch.bench.pairs import Pair, Screening, round_numbers, screened
-from pylaunch.bench.peers import Straggler, stragglers
 from pylaunch.bench.sweep import MOST_RANKS
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.launch.connect.interruptible import InterruptSource
@@ -37,7 +36,6 @@ from pylaunch.workflows.bench_events import (
     NO_IB,
     OF_ALL_RUNS,
     OTHER_SWEEP,
-    PAIRS_AGAIN,
     BenchEmit,
     BenchRequest,
     BenchResult,
@@ -45,7 +43,9 @@ from pylaunch.workflows.bench_events import (
     Incomplete,
     StageEndedOnAll,
     StageState,
+    again,
 )
+from pylaunch.workflows.bench_peers import by_rank, peers_of
 from pylaunch.workflows.bench_progress import NOTHING
 from pylaunch.workflows.bench_run import MARGIN_S, BenchRun, RoundPlan, job
 from pylaunch.workflows.run_events import Notice
@@ -104,8 +104,8 @@ class _Measuring:
     speeds: Mapping[str, HostSpeeds] = field(default_factory=dict)
     first: BenchRun | None = None
     screening: Screening | None = None
-    again: tuple[tuple[Pair, ...], ...] = ()
-    """Rounds of the second run."""
+    rounds_again: tuple[tuple[Pair, ...], ...] = ()
+    """Rounds of pairs of the second run."""
 
     second: BenchRun | None = None
     other: BenchRun | None = None
@@ -158,8 +158,8 @@ class _Measuring:
         self.first = self._begun(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
         self._finish(self.first)
         self._screen()
-        if self.screening is not None and self.again and not self._is_broken:
-            self._measure_again(self.screening)
+        if self._again and not self._is_broken:
+            self._measure_again()
         if self.request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
             self._measure_beside()
 
@@ -226,7 +226,7 @@ class _Measuring:
         """Find the suspects and the rounds that decide about them, if all first rounds are measured."""
         if self.screening is None and self.first is not None and self.first.has_all_pairs:
             self.screening = screened(self.first.pair_rates(), len(self.cluster.hosts))
-            self.again = confirmations(self.screening)
+            self.rounds_again = confirmations(self.screening)
 
     def _measure_beside(self) -> None:
         """Measure the sweep again over the other network."""
@@ -238,15 +238,26 @@ class _Measuring:
         self.other = self._begun(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
         self._finish(self.other)
 
-    def _measure_again(self, screening: Screening) -> None:
-        """Measure the suspects of `screening` with other partners."""
-        names = fold(sorted({self.cluster.names[node] for node in screening.suspects}))
-        what = names if screening.suspects else f"{len(screening.links)} pairs"
-        self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
-        request = replace(self.request, data="")
-        explicit = RoundPlan(explicit=self.again)
-        spec = job(request, self.backend, (BenchStage.PAIRS,), explicit)
-        self.second = self._begun(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), explicit)
+    @property
+    def _again(self) -> dict[BenchStage, int]:
+        """Return the stages of the second run, and the number of measurements of each."""
+        pairs = {BenchStage.PAIRS: len(self.rounds_again)} if self.rounds_again else {}
+        return {**pairs, **peers_of(self.first).repeats()}
+
+    def _measure_again(self) -> None:
+        """Measure the suspects beside other nodes, and pairs with other partners."""
+        stages = self._again
+        if self.screening is not None and self.rounds_again:
+            suspects = fold(sorted({self.cluster.names[node] for node in self.screening.suspects}))
+            what = suspects or f"{len(self.screening.links)} pairs"
+            self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
+        for kind, found in peers_of(self.first).verdict(peers_of(None)).items():
+            what = ", ".join(each.name for each in found)
+            self.emit(Notice(f"slow once: {kind} of {what}; measuring again beside the others"))
+        repeats = max((count for stage, count in stages.items() if stage is not BenchStage.PAIRS), default=1)
+        rounds = RoundPlan(explicit=self.rounds_again, repeats=repeats)
+        spec = job(self.request, self.backend, tuple(stages), rounds)
+        self.second = self._begun(spec, (*OF_ALL_RUNS, *stages), rounds)
         self._finish(self.second)
 
     def _verdict(self) -> PairVerdict | None:
@@ -261,7 +272,7 @@ class _Measuring:
                 return None
             reached = f"only {len(rates)} of {first.planned_pairs} pairs were measured"
             return PairVerdict(abstained=f"{reached}, which do not distinguish a slow node from its partners")
-        if screening.abstained or not self.again:
+        if screening.abstained or not self.rounds_again:
             return pair_verdict(screening, ())
         if second is None or not second.has_all_pairs:
             return PairVerdict(
@@ -273,8 +284,7 @@ class _Measuring:
     def _incomplete(self, wanted: tuple[BenchStage, ...]) -> Incomplete | None:
         """Return where the measurement ended; None if it measured everything in `wanted`."""
         later = [each.value for each in wanted if not self._has_measured(each)]
-        if self.again and self.second is None:
-            later.append(PAIRS_AGAIN)
+        later += [again(each) for each in self._again if self.second is None or not self.second.has_measured(each)]
         if self.request.beside and BenchStage.SWEEP in wanted and self.other is None:
             later.append(OTHER_SWEEP)
         last = next((each for each in self.stages if each.state in (StageState.BROKEN, StageState.INTERRUPTED)), None)
@@ -286,7 +296,9 @@ class _Measuring:
             return Incomplete(last.stage.value, last.state, NOTHING, tuple(later))
         if last.state is StageState.BROKEN and run.has_measured(last.stage) and not later:
             return None
-        name = PAIRS_AGAIN if run is self.second else OTHER_SWEEP if run is self.other else last.stage.value
+        name = OTHER_SWEEP if run is self.other else last.stage.value
+        if run is self.second:
+            name = again(last.stage if last.stage in self._again else next(iter(self._again)))
         return Incomplete(name, last.state, run.reached(last.stage), tuple(each for each in later if each != name))
 
     def _has_measured(self, stage: BenchStage) -> bool:
@@ -302,14 +314,14 @@ class _Measuring:
         for run in self.runs:
             for each in run.pair_rates():
                 by_pair[each.pair] = (*by_pair.get(each.pair, ()), each.rate)
-        compute = {line.rank: line for line in lines if isinstance(line, ComputeTimed) and line.rank < plan.world_size}
+        readings = Readings(0) if self.first is None else self.first.readings
+        compute = {rank: measured[0] for rank, measured in by_rank(readings, ComputeTimed, plan).items()}
         reads = {
-            plan.node_of_rank(line.rank).host.name: line
-            for line in lines
-            if isinstance(line, FileRead) and line.rank < plan.world_size
+            plan.node_of_rank(rank).host.name: measured[0]
+            for rank, measured in by_rank(readings, FileRead, plan).items()
         }
         warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
-        found, unjudged = _stragglers(plan, compute, reads)
+        peers = peers_of(self.first)
         conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
         return BenchResult(
             names, conditions, tuple(self.stages),
@@ -317,8 +329,8 @@ class _Measuring:
             tuple(line for line in lines if isinstance(line, CollectiveTimed)),
             tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
             tuple({(line.of, line.rank): line for line in lines if isinstance(line, LatencyTimed)}.values()),
-            by_pair, tuple(beside), self._verdict(), compute, reads, found,
-            dropped=sum(run.readings.dropped for run in self.runs), unjudged=unjudged,
+            by_pair, tuple(beside), self._verdict(), compute, reads, peers.verdict(peers_of(self.second)),
+            dropped=sum(run.readings.dropped for run in self.runs), unjudged=peers.unjudged,
         )  # fmt: skip
 
 
@@ -337,23 +349,3 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
             tuple(each.fix for each in bad if each.fix),
         )  # fmt: skip
     return StageEndedOnAll(BenchStage.CONNECT, StageState.OK, "every host reaches every other one")
-
-
-def _stragglers(
-    plan: RunPlan, compute: Mapping[int, ComputeTimed], reads: Mapping[str, FileRead]
-) -> tuple[dict[str, tuple[Straggler, ...]], tuple[str, ...]]:
-    """Return the slow peers of each kind of work, and why a kind was not judged: the fast ones report first."""
-    names = {rank: f"rank {rank} on {plan.node_of_rank(rank).host.name}" for rank in compute}
-    found: dict[str, tuple[Straggler, ...]] = {}
-    unjudged = []
-    if len(compute) == plan.world_size:
-        found["matrix product"] = stragglers({names[rank]: each.flops for rank, each in compute.items()})
-        found["memory"] = stragglers({names[rank]: each.memory for rank, each in compute.items()})
-    elif compute:
-        unjudged.append(f"compute: no verdict: {len(compute)} of {plan.world_size} ranks reported")
-    if len(reads) == len(plan.nodes):
-        rates = {host: each.size / each.seconds for host, each in reads.items() if each.seconds > 0}
-        found["file read"] = stragglers(rates)
-    elif reads:
-        unjudged.append(f"read: no verdict: {len(reads)} of {len(plan.nodes)} hosts reported")
-    return {kind: each for kind, each in found.items() if each}, tuple(unjudged)

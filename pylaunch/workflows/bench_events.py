@@ -36,14 +36,16 @@ OF_ALL_RUNS = (BenchStage.BARRIER, BenchStage.CORRECTNESS)
 USUAL = (BenchStage.CONNECT, *OF_ALL_RUNS, BenchStage.SWEEP, BenchStage.LATENCY, BenchStage.PAIRS, BenchStage.COMPUTE)
 
 
-PAIRS_AGAIN = "pairs of the suspects again"
-"""Second run, which decides about slow nodes and links."""
-
 OTHER_SWEEP = "sweep over the other network"
 """Run of `--beside`."""
 
 NO_IB = "no-ib"
 """Network without InfiniBand and RoCE."""
+
+
+def again(stage: BenchStage) -> str:
+    """Return the name of `stage` in the second run, which decides about slow nodes, links and devices."""
+    return f"{stage.value} of the suspects again"
 
 
 class StageState(Enum):
@@ -111,7 +113,7 @@ class Incomplete:
     """End of a measurement before everything that was requested was measured."""
 
     stage: str
-    """In which it ended: name of a stage of the first run, PAIRS_AGAIN or OTHER_SWEEP."""
+    """In which it ended: name of a stage of the first run, that of `again`, or OTHER_SWEEP."""
 
     state: StageState
     """Of that stage."""
@@ -148,7 +150,7 @@ class BenchResult:
     """By host."""
 
     stragglers: Mapping[str, tuple[Straggler, ...]] = field(default_factory=dict)
-    """Kind of work → ranks or hosts."""
+    """Kind of work → ranks or hosts that were slow at first, confirmed or not."""
 
     regressions: tuple[Regression, ...] = ()
     baseline_made_at: str = ""

@@ -57,10 +57,12 @@ USUAL_PAIR_SIZE = 8 << 20
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """Rounds of pairs of one run."""
+    """Rounds of pairs of one run, and repetitions of other stages."""
 
     numbers: tuple[int, ...] = ()
     explicit: tuple[tuple[Pair, ...], ...] = ()
+    repeats: int = 1
+    """Measurements of compute and read."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -69,6 +71,7 @@ class RoundPlan:
         return (
             *(("--rounds", ",".join(map(str, self.numbers))) if self.numbers else ()),
             *(("--pairs", pairs) if pairs else ()),
+            *(("--repeats", str(self.repeats)) if self.repeats > 1 else ()),
         )
 
     def pairs(self, nodes: int) -> list[Iterable[Pair]]:

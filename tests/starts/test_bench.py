@@ -53,7 +53,11 @@ def test_more_ranks_than_devices(directories: Callable[..., DirectoryCluster]) -
 
 def test_ranks_without_torch_break_the_stage_after_the_barrier(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
-    ended = cluster.run("bench", "-i", str(cluster.inventory), "--python", sys.executable, "--json")
+    plots = cluster.inventory.with_name("plots")
+    words = ("--python", sys.executable, "--json", "--plots", str(plots))
+    ended = cluster.run("bench", "-i", str(cluster.inventory), *words)
+    assert not plots.exists()
+    assert f"--plots {plots}: no plot is written, because nothing was measured that has one" in ended.stderr
     assert ended.returncode == ExitCode.CLUSTER_NOT_READY
     document = json.loads(ended.stdout)
     has_the_forms(document)

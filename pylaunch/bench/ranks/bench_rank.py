@@ -22,6 +22,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ SHOWN_TIMES = 200
 MATRIX, CPU_MATRIX = 8192, 1024
 COPIED, CPU_COPIED = 1 << 30, 64 << 20
 COMPUTE_S = 1.0
+MOST_WAITED = 0.99
 READ = 256 << 20
 CHUNK = 4 << 20
 
@@ -165,29 +167,52 @@ def peer_of(nodes: dict[int, int]) -> int | None:
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
-def compute(ranks: Ranks, _: argparse.Namespace) -> None:
+def compute(ranks: Ranks, given: argparse.Namespace) -> None:
     """Measure this rank's device: it does not communicate, and all ranks do it at once."""
     side, copied = (MATRIX, COPIED) if ranks.is_accelerator else (CPU_MATRIX, CPU_COPIED)
     product, copy = ranks.matrix_product(side), ranks.copy(copied)
-    ranks.barrier()
-    flops, memory = 2 * side**3 / repeated(ranks, product), 2 * copied / repeated(ranks, copy)
-    report("compute", device=ranks.device_name, flops=flops, memory=memory)
+    for _ in range(given.repeats):
+        ranks.barrier()
+        of_product, product_waited = repeated(ranks, product)
+        of_copy, copy_waited = repeated(ranks, copy)
+        report("compute", device=ranks.device_name, flops=2 * side**3 / of_product, memory=2 * copied / of_copy,
+               flops_waited=product_waited, memory_waited=copy_waited)  # fmt: skip
 
 
-def repeated(ranks: Ranks, run: Callable[[], object]) -> float:
-    """Return the median time of `run`, called for COMPUTE_S after a warm-up."""
+def repeated(ranks: Ranks, run: Callable[[], object]) -> tuple[float, float]:
+    """Return the median time of `run`, called for COMPUTE_S after a warm-up, and the share that other processes took.
+
+    That share is the longest time in which a thread was ready and had no processor. An accelerator needs none.
+    """
     for _ in range(FEWEST):
         run()
     ranks.synchronize()
     times: list[float] = []
-    until = time.perf_counter() + COMPUTE_S
-    while time.perf_counter() < until or len(times) < FEWEST:
+    before, begun = waiting(), time.perf_counter()
+    while time.perf_counter() < begun + COMPUTE_S or len(times) < FEWEST:
         times.append(elapsed(ranks, run))
-    return sorted(times)[len(times) // 2]
+    lasted = time.perf_counter() - begun
+    waited = max((seconds - before.get(task, 0.0) for task, seconds in waiting().items()), default=0.0)
+    return sorted(times)[len(times) // 2], 0.0 if ranks.is_accelerator else min(waited / lasted, MOST_WAITED)
+
+
+def waiting() -> dict[str, float]:
+    """Return the seconds in which each thread of this process waited for a processor; {} if the kernel counts none."""
+    found = {}
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # The thread has ended.
+            found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+    return found
 
 
 def read(ranks: Ranks, given: argparse.Namespace) -> None:
     """Read up to READ bytes of the data path, without the page cache where the file system permits."""
+    for _ in range(given.repeats):
+        read_once(given)
+        ranks.barrier()
+
+
+def read_once(given: argparse.Namespace) -> None:
     if MINE.local_rank == 0 and given.data:
         size, seconds = 0, 0.0
         for path in files_of(Path(given.data)):
@@ -199,7 +224,6 @@ def read(ranks: Ranks, given: argparse.Namespace) -> None:
         if not size:
             sys.exit(f"--data {given.data}: no file with content on this host")
         report("read", size=size, seconds=seconds)
-    ranks.barrier()
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -268,6 +292,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=numbers, default=(), help="numbers of rounds, see rounds.py")
     parser.add_argument("--pairs", type=explicit_pairs, default=(), help="further rounds of nodes: 0-3,1-2;0-1")
     parser.add_argument("--pair-size", type=int, default=8 << 20)
+    parser.add_argument("--repeats", type=int, default=1, help="measurements of the stages compute and read")
     parser.add_argument("--data", default="", help="file or directory to read")
     return parser.parse_args()
 

@@ -19,7 +19,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.workflows.bench import BACKENDS, bench, chosen_backend
 from pylaunch.workflows.bench_baselines import baseline_path, compared, save_baseline
-from pylaunch.workflows.bench_events import USUAL, BenchRequest, BenchStage
+from pylaunch.workflows.bench_events import USUAL, BenchRequest, BenchResult, BenchStage
 from pylaunch.workflows.bench_results import keep_results
 
 EXAMPLES = """\b
@@ -99,7 +99,7 @@ class BenchFlags:
     "--plots",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIRECTORY",
-    help="Write bandwidth.svg, latency.svg and pairs.svg there.",
+    help="Write bandwidth.svg, latency.svg and pairs.svg there, those of them that were measured.",
 )
 @click.option(
     "--html",
@@ -136,17 +136,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     elif flags.save_baseline:
         console.say(f"baseline: {save_baseline(result, request, cluster)}")
     keep_results(measuring.summary(result), console.say)
-    if flags.csv is not None:
-        with options.writing("--csv", flags.csv):
-            flags.csv.write_text(measuring.as_csv(result), encoding="utf-8")
-    if flags.plots is not None:
-        with options.writing("--plots", flags.plots):
-            flags.plots.mkdir(parents=True, exist_ok=True)
-            for name, drawn in measuring.plots(result).items():
-                (flags.plots / name).write_text(drawn, encoding="utf-8")
-    if flags.html is not None:
-        with options.writing("--html", flags.html):
-            flags.html.write_text(measuring.as_html(result), encoding="utf-8")
+    _write(flags, result)
     if as_json:
         measuring.show_json(result)
     else:
@@ -157,11 +147,30 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
         return ExitCode.CLUSTER_NOT_READY
     verdict = result.verdict
     found = (
-        result.stragglers,
+        [each for found in result.stragglers.values() for each in found if each.is_confirmed],
         result.regressions,
         *(() if verdict is None else (verdict.nodes, verdict.links, verdict.apart)),
     )
     return ExitCode.JOB_FAILED if any(found) else ExitCode.DONE
+
+
+def _write(flags: BenchFlags, result: BenchResult) -> None:
+    """Write the files of `flags`."""
+    if flags.csv is not None:
+        with options.writing("--csv", flags.csv):
+            flags.csv.write_text(measuring.as_csv(result), encoding="utf-8")
+    if flags.plots is not None:
+        with options.writing("--plots", flags.plots):
+            drawn = measuring.plots(result)
+            if drawn:
+                flags.plots.mkdir(parents=True, exist_ok=True)
+            else:
+                console.say(f"--plots {flags.plots}: no plot is written, because nothing was measured that has one")
+            for name, plot in drawn.items():
+                (flags.plots / name).write_text(plot, encoding="utf-8")
+    if flags.html is not None:
+        with options.writing("--html", flags.html):
+            flags.html.write_text(measuring.as_html(result), encoding="utf-8")
 
 
 def _request(flags: BenchFlags) -> BenchRequest:

@@ -13,6 +13,7 @@ from pylaunch.bench.bounds import Judgement, judged
 from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed, Omitted
 from pylaunch.bench.operations import algorithm_bandwidth, bus_bandwidth
 from pylaunch.bench.page import BenchPage, bench_page
+from pylaunch.bench.peers import Straggler
 from pylaunch.bench.summary import BenchSummary, drawn, latency_samples, lowest_rates, sections, size_results
 from pylaunch.cli import console
 from pylaunch.cli.views import document, hints
@@ -20,13 +21,13 @@ from pylaunch.errors import PylaunchError
 from pylaunch.model import argv
 from pylaunch.model.hostset import fold
 from pylaunch.workflows.bench_events import (
-    PAIRS_AGAIN,
     BenchBegun,
     BenchEvent,
     BenchResult,
     BenchStage,
     StageEndedOnAll,
     StageState,
+    again,
 )
 from pylaunch.workflows.bench_progress import NOTHING
 from pylaunch.workflows.run_events import Notice
@@ -35,6 +36,9 @@ HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9
 MOST_TRIPS = 8
 LONGEST_TRIPS = 3
 """Round trips with a line, of more than MOST_TRIPS."""
+
+LEAST_WAITED = 0.05
+OTHER_WORK = "other work on the host or chance may explain it"
 
 UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
 
@@ -113,9 +117,7 @@ def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
         steps.append(f"these results with plots: {argv.pylaunch('report', result.runs[0])}")
     found = result.incomplete
     missing = () if found is None else (found.stage, *found.not_measured)
-    stages = [
-        each for each in BenchStage if each.value in missing or (PAIRS_AGAIN in missing and each.value == "pairs")
-    ]
+    stages = [each for each in BenchStage if {each.value, again(each)} & set(missing)]
     if stages:
         steps.append(f"the rest: the same command with {' '.join(f'--stage {each.value}' for each in stages)}")
     error.hint = "\n      ".join(steps) or None
@@ -130,9 +132,8 @@ def conclusions(result: BenchResult) -> Iterator[str]:
     yield from _bounds(result)
     yield from _beside(result)
     yield from _pairs(result)
-    for kind, slow in result.stragglers.items():
-        for each in slow:
-            yield f"slow: {kind} of {each.name} at {each.share:.0%} of the median of its peers"
+    for kind, found in result.stragglers.items():
+        yield from (straggler_line(kind, each) for each in found)
     yield from result.unjudged
     for regression in result.regressions:
         yield (
@@ -142,6 +143,18 @@ def conclusions(result: BenchResult) -> Iterator[str]:
         )
     if result.dropped:
         yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
+
+
+def straggler_line(kind: str, found: Straggler) -> str:
+    """Return the verdict on one device or data path that was slow at first."""
+    what = f"{kind} of {found.name} at {found.share:.0%} of the median of its peers"
+    if not found.again:
+        return f"not confirmed: {what}, once: there is no second measurement"
+    later = f"{median(found.again):.0%} in {len(found.again)} measurements after it"
+    if found.is_confirmed:
+        return f"slow: {what}, {later}"
+    waited = f"{found.waited:.0%} of the time, other processes had a processor that it was ready for"
+    return f"not confirmed: {what} once, {later}; {waited if found.waited >= LEAST_WAITED else OTHER_WORK}"
 
 
 def _latency_lines(result: BenchResult) -> Iterator[str]:
@@ -342,7 +355,8 @@ def as_json(result: BenchResult) -> dict[str, object]:
         "reads": [
             {"host": host, "bytes": each.size, "seconds": each.seconds} for host, each in sorted(result.reads.items())
         ],
-        "stragglers": _stragglers(result),
+        "stragglers": _stragglers(result, are_confirmed=True),
+        "unconfirmed": _stragglers(result, are_confirmed=False),
         "regressions": [
             {
                 "operation": each.operation,
@@ -384,9 +398,10 @@ def _latency(each: LatencyTimed) -> Mapping[str, object]:
     }
 
 
-def _stragglers(result: BenchResult) -> list[Mapping[str, object]]:
+def _stragglers(result: BenchResult, *, are_confirmed: bool) -> list[Mapping[str, object]]:
     return [
-        {"work": kind, "name": each.name, "share": each.share}
-        for kind, slow in result.stragglers.items()
-        for each in slow
+        {"work": kind, "name": each.name, "share": each.share, "again": list(each.again), "waited": each.waited}
+        for kind, found in result.stragglers.items()
+        for each in found
+        if each.is_confirmed is are_confirmed
     ]

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from pylaunch.bench.confirmation import PairVerdict, chance, confirmations, pair_verdict
+from pylaunch.bench.chance import chance
+from pylaunch.bench.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.bench.pairs import PairRate, round_numbers, screened
 from pylaunch.bench.ranks.rounds import pairs_of, partner
 from tests.unit.bench.simulated_cluster import SimulatedCluster, planted, simulated

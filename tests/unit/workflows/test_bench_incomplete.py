@@ -23,11 +23,11 @@ from pylaunch.workflows import bench_run
 from pylaunch.workflows.bench import bench
 from pylaunch.workflows.bench_events import (
     OTHER_SWEEP,
-    PAIRS_AGAIN,
     BenchRequest,
     BenchResult,
     BenchStage,
     StageState,
+    again,
 )
 from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import PlannedRun, StartOptions
@@ -134,6 +134,17 @@ def measured(beside: str = "", stages: frozenset[BenchStage] = ALL_RANKS, data: 
     return bench(cluster, request, lambda event: None, lambda receiver, last_s: pytest.fail("nothing is started"))
 
 
+def again_compute(slow: int | None) -> Callable[[RunPlan], list[Line]]:
+    """As many measurements of the devices as the second run requests."""
+
+    def lines(plan: RunPlan) -> list[Line]:
+        words = plan.job.command
+        assert words[words.index("--stages") + 1] == "compute"
+        return compute(range(NODES), slow=slow) * int(words[words.index("--repeats") + 1])
+
+    return lines
+
+
 def accused(result: BenchResult) -> list[str]:
     return [line for line in conclusions(result) if line.startswith("slow")]
 
@@ -227,7 +238,7 @@ def test_an_interrupt_of_the_second_run_keeps_the_first(runs: Runs) -> None:
     result = measured(beside="eth1")
     assert len(result.collectives) == 1
     assert result.incomplete is not None
-    assert (result.incomplete.stage, result.incomplete.not_measured) == (PAIRS_AGAIN, (OTHER_SWEEP,))
+    assert (result.incomplete.stage, result.incomplete.not_measured) == (again(BenchStage.PAIRS), (OTHER_SWEEP,))
     assert accused(result) == []
     assert result.runs == tuple(plan.run for plan in runs.plans)
 
@@ -279,3 +290,62 @@ def test_wrong_values_break_the_sweep_and_the_rest_is_measured(runs: Runs) -> No
     result = measured()
     assert result.is_broken
     assert result.incomplete is None
+
+
+COMPUTE = frozenset({BenchStage.COMPUTE})
+
+
+def test_a_device_that_is_slow_in_a_second_run_too_is_named(runs: Runs) -> None:
+    first = (met(), compute(range(NODES), slow=2), end("compute"))
+    runs.each = [(first, DONE), ((met(), again_compute(slow=2), end("compute")), DONE)]
+    result = measured(stages=COMPUTE)
+    assert accused(result) == [
+        "slow: matrix product of rank 2 on n3 at 50% of the median of its peers, 50% in 6 measurements after it"
+    ]
+    assert result.incomplete is None
+    assert result.compute[2].flops == 5e8
+    assert [(each.stage, each.state) for each in result.stages[3:]] == [
+        (BenchStage.BARRIER, StageState.OK), (BenchStage.CORRECTNESS, StageState.OK),
+        (BenchStage.COMPUTE, StageState.OK),
+    ]  # fmt: skip
+
+
+def test_a_device_that_was_slow_once_is_not_accused(runs: Runs) -> None:
+    first = (met(), compute(range(NODES), slow=2), end("compute"))
+    runs.each = [(first, DONE), ((met(), again_compute(slow=None), end("compute")), DONE)]
+    result = measured(stages=COMPUTE)
+    assert accused(result) == []
+    (line,) = conclusions(result)
+    assert line == (
+        "not confirmed: matrix product of rank 2 on n3 at 50% of the median of its peers once, 100% in 6 measurements "
+        "after it; other work on the host or chance may explain it"
+    )
+
+
+def test_a_healthy_cluster_has_one_run(runs: Runs) -> None:
+    runs.each = [((met(), compute(range(NODES)), end("compute")), DONE)]
+    assert list(conclusions(measured(stages=COMPUTE))) == []
+
+
+@pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
+def test_a_device_whose_second_run_did_not_end_is_not_accused(runs: Runs, outcome: Outcome) -> None:
+    runs.each = [((met(), compute(range(NODES), slow=2), end("compute")), DONE), ((met(),), outcome)]
+    result = measured(stages=COMPUTE)
+    assert accused(result) == []
+    assert result.incomplete is not None
+    assert result.incomplete.stage == again(BenchStage.COMPUTE)
+    assert "not confirmed: matrix product of rank 2 on n3 at 50% of the median of its peers, once: " in (
+        "\n".join(conclusions(result))
+    )
+    assert with_next_steps(UsageError("interrupted"), result).hint == (
+        f"these results with plots: pylaunch report {runs.plans[0].run}\n"
+        "      the rest: the same command with --stage compute"
+    )
+
+
+def test_a_measurement_that_is_broken_before_it_measures_draws_nothing(runs: Runs) -> None:
+    runs.each = [((each_rank("barrier"),), FAILED)]
+    result = measured()
+    assert result.is_broken
+    assert plots(result) == {}
+    assert "<svg" not in as_html(result)

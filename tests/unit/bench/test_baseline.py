@@ -1,11 +1,10 @@
-"""Regressions against a baseline, and stragglers among peers."""
+"""Regressions against a baseline."""
 
 from __future__ import annotations
 
 import pytest
 
 from pylaunch.bench.baseline import Level, regressions
-from pylaunch.bench.peers import stragglers
 
 KEY = ("all-reduce", 1 << 20)
 
@@ -32,21 +31,3 @@ def test_small_losses_and_losses_within_the_noise_are_none(before: Level, now: L
 
 def test_sizes_that_the_baseline_lacks_are_not_compared() -> None:
     assert regressions({KEY: Level(10.0, 0.0)}, {("all-reduce", 4): Level(0.1, 0.0)}) == ()
-
-
-def test_the_slow_one_of_its_peers_is_named() -> None:
-    (found,) = stragglers({"n1": 100.0, "n2": 70.0, "n3": 98.0, "n4": 101.0})
-    assert found.name == "n2"
-    assert found.share == pytest.approx(0.7, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "rates",
-    [
-        {"n1": 100.0, "n2": 10.0},
-        {"n1": 100.0, "n2": 90.0, "n3": 95.0},
-        {"n1": 100.0, "n2": 100.0, "n3": 100.0, "n4": 50.0, "n5": 50.0},
-    ],
-)
-def test_without_peers_or_majority_nobody_is_named(rates: dict[str, float]) -> None:
-    assert stragglers(rates) == ()
