@@ -10,6 +10,7 @@ import click
 
 from pylaunch import __version__
 from pylaunch.cli import console
+from pylaunch.cli.flags import other_tools
 from pylaunch.cli.flags.group import CommandGroup
 from pylaunch.cli.flags.invocation import Invocation, current
 from pylaunch.cli.late_import import imported
@@ -44,6 +45,7 @@ VERBS = {
     "drill": "Inject faults into runs of a lab, and score what pylaunch says about each",
     "lab": "A real cluster on this machine, for trying and testing",
     "help": "Print a page of the guides and of the reference",
+    "completion": "Print the script that completes command lines in bash, zsh or fish",
 }
 """Each verb is the module of the same name in `cli/commands/`, imported when it is used."""
 
@@ -87,7 +89,19 @@ class Verbs(CommandGroup):
             formatter.write_dl(list(VERBS.items()))
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def _with_hyphens(word: str) -> str:
+    """Return an option as it is called here: torchrun takes --nproc_per_node, too."""
+    return word.replace("_", "-")
+
+
+@click.group(
+    cls=Verbs,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 120,
+        "token_normalize_func": _with_hyphens,
+    },
+)
 @click.version_option(__version__, message="pylaunch %(version)s")
 def pylaunch() -> None:
     """From bare Linux machines to a training job whose ranks all started together."""
@@ -131,6 +145,8 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
         invocation.as_json = invocation.as_json or "--json" in before_the_job
         context = getattr(error, "ctx", None)
         asked = context.command_path if context is not None else "pylaunch"
+        if isinstance(error, click.NoSuchOption):
+            return ExitCode.USAGE, _no_such_option(error, asked)
         return ExitCode.USAGE, UsageError(error.format_message(), hint=f"{asked} --help")
     except OSError as error:
         if error.errno not in _NO_ROOM:
@@ -141,6 +157,17 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
     except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
         return ExitCode.BUG, _bug()
     return answer if isinstance(answer, int) else ExitCode.DONE, None
+
+
+def _no_such_option(error: click.NoSuchOption, asked: str) -> UsageError:
+    """Return the error for an option that the command does not have, with those that were probably meant."""
+    parameters = error.ctx.command.params if error.ctx is not None else []
+    known = [option for each in parameters for option in each.opts]
+    if error.option_name in other_tools.NEEDLESS:
+        return UsageError(error.message, hint=f"omit it: pylaunch does this in any case. All options: {asked} --help")
+    meant = other_tools.meant_options(error.option_name, known) or error.possibilities
+    hint = f"did you mean {' or '.join(meant)}? All options: " if meant else ""
+    return UsageError(error.message, hint=f"{hint}{asked} --help")
 
 
 class _InterruptedError(PylaunchError):

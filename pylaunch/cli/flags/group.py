@@ -1,4 +1,4 @@
-"""Command groups that suggest a name for a misspelt subcommand, and print their help where none is named."""
+"""Command groups that suggest the right command for a misspelt subcommand and for a verb of another tool."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import difflib
 import click
 
 from pylaunch.cli import console
+from pylaunch.cli.flags import other_tools
 from pylaunch.errors import ExitCode, UsageError
 
 
 class CommandGroup(click.Group):
-    """A group that suggests similar names for a misspelt subcommand."""
+    """A group that suggests similar names for a misspelt subcommand, and prints its help where none is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does. Without a subcommand, print the help and exit with 2."""
@@ -26,8 +27,18 @@ class CommandGroup(click.Group):
         """Resolve as click does. Raises UsageError for an unknown subcommand."""
         name = args[0]
         if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
-            near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
-            meant = " or ".join(f"{ctx.command_path} {each}" for each in near)
-            hint = f"did you mean {meant}?" if near else f"{ctx.command_path} --help"
-            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=hint)
+            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=self._hint(ctx, name))
         return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        """Return the command that does what other tools call `name`, or those with a similar name."""
+        *_, group = ("", *ctx.command_path.split()[1:])
+        meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
+        if meant is not None:
+            return f"pylaunch {meant}"
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
+        return (
+            f"did you mean {' or '.join(f'{ctx.command_path} {each}' for each in near)}?"
+            if near
+            else f"{ctx.command_path} --help"
+        )

@@ -6,10 +6,14 @@ import errno
 import json
 from typing import NoReturn
 
+import click
 import pytest
 
 from pylaunch.cli import main
+from pylaunch.cli.commands import lab, start
+from pylaunch.cli.flags import other_tools
 from pylaunch.errors import ExitCode
+from tests.hinted_commands import must_be_accepted
 
 
 def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -50,6 +54,63 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
     assert main.run(words) == ExitCode.USAGE
     assert "did you mean" in (error := capsys.readouterr().err).lower()
     assert meant in error
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            ["start", "--nproc", "2", "--", "train.py"],
+            "did you mean --nproc-per-node? All options: pylaunch start --help",
+        ),
+        (["start", "--nnodes", "2", "--", "t.py"], "did you mean --nodes? All options: pylaunch start --help"),
+        (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
+        (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
+        (["squeue"], "pylaunch ps"),
+        (["lab", "destroy"], "pylaunch lab down"),
+        (["render", "kubernetes"], "pylaunch render k8s --image IMAGE -- train.py"),
+    ],
+)
+def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines()[-1] == f"hint: {hint}"
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(other_tools.COMMANDS.values()))
+def test_what_a_word_of_another_tool_leads_to_is_accepted(command: str) -> None:
+    must_be_accepted(command.split())
+
+
+def test_no_word_of_another_tool_is_one_of_ours_and_each_option_is_one_of_a_verb() -> None:
+    assert other_tools.COMMANDS.keys() & {*main.VERBS, *(f"lab {verb}" for verb in lab.command.commands)} == set()
+    known = {option for each in start.command.params for option in each.opts}
+    assert set(other_tools.OPTIONS.values()) <= known
+
+
+def option_words(verb: str) -> list[str]:
+    """Return the options of a verb that have a hyphen inside, with values, as torchrun spells them."""
+    command = main.pylaunch.get_command(click.Context(main.pylaunch), verb)
+    assert command is not None
+    return [each for option in command.params for each in option.opts if "-" in each[2:]]
+
+
+def test_options_may_have_underscores_as_those_of_torchrun(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
+    assert {"--nproc-per-node", "--max-restarts"} <= set(option_words("start"))
+    for verb in main.VERBS:
+        for option in option_words(verb):
+            main.run([verb, option.replace("-", "_").replace("__", "--", 1)])
+            assert f"No such option '{option}'" not in capsys.readouterr().err
+
+
+def test_the_script_that_completes_is_printed_for_each_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main.run(["completion", shell]) == ExitCode.DONE
+        assert f"_PYLAUNCH_COMPLETE={shell}_complete" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,86 @@
+"""Words of torchrun, Slurm, kubectl, gh, uv and other tools, and the pylaunch words that do their work. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pylaunch.model.pasted import LAUNCHERS
+
+_TYPED_FOR = {
+    "ps": "squeue list ls get runs jobs queue history sacct",
+    "status RUN": "describe show view info inspect scontrol",
+    "status RUN --watch": "watch top sstat monitor progress",
+    "logs RUN -f": "log tail output cat follow",
+    "attach RUN": "sattach wait fg join",
+    "stop RUN": "scancel cancel kill delete del rm abort terminate down",
+    "clean": "prune gc cleanup purge",
+    "rerun RUN": "restart resume retry requeue again",
+    "start -- train.py": "run launch train srun torchrun torch accelerate deepspeed apply create up",
+    "start -- hostname": "exec ssh",
+    "start --detach -- train.py": "submit sbatch batch",
+    "start --queue -- train.py": "salloc enqueue",
+    "start --sync . -- train.py": "sbcast cp rsync upload push sync",
+    "start --dry-run -- train.py": "plan preview",
+    "render mpi -- train.py": "mpirun mpiexec horovodrun render.mpirun render.mpiexec render.openmpi",
+    "gpus": "sinfo devices nvidia-smi nodes hosts free",
+    "check": "ping test preflight validate",
+    "doctor": "diagnose why",
+    "bench": "benchmark nccl-tests all-reduce perf",
+    "stacks RUN": "trace py-spy pystack debug hang dump",
+    "explain RUN": "analyze events",
+    "report RUN": "html sreport seff",
+    "collect RUN": "download archive bundle issue support",
+    "provision": "setup install deploy ansible ansible-playbook playbook configure",
+    "env lock requirements.txt": "lock pip venv add compile conda",
+    "trust": "login auth keyscan ssh-keyscan keys",
+    "drift": "diff compare",
+    "render slurm -- train.py": "export convert generate render.sbatch render.srun",
+    "help cluster.ini": "init new inventory config",
+    "help": "docs man guide topics",
+    "--version": "version",
+    "lab down": "lab.delete lab.destroy lab.stop lab.rm lab.remove",
+    "lab up": "lab.create lab.start lab.new",
+    "lab status": "lab.ls lab.list lab.ps lab.show lab.get",
+    "lab ssh n1": "lab.exec lab.shell lab.login",
+    "render k8s --image IMAGE -- train.py": "render.kubernetes render.jobset render.kube render.kubectl",
+}
+"""Words after `pylaunch` → words of other tools that lead to them; `lab.ls` is typed as `pylaunch lab ls`."""
+
+_SCHEDULER_OPTIONS = {
+    "--ntasks-per-node": "--nproc-per-node",
+    "--nodelist": "--limit",
+    "--exclude": "--limit",
+    "--chdir": "--workdir",
+    "--wdir": "--workdir",
+    "--export": "--env",
+    "--np": "--nproc-per-node",
+    "--hostfile": "-i",
+}
+
+
+COMMANDS = {word.replace(".", " "): command for command, words in _TYPED_FOR.items() for word in words.split()}
+"""What somebody types after `pylaunch` → the words that do it here."""
+
+
+def _options() -> Mapping[str, str]:
+    found = dict(_SCHEDULER_OPTIONS)
+    for launcher in LAUNCHERS.values():
+        for flag, parameter in launcher.taken.items():
+            found[flag] = f"--{parameter.replace('_', '-')}".replace("--processes", "--nproc-per-node")
+    return found
+
+
+OPTIONS = _options()
+"""Options of other launchers → the options with the same meaning, of verbs that have them."""
+
+
+NEEDLESS = frozenset(flag for launcher in LAUNCHERS.values() for flag in launcher.dropped if flag.startswith("--"))
+"""Options of other launchers for what pylaunch does in any case."""
+
+
+def meant_options(typed: str, known: Collection[str]) -> list[str]:
+    """Return the options of `known` that `typed` means or begins."""
+    flag = typed.replace("_", "-")
+    if OPTIONS.get(flag) in known:
+        return [OPTIONS[flag]]
+    return sorted(option for option in known if option.startswith(flag))
