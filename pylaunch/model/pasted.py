@@ -8,7 +8,7 @@ from posixpath import basename, dirname
 
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import Argv, pylaunch, quoted
+from pylaunch.model.argv import Argv, pylaunch
 from pylaunch.model.job import Framework
 
 PYTHON = re.compile(r"python(\d(\.\d+)?)?\Z")
@@ -22,6 +22,10 @@ MODULES = {
 }
 OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 """Launchers that span nodes on their own, and their flag for the number of ranks."""
+MPI_LAUNCHERS = ("mpirun", "mpiexec")
+FLAGS_OF_PATHS = frozenset(
+    {"-f", "-D", *(f"{dash}{name}" for dash in ("-", "--") for name in ("hostfile", "machinefile", "wdir", "chdir"))}
+)
 
 FLAG, VALUE = "flag", "value"
 
@@ -87,6 +91,7 @@ DEEPSPEED = Launcher(
 LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
 ACCELERATE_SETTINGS = "accelerate's settings are variables of the ranks: --env ACCELERATE_USE_FSDP=true, and so on"
 MODULE_FLAGS = ("-m", "--module")
+PROGRAM_FLAGS = {"--no-local-rank": Framework.DIRECT, "--no-python": Framework.COMMAND}
 _MEETING = frozenset(
     {"--rdzv-endpoint", "--rdzv-backend", "--master-addr", "--main-process-ip", "--node-rank", "--machine-rank"}
 )
@@ -150,7 +155,7 @@ def ranks_of(words: Argv) -> Argv:
     """Return the script, or `-m` and the module, that `words` start with Python or mpirun; () for anything else."""
     is_started = bool(words) and basename(words[0]) in OTHERS
     if is_started:
-        words = _program_of(words[1:])
+        words = program_of(words[1:])
     if words and PYTHON.match(basename(words[0])):
         found = _of_python(words[1:], {})
         return () if found is None or found.launcher else found.words
@@ -178,8 +183,8 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
         if flag in MODULE_FLAGS:
             is_module = True
             continue
-        if flag == "--no-local-rank":
-            framework = Framework.DIRECT
+        if flag in PROGRAM_FLAGS:
+            framework = PROGRAM_FLAGS[flag]
             continue
         has_value = (
             flag in launcher.taken or (flag in launcher.env and flag != "--cpu") or launcher.dropped.get(flag) == VALUE
@@ -199,7 +204,7 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
     words = rest[1:] if rest[:1] == ("--",) else rest
     if not words:
         raise UsageError(f"{name}: no script follows its flags", hint=pylaunch("start", "--", "train.py"))
-    if not is_module and not words[0].endswith(".py"):
+    if not is_module and not words[0].endswith(".py") and framework is not Framework.COMMAND:
         raise UsageError(
             f"{name} is given {words[0]}, which does not end in .py",
             hint=pylaunch("start", "--framework", "command", "--", *words),
@@ -250,19 +255,37 @@ def _unknown(name: str, flag: str, rest: Argv) -> UsageError:
 
 
 def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
-    words = _program_of(rest) or ("train.py",)
+    words = program_of(rest) or ("train.py",)
+    hint = f"{pylaunch('start', '--', *words)} (--nproc-per-node N for N ranks on each node)"
+    if program in MPI_LAUNCHERS and _is_path(words[0]):
+        hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"
     return UsageError(
-        f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank",
-        hint=f"{quoted(('pylaunch', 'start', '--', *words))} (--nproc-per-node N for N ranks on each node)",
+        f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank", hint=hint
     )
 
 
-def _program_of(rest: Argv) -> Argv:
-    """Return what follows the flags of mpirun or srun: from the script on, or from Python on; () for neither."""
-    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
-    if at is None:
-        at = next((place for place, word in enumerate(rest) if PYTHON.match(basename(word))), None)
-    return () if at is None else rest[at:]
+def program_of(rest: Argv) -> Argv:
+    """Return what follows the flags of mpirun or srun: from a script, Python or a path on; () for none of them."""
+    for is_program in (_is_script, _is_python, _is_path):
+        words = zip(("", *rest), rest, strict=False)
+        at = next(
+            (at for at, (flag, word) in enumerate(words) if is_program(word) and flag not in FLAGS_OF_PATHS), None
+        )
+        if at is not None:
+            return rest[at:]
+    return ()
+
+
+def _is_script(word: str) -> bool:
+    return word.endswith(".py")
+
+
+def _is_python(word: str) -> bool:
+    return PYTHON.match(basename(word)) is not None
+
+
+def _is_path(word: str) -> bool:
+    return word.startswith(("./", "/"))
 
 
 def described(pasted: Pasted, used: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from pylaunch.agent.shared import processes
 from pylaunch.launch.start import archive
+from tests.hinted_commands import hints_must_be_accepted
 
 ENDS_S = 300.0
 """Far more than anything here takes, also on a busy machine."""
@@ -141,13 +142,14 @@ def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryClust
 
 
 def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subprocess.CompletedProcess[str]:
-    """Wait for `process`; fail the test if it does not end in time."""
+    """Wait for `process`; fail the test if it does not end in time, or prints a hint with a command that is refused."""
     try:
         stdout, stderr = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired:
         process.kill()
         output = process.communicate()[1]
         raise AssertionError(f"no end within {within_s:g} s; so far:\n{output}") from None
+    hints_must_be_accepted(stderr)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.documented_commands import ROOT
 from tests.starts.cluster import DirectoryCluster, made_of_directories, no_process_stays
 
 
@@ -20,3 +21,41 @@ def directories(tmp_path: Path) -> Iterator[Callable[..., DirectoryCluster]]:
             return made
 
         yield make
+
+
+HOSTS = [f"gpu{number:02}" for number in range(1, 9)]
+SCRIPTS = {
+    "train.py": "import torch.distributed\n",
+    "package/__init__.py": "",
+    "package/train.py": "import torch.distributed\n",
+    "mpi.py": "from mpi4py import MPI\n",
+    "jaxed.py": "import jax\njax.distributed.initialize()\n",
+}
+
+
+@pytest.fixture(scope="session")
+def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("project")
+    inventory = made_of_directories(directory, HOSTS).inventory
+    inventory.write_text(inventory.read_text().replace("pylaunch_node_root=", "topology=rack1 pylaunch_node_root="))
+    for name, text in SCRIPTS.items():
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text)
+    (directory / "examples").symlink_to(ROOT / "examples")
+    (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
+    return directory
+
+
+@pytest.fixture
+def in_project(_project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of a reader: cluster.ini with the hosts of the guides, and the files that they name."""
+    monkeypatch.chdir(_project)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_project / ".pylaunch"))  # Ansible reads the inventory once.
+    for name in ("HF_TOKEN", "HF_HOME", "WANDB_API_KEY"):
+        monkeypatch.setenv(name, "of the reader")
+    return _project
+
+
+def as_dry_run(words: Sequence[str]) -> list[str]:
+    """Return a command line of `start` or `render` that contacts no host."""
+    return [*words[:1], *(["--dry-run"] if words[0] == "start" and "--dry-run" not in words else []), *words[1:]]

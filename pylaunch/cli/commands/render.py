@@ -23,7 +23,7 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import OTHERS
+from pylaunch.model.pasted import OTHERS, program_of
 from pylaunch.render.files import Target, TargetOptions
 from pylaunch.workflows.render import render_plan, write_files
 
@@ -180,7 +180,8 @@ def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartF
     if target is Target.MPI:
         if basename(first) in OTHERS:
             raise UsageError(
-                f"{first} starts ranks itself; name the program that it starts", hint="pylaunch render mpi -- train.py"
+                f"{first} starts ranks itself; name the program that it starts",
+                hint=pylaunch("render", target.value, "--", *(program_of(flags.words[1:]) or ("train.py",))),
             )
         framework = Framework.DIRECT if is_script else Framework.COMMAND
         return program.understood(replace(flags, framework=framework.value), None)
