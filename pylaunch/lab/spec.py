@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
+from pylaunch.model.argv import pylaunch
 from pylaunch.store.paths import state_directory
 
 SYSTEM_LABS = Path("/var/lib/pylaunch/lab")
@@ -221,7 +222,8 @@ def unknown(name: str) -> LabError:
     """Return the error for a lab that does not exist."""
     there = names()
     evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
-    return LabError(f"no lab named {name}", evidence=evidence, hint=f"pylaunch lab up --name {name}")
+    hint = f"--name {there[0]}" if there else pylaunch("lab", "up", "--name", name)
+    return LabError(f"no lab named {name}", evidence=evidence, hint=hint)
 
 
 def names() -> tuple[str, ...]:

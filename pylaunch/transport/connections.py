@@ -34,7 +34,7 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
 
 
 def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
-    """Return the command line for a person at a terminal: a login to `host`, or `words` run there."""
+    """Return the command line for a person at a terminal: a login to `host`, or `words`, read by its shell."""
     return openssh_login(host, known_hosts, words)
 
 

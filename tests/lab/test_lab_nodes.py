@@ -77,12 +77,10 @@ def certificates(bundle: str) -> set[str]:
     return {"".join(part.split("-----END")[0].split()) for part in bundle.split("-----BEGIN CERTIFICATE-----")[1:]}
 
 
-def test_the_exit_status_and_every_word_of_a_command_survive_lab_ssh(lab: Lab) -> None:
+def test_lab_ssh_gives_a_line_to_the_shell_of_the_node_as_ssh_does(lab: Lab) -> None:
     name = ("--name", lab.spec.name)
-    answer = lab.pylaunch(
-        "lab", "ssh", *name, "n2", "--", "sh", "-c", 'printf "%s|" "$@"; exit 7', "-", "a  b", ";", "--x"
-    )
-    assert (answer.returncode, answer.stdout) == (7, "a  b|;|--x|")
+    answer = lab.pylaunch("lab", "ssh", *name, "n2", "--", "printf '%s|' 'a  b' --x; hostname; exit 7")
+    assert (answer.returncode, answer.stdout) == (7, "a  b|--x|n2\n")
 
 
 def test_status_is_json_for_programs(lab: Lab) -> None:

@@ -23,8 +23,9 @@ from pylaunch.lab.lab import Lab, Request
 from pylaunch.lab.recipe import ADDITIONS
 from pylaunch.lab.releases import RELEASES
 from pylaunch.lab.resource_faults import LittleMemory, Stall
-from pylaunch.model.argv import quoted
+from pylaunch.model.argv import pylaunch, quoted
 from pylaunch.model.cluster import Host, SshOptions
+from pylaunch.model.hostset import fold
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 from pylaunch.transport.connections import login
@@ -34,12 +35,35 @@ name_option = click.option(
 )
 
 
+class OfOneLab(click.Command):
+    """A command whose lab is named with --name: a word in its place is refused with the option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does. Raises UsageError for a word that is no option."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            raise UsageError(
+                f"{ctx.command_path} takes no argument: {ctx.args[0]}",
+                hint=pylaunch(*ctx.command_path.split()[1:], "--name", ctx.args[0]),
+            )
+        return rest
+
+
+def _say_which(lab: str, what: str) -> None:
+    """Print what was done to a lab, and the labs to which it was not done."""
+    console.say(f"lab {lab}{what}")
+    others = [each for each in spec.names() if each != lab]
+    if others:
+        console.say(f"note: other labs are up: {', '.join(others)}; --name chooses one")
+
+
 @click.group(cls=CommandGroup)
 def command() -> None:
     """A real cluster on this machine: systemd nodes with their own sshd, network, packages and services."""
 
 
-@command.command()
+@command.command(cls=OfOneLab)
 @name_option
 @click.option("-n", "--nodes", default=3, show_default=True, help="How many nodes: n1, n2, …")
 @click.option(
@@ -95,7 +119,7 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
     console.data(made.inventory)
 
 
-@command.command()
+@command.command(cls=OfOneLab)
 @name_option
 @options.as_json
 def status(name: str, as_json: bool) -> None:
@@ -118,7 +142,10 @@ def status(name: str, as_json: bool) -> None:
 @click.argument("node")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
-    """Log in to NODE over SSH with the lab's key, or run a command there: pylaunch lab ssh n1 -- uname -a."""
+    """Log in to NODE over SSH with the lab's key, or run a command there: pylaunch lab ssh n1 -- 'uname -a; uptime'.
+
+    As with ssh, the words are joined with spaces, and the shell of NODE reads them.
+    """
     lab = Lab.load(name)
     # Options end at NODE, so the -- that people write after it arrives here.
     remote = argv[1:] if argv[:1] == ("--",) else argv
@@ -126,12 +153,13 @@ def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
     return process.run_on_terminal(login(host, str(project_known_hosts(lab.inventory)), remote))
 
 
-@command.command()
+@command.command(cls=OfOneLab)
 @name_option
 def down(name: str) -> None:
     """Remove a lab and everything it did to this machine."""
+    nodes = spec.load(name).nodes if name in spec.names() else ()
     labs.down(name)
-    console.say(f"lab {name} is gone")
+    _say_which(name, f" is gone{': ' * bool(nodes)}{fold(nodes)}")
 
 
 @command.group(cls=CommandGroup)
@@ -150,6 +178,7 @@ def _on_a_node(function: Callable[..., Fault]) -> click.Command:
             chosen.undo(broken)
         else:
             chosen.inject(broken)
+        _say_which(name, f", node {node}: {function.__name__}{' undone' if undo else ''}")
 
     undo_option = click.option("--undo", is_flag=True, help="Make it good again.")
     return fault.command()(click.argument("node")(name_option(undo_option(obey))))

@@ -15,6 +15,7 @@ from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import quoted_with_env
+from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
@@ -53,5 +54,6 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     secrets = environment.again(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
     planned = plan_start(hosts, job, StartView().show)
-    console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {job.workdir}")
+    workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
+    console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
     return run_planned(planned, StartOptions(at_start_checks(), secrets, tree), Presentation(detach, as_json))

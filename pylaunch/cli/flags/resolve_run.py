@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pylaunch.cli import console
 from pylaunch.cli.flags.invocation import current
-from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views.listing import duration, job_words
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
@@ -102,5 +102,5 @@ def _line(record: RunRecord) -> str:
     hosts = fold(node.host.name for node in record.plan.nodes)
     inventory = quoted(record.plan.sources) if record.plan.sources else "no inventory"
     age = duration(max(0.0, time.time() - record.created_at))
-    run, words = base_of(record.plan.run), quoted(record.plan.job.command)
+    run, words = base_of(record.plan.run), job_words(record.plan.job.command)
     return f"{run}  {status}, started {age} ago on {hosts} ({inventory}): {words}"

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pylaunch.model.argv import quoted
+from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.hostset import fold
 from pylaunch.model.moments import in_utc
 
 if TYPE_CHECKING:
     from pylaunch.workflows.status import RunReport  # Imports the parts of a start, which most verbs do not need.
+
+JOBS_OF_VERBS = {
+    "ranks.bench_rank": "bench",
+    "ranks.drill_rank": "drill",
+    "pylaunch.runtime.communication_test": "doctor",
+}
+"""Modules that verbs start as a job, with arguments of their own → the verb."""
 
 
 def row(report: RunReport, now: float) -> tuple[str, ...]:
@@ -23,8 +30,14 @@ def row(report: RunReport, now: float) -> tuple[str, ...]:
         fold(node.host.name for node in record.plan.nodes),
         moment(record.created_at),
         duration((ended or now) - record.created_at),
-        quoted(record.plan.job.command),
+        job_words(record.plan.job.command),
     )
+
+
+def job_words(command: Argv) -> str:
+    """Return the command of a job in one line; for a job of a verb, the verb."""
+    verb = JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
+    return quoted(command) if verb is None else f"pylaunch {verb}"
 
 
 def slurm_cell(report: RunReport) -> str:

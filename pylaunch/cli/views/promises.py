@@ -48,12 +48,13 @@ def lines(results: Iterable[SpecificationResult], inventory: str) -> list[str]:
 
 
 def summary(results: Sequence[SpecificationResult], hosts: int, seconds: str) -> str:
-    """The last line: "54 promises on 3 hosts in 12 s: 2 not kept, 3 skipped"."""
+    """The last line: "54 promises on 3 hosts in 12 s: 49 kept, 2 not kept, 3 skipped"."""
     counts = {outcome: sum(each.outcome == outcome for each in results) for outcome in _MARKS}
     words = {"failed": "not kept", "error": "could not be judged", "skipped": "skipped"}
-    parts = [f"{count} {words[outcome]}" for outcome, count in counts.items() if count]
+    kept = len(results) - sum(counts.values())
+    parts = [f"{kept} kept", *(f"{count} {words[outcome]}" for outcome, count in counts.items() if count)]
     of = f"{len(results)} promise{'s' * (len(results) != 1)} on {hosts} host{'s' * (hosts != 1)}"
-    return f"{of} in {seconds}: {', '.join(parts) or 'all kept'}"
+    return f"{of} in {seconds}: {', '.join(parts) if kept < len(results) else 'all kept'}"
 
 
 def _kind(result: SpecificationResult) -> _Kind:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
 
 CONNECT_TIMEOUT_S = 10
@@ -30,9 +30,8 @@ def options(known_hosts: str | None) -> Argv:
 
 
 def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
-    """Return the ssh command for a person at a terminal: a shell on `host`, or `words` run there."""
-    argv = ("ssh", *_trust(known_hosts), *destination(host))
-    return (*argv, quoted(words)) if words else argv
+    """Return the ssh command for a person at a terminal: a shell on `host`, or `words`, which the shell there reads."""
+    return ("ssh", *_trust(known_hosts), *destination(host), *([" ".join(words)] if words else []))
 
 
 def _trust(known_hosts: str | None) -> Argv:

@@ -51,7 +51,7 @@ def test_long_reasons_are_bounded() -> None:
 
 def test_the_summary_counts() -> None:
     found = [result("n1", "passed"), result("n2", "failed"), result("n2", "skipped")]
-    assert summary(found, 2, "3 s") == "3 promises on 2 hosts in 3 s: 1 not kept, 1 skipped"
+    assert summary(found, 2, "3 s") == "3 promises on 2 hosts in 3 s: 1 kept, 1 not kept, 1 skipped"
     assert summary([result("n1", "passed")], 1, "1 s") == "1 promise on 1 host in 1 s: all kept"
 
 

@@ -1,0 +1,58 @@
+"""`pylaunch lab` says to which lab and which node it did something, and leads to --name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from pylaunch.cli import main
+from pylaunch.errors import ExitCode
+from pylaunch.lab import faults, spec
+from pylaunch.lab import lab as labs
+from pylaunch.model.cluster import Host
+from pylaunch.transport.connections import login
+
+Captured = pytest.CaptureFixture[str]
+NOTE = "note: other labs are up: perf; --name chooses one"
+
+
+@pytest.fixture(autouse=True)
+def _labs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two labs, to which nothing happens."""
+    nodes = dict.fromkeys(("n1", "n2", "n3"))
+    monkeypatch.setattr(spec, "names", lambda: ("lab", "perf"))
+    monkeypatch.setattr(spec, "load", lambda name: SimpleNamespace(nodes=tuple(nodes)))
+    monkeypatch.setattr(labs, "down", lambda name: None)
+    monkeypatch.setattr(labs.Lab, "load", lambda name: nodes)
+    for change in ("inject", "undo"):
+        monkeypatch.setattr(faults.Cut, change, lambda fault, node: None)
+
+
+@pytest.mark.parametrize(
+    ("line", "printed"),
+    [
+        ("fault cut n2", "lab lab, node n2: cut"),
+        ("fault cut n2 --undo", "lab lab, node n2: cut undone"),
+        ("down", "lab lab is gone: n[1-3]"),
+    ],
+)
+def test_what_was_done_names_the_lab_and_the_node_and_other_labs(line: str, printed: str, capsys: Captured) -> None:
+    assert main.run(["lab", *line.split()]) == ExitCode.DONE
+    assert capsys.readouterr().err.splitlines() == [printed, NOTE]
+
+
+@pytest.mark.parametrize("verb", ["up", "down", "status"])
+def test_a_name_without_its_option_gets_it(verb: str, capsys: Captured) -> None:
+    assert main.run(["lab", verb, "perf"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: pylaunch lab {verb} takes no argument: perf",
+        "",
+        f"hint: pylaunch lab {verb} --name perf",
+    ]
+
+
+def test_a_login_gives_its_words_to_the_shell_as_ssh_does() -> None:
+    words = login(Host("n1", "10.0.0.1"), None, ("cd /tmp;", "ls *.log"))
+    assert words[-2:] == ("10.0.0.1", "cd /tmp; ls *.log")
+    assert login(Host("n1", "10.0.0.1"), None, ())[-1] == "10.0.0.1"
