@@ -14,6 +14,7 @@ from pylaunch.bench.sweep import DEFAULT_LARGEST, Sweep, checked_sweep
 from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.views import measuring
+from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
@@ -53,6 +54,7 @@ class BenchFlags:
     plots: Path | None
     html: Path | None
     save_baseline: bool
+    table: bool
 
 
 @click.command(epilog=EXAMPLES)
@@ -108,6 +110,7 @@ class BenchFlags:
     help="Write verdicts, plots and table there.",
 )
 @click.option("--save-baseline", is_flag=True, help="Keep the bandwidths, to compare later measurements with them.")
+@click.option("--table", is_flag=True, help="Print the results of all sizes below the verdicts.")
 @options.as_json
 def command(inventory: Path | None, limit: str | None, as_json: bool, **given: Any) -> int:
     """Measure the communication between all hosts, and name the node or link that is slow.
@@ -129,8 +132,8 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     if flags.max_size is None and backend in DEFAULT_LARGEST:
         largest = max(DEFAULT_LARGEST[backend], request.sweep.smallest)
         request = replace(request, sweep=replace(request.sweep, largest=largest))
-    view = measuring.BenchView()
-    result = compared(bench(cluster, request, view.take, signals), request, cluster)
+    with working("measuring") as change:
+        result = compared(bench(cluster, request, measuring.BenchView(change).take, signals), request, cluster)
     if flags.save_baseline and (result.is_broken or result.incomplete is not None):
         console.say("warning: no baseline is kept: the measurement is incomplete or broken")
     elif flags.save_baseline:
@@ -140,7 +143,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     if as_json:
         measuring.show_json(result)
     else:
-        measuring.conclude(result)
+        measuring.conclude(result, with_table=flags.table)
     if result.ended_by is not None:
         raise measuring.with_next_steps(result.ended_by, result)
     if result.is_broken:

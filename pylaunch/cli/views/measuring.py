@@ -5,12 +5,12 @@ Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median, quantiles
 
 from pylaunch.bench.baseline import levels
 from pylaunch.bench.bounds import Judgement, judged
-from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed, Omitted
+from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.bench.operations import algorithm_bandwidth, bus_bandwidth
 from pylaunch.bench.page import BenchPage, bench_page
 from pylaunch.bench.peers import Straggler
@@ -44,11 +44,11 @@ UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
 
 
 class BenchView:
-    """Lines on the terminal while the ranks measure."""
+    """Lines while the ranks measure; `working` shows the newest result of a collective until the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, working: Callable[[str], None]) -> None:
         self._ranks = 0
-        self._has_header = False
+        self._working = working
 
     def take(self, event: BenchEvent) -> None:
         """Print `event`; a `BenchEmit`."""
@@ -56,13 +56,9 @@ class BenchView:
             self._ranks = event.ranks
             console.say(f"run {event.run}: {event.ranks} ranks on {fold(event.hosts)}, backend {event.backend}")
         elif isinstance(event, CollectiveTimed):
-            if not self._has_header:
-                self._has_header = True
-                console.say(HEADER)
-                console.say(UNITS)
-            console.say(row(event, self._ranks), style="red" if event.wrong else None)
-        elif isinstance(event, Omitted):
-            console.say(f"{event.operation.value:<15} {event.size:>12} omitted: {event.reason}", style="dim")
+            self._working(f"{event.operation.value} of {event.size} bytes: {median(event.seconds) * 1e6:.1f} us")
+            if event.wrong:
+                console.say(row(event, self._ranks), style="red")
         elif isinstance(event, StageEndedOnAll):
             _show_stage(event)
         elif isinstance(event, Notice):
@@ -93,10 +89,25 @@ def _show_stage(event: StageEndedOnAll) -> None:
             console.say(f"hint: {hints.completed(hint)}")
 
 
-def conclude(result: BenchResult) -> None:
-    """Print the verdicts."""
+def conclude(result: BenchResult, *, with_table: bool) -> None:
+    """Print the verdicts, and below them the table or the commands that show it."""
     for line in conclusions(result):
         console.say(line)
+    if with_table:
+        for line in table(result):
+            console.say(line)
+    elif result.collectives:
+        omitted = f"; larger sizes of {len(result.omitted)} are omitted" if result.omitted else ""
+        shown = argv.pylaunch("report", *result.runs[:1])
+        console.say(f"results of collectives: {len(result.collectives)}{omitted}; with --table, or {shown}")
+
+
+def table(result: BenchResult) -> Iterator[str]:
+    """Yield the results of all collectives, and the sizes that were omitted."""
+    if result.collectives:
+        yield from (HEADER, UNITS)
+    yield from (row(each, result.conditions.ranks) for each in result.collectives)
+    yield from (f"{each.operation.value:<15} {each.size:>12} omitted: {each.reason}" for each in result.omitted)
 
 
 def incomplete_line(result: BenchResult) -> str:
@@ -125,12 +136,9 @@ def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
 
 
 def conclusions(result: BenchResult) -> Iterator[str]:
-    """Yield one line for each verdict, and first where an incomplete measurement ended."""
+    """Yield where an incomplete measurement ended, one line for each verdict, and the latencies and rates."""
     if result.incomplete is not None:
         yield incomplete_line(result)
-    yield from _latency_lines(result)
-    yield from _bounds(result)
-    yield from _beside(result)
     yield from _pairs(result)
     for kind, found in result.stragglers.items():
         yield from (straggler_line(kind, each) for each in found)
@@ -143,6 +151,9 @@ def conclusions(result: BenchResult) -> Iterator[str]:
         )
     if result.dropped:
         yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
+    yield from _latency_lines(result)
+    yield from _bounds(result)
+    yield from _beside(result)
 
 
 def straggler_line(kind: str, found: Straggler) -> str:

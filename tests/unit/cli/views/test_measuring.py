@@ -7,11 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.bench.bounds import Conditions
-from pylaunch.bench.measurements import LatencyTimed
+from pylaunch.bench.confirmation import PairVerdict
+from pylaunch.bench.measurements import CollectiveTimed, LatencyTimed
+from pylaunch.bench.operations import Operation
 from pylaunch.bench.plots import HEIGHT, TOP
-from pylaunch.cli.views.measuring import as_json, conclusions, plots
-from pylaunch.workflows.bench_events import BenchResult
+from pylaunch.cli.views.measuring import BenchView, as_json, conclude, conclusions, plots
+from pylaunch.workflows.bench_events import BenchBegun, BenchResult
 
 DELAY = 10e-6
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,6 +37,43 @@ def test_the_lines_and_the_json_differ_by_it() -> None:
     before, after = (each[0] for each in documents if isinstance(each, list))
     for name in ("least_us", "median_us", "p99_us"):
         assert after[name] - before[name] == pytest.approx(10.0, abs=1e-6)
+
+
+def sweep(wrong: int = 0) -> BenchResult:
+    """A measurement of two sizes, with the verdict that three pairs are equal."""
+    timed = tuple(
+        CollectiveTimed(
+            rank=0, operation=Operation.ALL_REDUCE, size=size, seconds=(1e-3,), wrong=wrong, iterations=5, warm_up=5
+        )
+        for size in (4096, 16384)
+    )
+    pairs = {(0, 1): (1.0,), (0, 2): (1.0,), (1, 2): (1.0,)}
+    found = result(0.0)
+    return replace(found, runs=("7f3a",), collectives=timed, pair_rates=pairs, verdict=PairVerdict())
+
+
+def test_the_verdict_is_first_and_the_table_is_there_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    conclude(sweep(), with_table=False)
+    short = capsys.readouterr().err.splitlines()
+    assert short[0] == "pairs: no slow node and no slow link among 3 measured pairs"
+    assert short[-1] == "results of collectives: 2; with --table, or pylaunch report 7f3a"
+    assert [line for line in short if line.startswith("all-reduce ")] == []
+    conclude(sweep(), with_table=True)
+    long = capsys.readouterr().err.splitlines()
+    assert long[0] == short[0]
+    assert [line.split()[:2] for line in long[-2:]] == [["all-reduce", "4096"], ["all-reduce", "16384"]]
+
+
+def test_while_it_measures_only_wrong_results_have_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    shown: list[str] = []
+    view = BenchView(shown.append)
+    view.take(BenchBegun("7f3a", "gloo", 2, ("n1", "n2")))
+    capsys.readouterr()
+    for wrong in (0, 3):
+        for event in sweep(wrong).collectives:
+            view.take(event)
+    assert shown[0] == "all-reduce of 4096 bytes: 1000.0 us"
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["3", "3"]
 
 
 def test_the_plot_shows_it() -> None:
