@@ -51,7 +51,7 @@ ANOTHER_SIZE = "received data of another size"
 
 @dataclass(frozen=True)
 class Verdict:
-    """FailureCause of a failure."""
+    """Judgement of a failure: its ranked causes, and the rank or node at fault."""
 
     reason: str
     named: Named | None

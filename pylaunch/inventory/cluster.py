@@ -144,7 +144,8 @@ def _shared_addresses(hosts: Sequence[Host]) -> list[Complaint]:
             key = "ansible_host" if host.address != host.name else None
             message = f"has the same address as {fold(names[:-1])}: {host.address}"
             if host.connection is Connection.LOCAL:
-                message = f"is this machine, as is {fold(names[:-1])}: give each its own pylaunch_node_root"
+                others = fold(names[:-1])
+                message = f"is this machine, like {others}: set a different pylaunch_node_root for each of them"
             complaints.append(Complaint(host.name, message, key, host.address))
     for address, names in _owners({h.name: (h.fabric_address,) for h in hosts if h.fabric_address}).items():
         if len(names) > 1 and not _is_loopback(address):

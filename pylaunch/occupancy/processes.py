@@ -40,7 +40,7 @@ class Occupant:
 
     @property
     def uses(self) -> str:
-        """Why it is here, in words."""
+        """Devices, ports and marks that the process holds, as text for a person."""
         words = [f"holds {device}" for device in self.devices]
         words += [f"listens on port {port}" for port in self.ports]
         if self.memory_mib:

@@ -37,4 +37,4 @@ class Check:
     """Run only with --deep: the check loads the hosts or takes seconds."""
 
     silence: Severity = Severity.UNKNOWN
-    """Severity of a timeout: a run that touches the same thing would hang too."""
+    """Severity when a reader of the check times out. FAIL where a run would hang on the same file or device."""

@@ -140,7 +140,7 @@ def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
 
 
 def _look(answered: Answered) -> Look:
-    """Decode an answer of `probe.runtime`. Raises one of MALFORMED for any other shape."""
+    """Decode an answer of `probe.runtime`. Raises an exception of `MALFORMED` for an answer of another shape."""
     taken = answers.readings(answered, answered["readings"])
     return Look(
         {name: _decoded(name, reading) for name, reading in taken.items()},

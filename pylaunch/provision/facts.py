@@ -105,7 +105,7 @@ HostFacts = Mapping[str, Mapping[str, str | None]]
 
 @dataclass(frozen=True)
 class WantedFile:
-    """A file whose content the host computes."""
+    """File that the host should have, with the hash of the content that it computed."""
 
     path: str
     sha256: str

@@ -144,10 +144,10 @@ class BenchResult:
 
     verdict: PairVerdict | None = None
     compute: Mapping[int, ComputeTimed] = field(default_factory=dict)
-    """By rank."""
+    """Speed of each device, by rank."""
 
     reads: Mapping[str, FileRead] = field(default_factory=dict)
-    """By host."""
+    """Result of reading the data path, by host."""
 
     stragglers: Mapping[str, tuple[Straggler, ...]] = field(default_factory=dict)
     """Kind of work → ranks or hosts that were slow at first, confirmed or not."""

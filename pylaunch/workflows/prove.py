@@ -27,7 +27,7 @@ class ProvenRun:
 
 
 def is_in_doubt(outcome: Outcome) -> bool:
-    """Report whether something of a run that is over may be left."""
+    """Return True if processes, ports or leases of a run that is over may still exist on a host."""
     return bool(outcome.unproven or outcome.leftovers)
 
 

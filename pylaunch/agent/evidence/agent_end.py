@@ -10,7 +10,7 @@ from pylaunch.agent.shared import kernel_log, run_lock
 from pylaunch.agent.shared.layout import RunDirectory
 
 SLACK_S = 60.0
-"""Drift of the kernel's stamps from the clock that is tolerated. Beyond it, a message may be about an older process."""
+"""Tolerated drift between timestamps of the kernel log and the clock. Older messages may be about another process."""
 
 _BY_KERNEL = {
     kernel_log.OOM_KILL: "the kernel killed it for lack of memory",

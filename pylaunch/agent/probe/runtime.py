@@ -115,7 +115,7 @@ class _Child:
             found[self._names[self.current]] = _unmeasured("its reader died", time.monotonic() - self._begun)
 
     def abandon(self, found: dict[str, str]) -> None:
-        """Kill the process and its children without waiting. The reader that was running is silent."""
+        """Kill the process and its children without waiting. The running reader counts as silent."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:  # It got no processor so far, and is in our group.

@@ -146,8 +146,6 @@ def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
     chosen = TORCHRUN if task.launcher else DEFAULT
     found = choose(read_program(task.workdir, task.unread_program))
     if found is not None and found.framework != chosen:
-        lack = (
-            f"{chosen} does not make one world of its ranks" if found.framework != TORCHRUN else "only torchrun has it"
-        )
+        lack = f"{chosen} does not connect its ranks" if found.framework != TORCHRUN else "only torchrun has it"
         text = f"{found.path} uses {found.because}: {lack}"
         yield wire.Reason("framework", text, f"--framework {found.framework}, or --framework {chosen} to insist")

@@ -23,7 +23,7 @@ AUTO = "auto"
 NONE = "none"
 MOST_IMPORTS = 200
 OWN_RANKS = frozenset({Framework.DIRECT, Framework.JAX, Framework.ACCELERATE, Framework.DEEPSPEED})
-"""Frameworks whose ranks an agent starts."""
+"""Frameworks whose ranks the agent starts without a launcher between them; only such ranks can be forked."""
 
 
 def chosen(given: str, framework: Framework, words: Argv, directory: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ class Board:
         return f"run {self.plan.run} {self.phase}{since}{again}: {ranks} on {hosts}{ended}{lost}"
 
     def output(self) -> list[str]:
-        """Return the last line of every rank, equal ones once, those of the first ranks first."""
+        """Return the last line of every rank, in the order of ranks; ranks with the same line share it."""
         ranks: dict[str, list[int]] = {}
         for rank, line in sorted(self.last_lines.items()):
             ranks.setdefault(line, []).append(rank)

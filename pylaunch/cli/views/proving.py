@@ -10,6 +10,6 @@ from pylaunch.model.hostset import alike
 
 
 def show(run: str, proofs: Mapping[str, NodeProof]) -> None:
-    """Print the answers of the nodes, equal ones once."""
+    """Print the answers of the nodes; nodes with the same answer share one line."""
     for hosts, words in alike({host: (each.words,) for host, each in proofs.items()}):
         console.say(f"run {run}: {hosts}: {words}")

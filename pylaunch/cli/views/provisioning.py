@@ -77,7 +77,7 @@ def show_plan(plan: ProvisionPlan, differences: Differences) -> None:
 
 
 def show_lines(differences: Differences) -> None:
-    """Print the lines of files that differ, equal ones once."""
+    """Print the changed lines of each file; hosts with the same changes share one list."""
     for hosts, difference in alike(differences):
         console.data(
             "\n".join([f"{hosts}: {difference.role}: {difference.path} {difference.count}", *difference.lines])

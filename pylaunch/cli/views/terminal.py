@@ -1,4 +1,4 @@
-"""A live run on a terminal: lines of all ranks by time, equal ones once, above a status board.
+"""A live run on a terminal: lines of all ranks by time, identical lines once, above a status board.
 
 Where stdout or stderr is no terminal, lines are printed as they arrive, one per rank (`live`).
 """

@@ -70,7 +70,7 @@ class CauseClass:
 
 @dataclass(frozen=True)
 class Signature:
-    """Text that a program prints."""
+    """Pattern of a text that programs print at a failure, with the usual cause of that text."""
 
     id: str
     page: str

@@ -8,8 +8,10 @@ from statistics import median
 from pylaunch.agent.shared.dataclass import dataclass
 
 FACTOR = 3.0
+"""A slow node takes at least this many times the median."""
+
 AT_LEAST_S = 0.5
-"""A slow node exceeds the median by this factor and by this time: less is noise."""
+"""A slow node takes at least this much longer than the median; smaller differences are noise."""
 
 PEERS = 3
 """Fewer nodes show no usual duration."""

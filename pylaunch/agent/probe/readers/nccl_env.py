@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 @reader_of_each("nccl_env.communication", 20.0)
 def communication(question: dict[str, Any]) -> CommunicationReading:
-    """Return the profile, interface and files that this host should have (question: see `interfaces`)."""
+    """Return the profile, interface and files that this host should have; `interfaces.fact` explains `question`."""
     found = interfaces.fact(question)
     return {"profile": found["profile"], "interface": found["interface"], "files": found["files"]}
