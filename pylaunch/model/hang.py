@@ -106,6 +106,3 @@ class RankActivity:
 
     step: int | None = None
     """Last step that it marked."""
-
-    moved: int = 0
-    """Bytes that its processes read and wrote; 0 if unknown."""

@@ -110,3 +110,9 @@ class RankView:
 
     main_cpu_s: float | None = None
     """Processor time of its main thread, in seconds; None if unknown."""
+
+    main_switches: int | None = None
+    """Number of times that its main thread has waited in the kernel; None if unknown."""
+
+    moved: int | None = None
+    """Bytes that its processes have read and written, on files and TCP connections; None if unknown."""

@@ -178,9 +178,17 @@ def test_slow_phases_of_one_rank_are_no_hang(directories: Callable[..., Director
         "def save_checkpoint():\n    with open(os.devnull, 'wb') as file:\n        time.sleep(6)\n"
         "def compute():\n    until = time.monotonic() + 6\n"
         "    while time.monotonic() < until:\n        sum(range(10000))\n"
+        "def serve(server):\n    connection, _ = server.accept()\n"
+        "    while connection.send(bytes(2000)):\n        time.sleep(0.1)\n"
+        "def fetch_weights():\n"  # 20 kB/s, which no counter of /proc has
+        "    server = socket.create_server(('127.0.0.1', 0))\n"
+        "    threading.Thread(target=serve, args=(server,), daemon=True).start()\n"
+        "    connection, received = socket.create_connection(server.getsockname()), 0\n"
+        "    while received < 120_000:\n        received += len(connection.recv(4096))\n"
         f"{WAIT_FOR_PEERS}"
-        "if rank == 0:\n    for phase in (evaluate, save_checkpoint, compute):\n        phase()\n        step(10)\n"
-        "else:\n    threading.Timer(19, os._exit, (0,)).start()\n    wait_for_peers()\n"
+        "if rank == 0:\n    for number, phase in enumerate((fetch_weights, evaluate, save_checkpoint, compute)):\n"
+        "        phase()\n        step(10 + number)\n"
+        "else:\n    threading.Timer(25, os._exit, (0,)).start()\n    wait_for_peers()\n"
     )
     done = ended(starts(cluster, written(tmp_path, body)), LONG_S)
     assert done.returncode == ExitCode.DONE

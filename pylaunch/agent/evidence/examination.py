@@ -17,7 +17,7 @@ import time
 from functools import partial
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import process_view, py_spy, rank_report, rank_states
+from pylaunch.agent.evidence import moved_bytes, process_view, py_spy, rank_report, rank_states
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, stacks_of_faulthandler
 from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
@@ -223,6 +223,7 @@ class Examination:
         self._answered: dict[int, list[RankQuestion]] = {}
         """Done, of ranks of which another process has not answered yet."""
 
+        self._moved: dict[int, int] = {}
         self._signal_at = 0.0
         self._ends_at = 0.0
         self._has_signalled = False
@@ -231,6 +232,8 @@ class Examination:
     def begin(self, pids: Mapping[int, int], now: float) -> None:
         """Ask the ranks in `pids` (rank → process id)."""
         self._signal_at, self._ends_at = now + self._request.within_s / 2, now + self._request.within_s
+        if self._request.progress:
+            self._moved = moved_bytes.of_ranks(pids)
         words = PROGRESS if self._request.progress else "sites" if self._request.call_sites else "collectives"
         for rank, pid in sorted(pids.items()):
             for number, end in enumerate(ENDS):
@@ -310,6 +313,7 @@ class Examination:
             answer.collectives, process.wchan, process.syscall,
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
+            process.main_switches, self._moved.get(question.rank),
         )  # fmt: skip
         return fitting(view)
 

@@ -43,6 +43,9 @@ class ProcessView:
     main_cpu_s: float | None = None
     """Processor time of the main thread of the process; None if the kernel does not report it."""
 
+    main_switches: int | None = None
+    """Number of times that its main thread has waited in the kernel; None if unknown."""
+
 
 def view(pid: int, answering: int | None = None) -> ProcessView:
     """Return the state of the rank whose first process is `pid`; `answering` is the one of its processes to show."""
@@ -58,7 +61,9 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
             letter = fields[0]
         if fields[0] in STOPPED:
             letter = fields[0]
-    return ProcessView(shown, letter, round(cpu_s, 2), _wchan(shown), _syscall(shown), main_cpu_s(shown))
+    return ProcessView(
+        shown, letter, round(cpu_s, 2), _wchan(shown), _syscall(shown), main_cpu_s(shown), _switches(shown)
+    )
 
 
 def main_cpu_s(pid: int) -> float | None:
@@ -80,12 +85,20 @@ def blocks(pid: int, signum: int) -> bool:
 
 
 def _is_in_mask(pid: int, name: str, signum: int) -> bool:
+    return bool((_status(pid, name, 16) or 0) >> (signum - 1) & 1)
+
+
+def _switches(pid: int) -> int | None:
+    return _status(pid, "voluntary_ctxt_switches:", 10)
+
+
+def _status(pid: int, name: str, base: int) -> int | None:
+    """Return a number of /proc/PID/status, which is of the main thread; None if it cannot be read."""
     try:
         lines = text_of(f"/proc/{pid}/status").splitlines()
-        mask = next(int(line.split()[1], 16) for line in lines if line.startswith(name))
+        return next(int(line.split()[1], base) for line in lines if line.startswith(name))
     except (OSError, StopIteration, IndexError, ValueError):
-        return False
-    return bool(mask >> (signum - 1) & 1)
+        return None
 
 
 def is_python(pid: int) -> bool:

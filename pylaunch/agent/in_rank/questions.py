@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SIGNUM = 57
 """Real-time signal of faulthandler: libraries take numbers from either end of the range 34 to 64."""
 
+THREAD = "pylaunch-helper"
+"""Name of the thread, at most 15 characters: what it reads is not counted as data that the rank reads."""
+
 ENDS_S = 0.2
 """Time that a fork waits for the thread, which may be in the middle of an answer."""
 
@@ -124,6 +127,7 @@ class Questions:
     def _serve(self) -> None:
         self._tid = _thread.get_native_id()
         self._begun.release()
+        name_thread(self._tid)
         try:
             waiting = select.poll()
             for descriptor in (self._listener.fileno(), self._woken):
@@ -173,6 +177,18 @@ class Questions:
         if self._answer is None:
             self._answer = self._load("answers")["answer"]
         return self._answer([word.decode("ascii", "replace") for word in words], self._main)
+
+
+def name_thread(tid: int) -> None:
+    """Give the thread `tid` of this process its name, where the kernel permits it."""
+    try:
+        descriptor = os.open(f"/proc/self/task/{tid}/comm", os.O_WRONLY)
+        try:
+            os.write(descriptor, THREAD.encode())
+        finally:
+            os.close(descriptor)
+    except OSError:
+        pass
 
 
 def wait_until_gone(tid: int) -> None:

@@ -100,6 +100,11 @@ class RankExamined:
     silent_s: float | None = None
     step: int | None = None
     main_cpu_s: float | None = None
+    main_switches: int | None = None
+    """Number of times that its main thread has waited in the kernel."""
+
+    moved: int | None = None
+    """Bytes that its processes read and wrote before they were asked, if the request is about progress."""
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

@@ -42,9 +42,6 @@ class RankSigns:
     written: int
     """Bytes of its output."""
 
-    moved: int
-    """Bytes that its processes read and wrote, files and pipes alike; 0 where that cannot be read."""
-
     step: int | None = None
     """Last step that it marked."""
 

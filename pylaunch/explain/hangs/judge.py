@@ -14,7 +14,7 @@ from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
 from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
-from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, HangEvidence, Snapshot
+from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, TIMED_SLEEPS, HangEvidence, Snapshot
 from pylaunch.explain.hangs.stacks import (
     POINT_TO_POINT,
     SlowPhase,
@@ -29,9 +29,6 @@ from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
-
-TIMED_SLEEPS = frozenset({"hrtimer_nanosleep", "clock_nanosleep", "nanosleep", "do_nanosleep"})
-"""Kernel functions and system calls of a process that sleeps for a time that it chose."""
 
 
 def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
@@ -132,7 +129,7 @@ def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 
 def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     ranks = sorted(rank for rank, history in snapshot.history.items() if all(view.state == "D" for view in history))
-    ranks = [rank for rank in ranks if rank not in graph.waiting and rank not in snapshot.evidence.moving]
+    ranks = [rank for rank in ranks if rank not in graph.waiting and not snapshot.moves_data(rank)]
     if not ranks:
         return
     is_sure = all(len(snapshot.history[rank]) > 1 for rank in ranks)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
-from pylaunch.explain.hangs.stacks import shown_place, signature, slow_phase
+from pylaunch.explain.hangs.stacks import distributed_call, shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.rank_view import RankView
@@ -18,6 +18,15 @@ FEW = 4
 
 IDLE_SHARE = 0.05
 """Share of one core below which the processes of a rank do not compute: threads of libraries poll."""
+
+TRICKLE = 8192
+"""Bytes per second up to which libraries and monitors of a rank that waits send heartbeats and read their sources."""
+
+RETURNS, LEAST_RETURNS = 0.1, 2
+"""Waits of the main thread per second, and at least, from which on its system calls return: a signal ends one, too."""
+
+TIMED_SLEEPS = frozenset({"hrtimer_nanosleep", "clock_nanosleep", "nanosleep", "do_nanosleep"})
+"""Kernel functions and system calls of a process that sleeps for a time that it chose."""
 
 IDLE_MAIN_SHARE = 0.005
 """The same for its main thread: a loop that polls ten times per second takes 0.001 to 0.002."""
@@ -46,9 +55,6 @@ class HangEvidence:
 
     ended: Mapping[int, str] = field(default_factory=dict)
     """Ranks that have ended, with the end: "exited with code 0"."""
-
-    moving: frozenset[int] = frozenset()
-    """Ranks that read or wrote data meanwhile."""
 
     silent_hosts: Mapping[str, str] = field(default_factory=dict)
     """Hosts that do not answer, with the reason."""
@@ -99,7 +105,7 @@ class Snapshot:
     def is_constant(self, rank: int) -> bool:
         """Return True if `rank` had the same stack in two or more samples, and neither computed nor moved data."""
         history = self.history.get(rank, [])
-        if len(history) < 2 or signature(history[-1]) == (None, None) or rank in self.evidence.moving:
+        if len(history) < 2 or signature(history[-1]) == (None, None) or self.moves_data(rank):
             return False
         elapsed = history[-1].time - history[0].time
         return len({signature(view) for view in history}) == 1 and elapsed > 0 and not _computed(history)
@@ -107,11 +113,14 @@ class Snapshot:
     def works(self, rank: int) -> bool:
         """Return True if `rank` computed, moved data or changed its stack between its first and last sample."""
         history = self.history.get(rank, [])
-        if rank in self.evidence.moving:
-            return True
         if len(history) < 2:
             return False
-        return _computed(history) or len({signature(view) for view in history}) > 1
+        return self.moves_data(rank) or _computed(history) or len({signature(view) for view in history}) > 1
+
+    def moves_data(self, rank: int) -> bool:
+        """Return True if `rank` read or wrote data between its last two views."""
+        history = self.history.get(rank, [])[-2:]
+        return len(history) == 2 and (_moved(*history) or _returns(*history))
 
     def hosts_of(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts of `ranks`."""
@@ -137,7 +146,8 @@ class Snapshot:
         if phase := slow_phase(view):
             return f"is {phase.value}: {shown_place(view) or view.wchan}"
         if shown := shown_place(view):
-            return f"is in {shown}"
+            moves = self.moves_data(rank) and not distributed_call(view)
+            return f"is in {shown}" + (" and reads or writes data" if moves else "")
         return f"shows no stack ({view.note})" if view.note else "shows no stack"
 
     def places(self, ranks: Iterable[int]) -> str:
@@ -184,3 +194,23 @@ def _computed(history: Sequence[RankView]) -> bool:
     if first.main_cpu_s is None or last.main_cpu_s is None or first.pid != last.pid:
         return False
     return last.main_cpu_s - first.main_cpu_s > IDLE_MAIN_SHARE * elapsed + LEAST_S
+
+
+def _moved(before: RankView, last: RankView) -> bool:
+    """Return True if the processes of a rank read or wrote more than heartbeats. Closed connections do not count."""
+    if before.moved is None or last.moved is None:
+        return False
+    return abs(last.moved - before.moved) > TRICKLE * (last.time - before.time)
+
+
+def _returns(before: RankView, last: RankView) -> bool:
+    """Return True if the main thread waits for data in the script, again and again: the system calls return.
+
+    A sleep returns too, and so does a lock with a time limit: they say nothing.
+    """
+    place = last.syscall or last.wchan
+    if not place or place in TIMED_SLEEPS or "futex" in place or distributed_call(last):
+        return False
+    if before.main_switches is None or last.main_switches is None or before.pid != last.pid:
+        return False
+    return last.main_switches - before.main_switches > LEAST_RETURNS + RETURNS * (last.time - before.time)

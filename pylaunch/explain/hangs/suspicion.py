@@ -43,12 +43,6 @@ FIRST_SIGNS = 5
 RHYTHM = 2.0
 """A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
 
-MOVES = 1 << 18
-"""Bytes between two views beyond which a rank reads or writes data."""
-
-ANSWERING = 1 / 6
-"""Share of the limit after a view in which what ranks read and write belongs to their answers."""
-
 MOST_SAMPLES = 8
 """Views that are judged. A rank that computed or changed its place only before them has no influence."""
 
@@ -85,15 +79,6 @@ class Suspicion:
     """Bytes of output by rank."""
 
     steps: Mapping[int, int] = field(default_factory=dict)
-    moved: Mapping[int, int] = field(default_factory=dict)
-    """Bytes read and written by rank."""
-
-    moved_before: Mapping[int, int] = field(default_factory=dict)
-    """The same at the last view, or at the last sign of progress after it."""
-
-    moving: frozenset[int] = frozenset()
-    """Ranks that read or wrote data between the last two views."""
-
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
 
@@ -126,16 +111,13 @@ class Suspicion:
 
     def with_activity(self, now: float, activity: Iterable[RankActivity]) -> Suspicion:
         """Add cheap samples: more output or another step of any rank is progress."""
-        written, steps, moved = dict(self.written), dict(self.steps), dict(self.moved)
+        written, steps = dict(self.written), dict(self.steps)
         for each in activity:
             written[each.rank] = each.written
-            moved[each.rank] = each.moved
             if each.step is not None:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
-        is_answering = self.looked_at is not None and now - self.looked_at <= self.after_s * ANSWERING
-        before = moved if is_answering else {**moved, **self.moved_before}
-        after = replace(self, written=written, steps=steps, moved=moved, moved_before=before)
+        after = replace(self, written=written, steps=steps)
         return after.with_progress(now) if is_progress else after
 
     def is_due(self, now: float) -> bool:
@@ -168,8 +150,7 @@ class Suspicion:
             after = after.with_progress(now)
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
         samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))[-MOST_SAMPLES:]
-        moving = frozenset(rank for rank, size in after.moved.items() if size - after.moved_before[rank] > MOVES)
-        return replace(after, samples=samples, looked_at=now, moving=moving, moved_before=after.moved)
+        return replace(after, samples=samples, looked_at=now)
 
     def with_all_calls(self, views: tuple[RankView, ...]) -> Suspicion:
         """Add views with all calls to the last sample, of the same moment."""
@@ -226,6 +207,4 @@ class Suspicion:
             has_calls=False,
             looked_at=None,
             reported=(),
-            moved_before=self.moved,
-            moving=frozenset(),
         )

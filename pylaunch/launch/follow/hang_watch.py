@@ -71,7 +71,7 @@ class HangWatch:
 
     def add(self, activity: wire.Activity) -> None:
         """Take signs of life of the ranks of one node."""
-        signs = (RankActivity(each.rank, each.written, each.step, each.moved) for each in activity.ranks)
+        signs = (RankActivity(each.rank, each.written, each.step) for each in activity.ranks)
         self._become(self._suspicion.with_activity(time.monotonic(), signs))
 
     async def next(self) -> HangNews:
@@ -124,7 +124,7 @@ class HangWatch:
         suspicion = self._suspicion
         quiet_s = time.monotonic() - suspicion.quiet_since
         return HangEvidence(
-            self._plan.run, self._hosts, suspicion.samples, ended, suspicion.moving, silent, self._facts,
+            self._plan.run, self._hosts, suspicion.samples, ended, silent, self._facts,
             self._addresses, time.time() - quiet_s,
         )  # fmt: skip
 

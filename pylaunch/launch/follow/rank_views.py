@@ -45,6 +45,8 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
         silent_s=examined.silent_s,
         step=examined.step,
         main_cpu_s=examined.main_cpu_s,
+        main_switches=examined.main_switches,
+        moved=examined.moved,
     )
 
 

@@ -171,6 +171,54 @@ HEALTHY = {
 }
 
 
+def downloads(moved: Callable[[float], tuple[int, int]], place: str = "recvfrom") -> World:
+    """Return ranks of which one is late in a function that reads, which does not compute.
+
+    `moved`: time → bytes that it has read, and waits of its main thread.
+    """
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = one_late(4, 0, (Frame("fetch_weights", "/job/train.py", 7), MAIN))
+        size, switches = moved(now)
+        views[0] = replace(views[0], moved=size, main_switches=switches, syscall=place)
+        return [RankActivity(each.rank, 100, 7) for each in views], views
+
+    return world
+
+
+MOVES = {
+    "20 KB/s": downloads(lambda now: (int(20_000 * now), 0)),
+    "20 KB/s in a thread": downloads(lambda now: (int(20_000 * now), 0), "futex"),
+    "500 bytes/s": downloads(lambda now: (int(500 * now), int(now))),
+    "unknown bytes": downloads(lambda now: (0, int(now))),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_a_rank_that_reads_data_however_slowly_is_not_called_a_hang(name: str) -> None:
+    [(at, report)] = watched(MOVES[name], 400)
+    assert isinstance(report, HangReport)
+    assert not report.finding.is_hang
+    assert at >= 120
+    assert "rank 0 on n00 is in fetch_weights (train.py:7) and reads or writes data" in report.finding.text
+
+
+WAITS = {
+    "nothing arrives": downloads(lambda now: (300 << 20, 5)),
+    "heartbeats of a library": downloads(lambda now: (int(1000 * now), 0)),
+    "a lock with a time limit": downloads(lambda now: (0, int(10 * now)), "futex"),
+    "looks for a file ten times per second": downloads(lambda now: (0, int(10 * now)), "clock_nanosleep"),
+    "the data has arrived": downloads(lambda now: (int(20_000 * min(now, 20)), int(min(now, 20)))),
+}
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_a_rank_that_waits_for_data_is_named_within_a_minute(name: str) -> None:
+    _, report = watched(WAITS[name], 61)[0]
+    assert isinstance(report, HangReport)
+    assert (report.finding.kind, report.finding.ranks) == (HangKind.LATE, (0,))
+
+
 @pytest.mark.parametrize("phase", HEALTHY)
 def test_a_slow_phase_raises_no_alarm_for_four_minutes(phase: str) -> None:
     assert watched(HEALTHY[phase], 240) == []
@@ -290,27 +338,3 @@ def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
     best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
     assert "all_reduce #412 of dp" in best.text
-
-
-def moving(*moved_at: tuple[float, int], views_at: tuple[float, ...] = (15.0, 30.0)) -> frozenset[int]:
-    """Return the ranks that move data at the last view; rank 0 had read and written `moved_at` so much by then."""
-    state = Suspicion(AFTER_S, 0.0).with_activity(0.0, [RankActivity(0, 100, moved=0)])
-    views: list[tuple[float, int | None]] = [(at, None) for at in views_at]
-    for at, moved in sorted([*moved_at, *views], key=lambda each: each[0]):
-        if moved is None:
-            state = state.with_views(at, tuple(one_late(3, 1)))
-        else:
-            state = state.with_activity(at, [RankActivity(0, 100, moved=moved)])
-    return state.moving
-
-
-def test_what_a_rank_read_before_the_last_two_views_does_not_make_it_busy() -> None:
-    assert moving((5.0, 300 << 20), (21.0, 300 << 20)) == frozenset()
-
-
-def test_what_a_rank_reads_between_two_views_does() -> None:
-    assert moving((16.0, 0), (25.0, 1 << 20)) == {0}
-
-
-def test_what_a_rank_reads_to_answer_does_not() -> None:
-    assert moving((16.0, 2 << 20), (25.0, 2 << 20)) == frozenset()
