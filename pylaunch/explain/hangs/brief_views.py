@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.hangs.calls import group_calls
-from pylaunch.model.rank_view import RankView
+from pylaunch.model.rank_view import Collective, RankView
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,21 @@ def has_advanced(now: Counters, before: Counters) -> bool:
 
 
 def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[RankView, ...]:
-    """Return `views`, brief ones with the calls in the `whole` view of the same rank.
+    """Return `views`, brief ones with the calls in the `whole` view of the same rank, which are older by then.
 
     The caller knows that the ranks have not advanced between the two.
     """
     calls = {view.rank: view for view in whole if view.collectives and not is_brief(view)}
     return tuple(
-        replace(view, groups=calls[view.rank].groups, collectives=calls[view.rank].collectives)
+        replace(view, groups=calls[view.rank].groups, collectives=_aged(calls[view.rank], view.time))
         if is_brief(view) and view.rank in calls
         else view
         for view in views
+    )
+
+
+def _aged(view: RankView, time: float) -> tuple[Collective, ...]:
+    return tuple(
+        call if call.age_s is None else replace(call, age_s=max(0.0, call.age_s + time - view.time))
+        for call in view.collectives
     )

@@ -61,12 +61,16 @@ class HangReport:
     may_end_run: bool = True
     """The finding is good enough to end the run for it, if the job asks for that."""
 
+    is_exact: bool = False
+    """False for a lower bound of `quiet_s`: collectives advance unseen between two views."""
+
 
 @dataclass(frozen=True)
 class ProgressResumed:
     """Ranks advance again after a report."""
 
     quiet_s: float
+    is_exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,14 @@ class Suspicion:
 
     after_s: float
     quiet_since: float
+    """Time of the last progress, as far as it was seen."""
+
+    sign_at: float = float("-inf")
+    """Time of the last sign of progress outside of views: output, a step or an end."""
+
+    is_exact: bool = False
+    """`quiet_since` is known from the ranks: nothing advanced unseen after it."""
+
     written: Mapping[int, int] = field(default_factory=dict)
     """Bytes of output by rank."""
 
@@ -98,6 +110,9 @@ class Suspicion:
     looked_at: float | None = None
     """Time of the last views in this gap."""
 
+    first_looked_at: float | None = None
+    """Time of the first ones."""
+
     reported: tuple[object, ...] = ()
     """Kind and ranks of the finding that was shown last; () for none in this gap."""
 
@@ -118,12 +133,18 @@ class Suspicion:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
         after = replace(self, written=written, steps=steps)
-        return after.with_progress(now) if is_progress else after
+        return replace(after.with_progress(now), sign_at=now) if is_progress else after
 
     def is_due(self, now: float) -> bool:
-        """Return True when the ranks should be viewed."""
+        """Return True when the ranks should be viewed: twice in `after_s`, and at its end."""
         since = self.quiet_since if self.looked_at is None else self.looked_at
-        return now - since >= self.after_s / 2
+        return now - since >= self.after_s / 2 or since < self.quiet_since + self.after_s <= now
+
+    @property
+    def still_since(self) -> float:
+        """Time from which on no rank has advanced, also unseen: the first views, unless the ranks know it."""
+        is_known = self.is_exact or self.first_looked_at is None
+        return self.quiet_since if is_known else self.first_looked_at or 0.0
 
     def with_over(self, now: float, ranks: Iterable[int]) -> Suspicion:
         """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
@@ -133,7 +154,7 @@ class Suspicion:
         over = self.over | {*ranks}
         if over == self.over:
             return self
-        return replace(self.with_progress(now), over=over, reported=self.reported)
+        return replace(self.with_progress(now), over=over, reported=self.reported, sign_at=now)
 
     @property
     def wants_calls(self) -> bool:
@@ -150,11 +171,24 @@ class Suspicion:
             after = after.with_progress(now)
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
         samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))[-MOST_SAMPLES:]
-        return replace(after, samples=samples, looked_at=now)
+        first = now if after.first_looked_at is None else after.first_looked_at
+        return replace(after, samples=samples, looked_at=now, first_looked_at=first)
 
-    def with_all_calls(self, views: tuple[RankView, ...]) -> Suspicion:
-        """Add views with all calls to the last sample, of the same moment."""
-        return replace(self, samples=(*self.samples[:-1], with_calls(self.samples[-1], views)), has_calls=True)
+    def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+        """Add views with all calls to the last sample, of the same moment.
+
+        If a call is pending, the last call of any rank was the last progress.
+        """
+        calls = [call for view in views for call in view.collectives]
+        ages = [call.age_s for call in calls if call.age_s is not None]
+        is_exact = bool(ages) and not all(call.is_retired for call in calls)
+        return replace(
+            self,
+            samples=(*self.samples[:-1], with_calls(self.samples[-1], views)),
+            has_calls=True,
+            quiet_since=max(self.sign_at, now - min(ages)) if is_exact else self.quiet_since,
+            is_exact=is_exact,
+        )
 
     def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
@@ -166,12 +200,13 @@ class Suspicion:
             return self, None
         # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
         may_end = finding.is_hang and (self.is_settled or finding.confidence is not Confidence.LOW)
-        return replace(self, reported=identity), HangReport(finding, quiet_s, may_end)
+        report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
+        return replace(self, reported=identity), report
 
     def resumed(self, before: Suspicion) -> ProgressResumed | None:
         """Return the news that a reported gap is over; `before`: the value before the last change."""
         if before.reported and not self.reported:
-            return ProgressResumed(self.quiet_since - before.quiet_since)
+            return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
         return None
 
     def _limit_s(self, finding: HangFinding) -> float:
@@ -205,6 +240,8 @@ class Suspicion:
             signs=self.signs + 1,
             samples=(),
             has_calls=False,
+            is_exact=False,
             looked_at=None,
+            first_looked_at=None,
             reported=(),
         )

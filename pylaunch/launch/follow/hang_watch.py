@@ -94,7 +94,7 @@ class HangWatch:
             whole = await self._examine(call_sites=True, node=True)
             if not self._suspicion.samples:
                 return None  # A rank advanced meanwhile.
-            self._suspicion = self._suspicion.with_all_calls(whole.views)
+            self._suspicion = self._suspicion.with_all_calls(time.monotonic(), whole.views)
             sample = replace(sample, facts=whole.facts)
         self._facts = sample.facts
         if not sample.views or self._state().stop is not None:
@@ -143,7 +143,7 @@ def event(message: HangNews) -> Event:
     """Return the event that the record keeps."""
     now, news = time.time(), message.news
     if isinstance(news, ProgressResumed):
-        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {news.quiet_s:.0f} s without progress")
+        return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {_quiet(news)}")
     finding = news.finding
     what = "hang" if finding.is_hang else "quiet" if finding.kind is HangKind.UNDECIDED else "slow"
     return Event(
@@ -151,8 +151,12 @@ def event(message: HangNews) -> Event:
         EventKind.HANG,
         finding.hosts[0] if len(finding.hosts) == 1 else None,
         finding.ranks[0] if len(finding.ranks) == 1 else None,
-        f"{what}: {finding.text} ({news.quiet_s:.0f} s without progress, {finding.confidence.value} confidence)",
+        f"{what}: {finding.text} ({_quiet(news)}, {finding.confidence.value} confidence)",
         lines=finding.evidence[:SHOWN_LINES],
         hint=finding.hint,
         facts=message.facts,
     )
+
+
+def _quiet(news: HangReport | ProgressResumed) -> str:
+    return f"{'' if news.is_exact else 'at least '}{news.quiet_s:.0f} s without progress"

@@ -37,7 +37,7 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
             whole = tuple(replace(each, time=now) for each in views)
             before, state = state, state.with_views(now, tuple(map(brief, whole)))
             if state.wants_calls:
-                state = state.with_all_calls(whole)
+                state = state.with_all_calls(now, whole)
             hosts = {each.rank: each.host for each in views}
             state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples))[0])
             if report is not None:
@@ -47,9 +47,17 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
     return found
 
 
+def aged(seen: RankView, age_s: float) -> RankView:
+    """Return `seen` with calls of this age."""
+    return replace(seen, collectives=tuple(replace(call, age_s=age_s) for call in seen.collectives))
+
+
 def silent(views: Sequence[RankView]) -> World:
     """Return ranks that write nothing and never change."""
-    return lambda now: ([RankActivity(each.rank, 100, each.step) for each in views], views)
+    return lambda now: (
+        [RankActivity(each.rank, 100, each.step) for each in views],
+        [aged(each, now) for each in views],
+    )
 
 
 def after_start(world: World, at: float) -> World:
@@ -124,6 +132,45 @@ def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_els
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
     assert (report.finding.kind, at <= 6 * AFTER_S) == (HangKind.STUCK, True)
+
+
+def waits_since(began: float, *, has_ages: bool) -> World:
+    """Return ranks that call a collective every second and write nothing, until one is late at `began`."""
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        last = min(now, began)
+        views = one_late(4, 1, number=100 + int(last))
+        return [], [aged(each, now - last) for each in views] if has_ages else views
+
+    return world
+
+
+def test_the_time_without_progress_is_that_of_the_collective_where_the_ranks_know_it() -> None:
+    """The first views, at 15 s, cannot tell that the ranks advanced until 13 s."""
+    [(at, report)] = watched(waits_since(13, has_ages=True), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (43, 30, True)
+
+
+def test_a_collective_that_began_before_the_views_that_showed_progress_counts_from_its_begin() -> None:
+    [(at, report)] = watched(waits_since(40, has_ages=True), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (70, 30, True)
+
+
+def test_without_the_age_of_a_collective_the_time_is_that_since_the_first_views() -> None:
+    [(at, report)] = watched(waits_since(13, has_ages=False), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (30, 15, False)
+
+
+def test_output_is_progress_also_after_the_last_collective() -> None:
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        return [RankActivity(0, int(min(now, 50)))], waits_since(5, has_ages=True)(now)[1]
+
+    [(at, report)] = watched(world, 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s) == (80, 30)
 
 
 def test_output_after_a_report_is_reported_as_progress() -> None:
@@ -333,7 +380,7 @@ def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
 
     state = Suspicion(AFTER_S, 0.0).with_views(15.0, counted(15.0)).with_views(30.0, counted(30.0))
     assert state.wants_calls
-    state = state.with_all_calls(whole).with_views(45.0, counted(45.0))
+    state = state.with_all_calls(30.0, whole).with_views(45.0, counted(45.0))
     assert (state.quiet_since, state.wants_calls) == (0.0, False)
     best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
