@@ -48,6 +48,12 @@ class Evidence:
     answering: frozenset[str] = frozenset()
     """Hosts of `lost` that answer: only their agent is lost."""
 
+    quiet: Mapping[int, RankView] = field(default_factory=dict)
+    """Last view of each rank in a time without progress, which may be over."""
+
+    address: str = ""
+    """Address at which the ranks meet; "" if unknown."""
+
     @property
     def failures(self) -> list[RankEnd]:
         """Ends that nobody ordered, in an order that does not depend on when they were reported."""

@@ -12,6 +12,8 @@ from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes
+from pylaunch.explain.overrides import connected_elsewhere, overridden
+from pylaunch.explain.own_failures import sounds_like_a_victim
 from pylaunch.explain.view_causes import view_causes
 from pylaunch.explain.xid import XidKind, explain
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
@@ -52,6 +54,7 @@ def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause],
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
         _gpu, _gpu_memory, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
+        _overrides,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (
@@ -188,6 +191,19 @@ def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
         text = f"{finding.check} warned about {fold(finding.hosts)} at the start: {finding.text}"
         found = FailureCause("check-warned", text, Certainty.POSSIBLE, None, finding.evidence[:2])
         yield advised(found, finding.hosts, device=finding.check)
+
+
+def _overrides(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    """Judge variables by which ranks meet, after a failure that another rank may have caused."""
+    if not first.symptom and not sounds_like_a_victim(first):
+        return
+    views = {**evidence.quiet, **{view.rank: view for view in evidence.views}}
+    found = overridden(views.values(), sum(map(len, evidence.ranks.values())))
+    found = found or connected_elsewhere(evidence.failures, evidence.address)
+    if found is not None:
+        confidence = Certainty.LIKELY if found.is_sure else Certainty.POSSIBLE
+        named = Named(found.hosts[0], found.ranks[0]) if len(found.ranks) == 1 else None
+        yield advised(FailureCause("overridden", found.text, confidence, named, found.lines[1:]), found.hosts)
 
 
 def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:

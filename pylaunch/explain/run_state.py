@@ -106,6 +106,12 @@ class RunState:
     views: tuple[RankView, ...] = ()
     """Ranks that ran when the first one failed."""
 
+    quiet: Mapping[int, RankView] = field(default_factory=dict)
+    """Last view of each rank in a time without progress."""
+
+    address: str = ""
+    """Address at which the ranks meet."""
+
     def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
         """Add the end of a rank or a launcher. An end that is reported twice (after a re-attach) counts once.
 
@@ -165,6 +171,10 @@ class RunState:
         is_known = any(each.rank == view.rank for each in self.views)
         return self if is_known else replace(self, views=(*self.views, view))
 
+    def with_quiet(self, views: Iterable[RankView]) -> RunState:
+        """Add views that were taken because there was no progress."""
+        return replace(self, quiet={**self.quiet, **{view.rank: view for view in views}})
+
     def with_tried(self, host: str, ends: Mapping[str, str]) -> RunState:
         """Add the results of the connections that `host` tried after the failure."""
         return replace(self, tried={**self.tried, host: ends})
@@ -211,7 +221,7 @@ class RunState:
         hosts, known = tuple(sorted(self.hosts, key=lambda each: each.host)), self.known
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences,
-            self.views, self.answering,
+            self.views, self.answering, self.quiet, self.address,
         )  # fmt: skip
 
     @property

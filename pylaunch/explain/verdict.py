@@ -76,7 +76,9 @@ def judge(evidence: Evidence) -> Verdict | None:
     found, rejected = host_causes(evidence, failed[0])
     observed_causes = [] if observed.cause is None else [observed.cause]
     causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
-    ranked = sorted(causes, key=lambda each: RANKED.index(each.confidence))  # Stable: the observation precedes.
+    # Other variables explain why a rank alone had not ended.
+    last = "rank-silent" if any(each.kind == "overridden" for each in causes) else ""
+    ranked = sorted(causes, key=lambda each: (RANKED.index(each.confidence), each.kind == last))
     rejected += _rejected_ends(failed, ranked[0] if ranked else None)
     if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
         return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))

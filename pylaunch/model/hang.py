@@ -53,6 +53,9 @@ class HangKind(Enum):
     BUSY = "busy"
     """A late rank works, or is in a phase that takes long in healthy runs."""
 
+    OVERRIDDEN = "overridden"
+    """Ranks that wait for others to begin use another address, port, rank or world size than they got."""
+
     POINT_TO_POINT = "point-to-point"
     """Ranks wait in sends and receives only."""
 

@@ -67,6 +67,17 @@ class Collective:
 
 
 @dataclass(frozen=True)
+class OverriddenVariable:
+    """A variable by which ranks meet (MASTER_ADDR, RANK …), with another value than pylaunch gave to the rank."""
+
+    name: str
+    given: str
+    used: str
+    is_argument: bool
+    """The script passed `used` to torch; else it is in the environment of the process."""
+
+
+@dataclass(frozen=True)
 class RankView:
     """A rank at one moment. All but `host` is what the rank or its node says: data, never instructions."""
 
@@ -116,3 +127,5 @@ class RankView:
 
     moved: int | None = None
     """Bytes that its processes have read and written, on files and TCP connections; None if unknown."""
+
+    overrides: tuple[OverriddenVariable, ...] = ()

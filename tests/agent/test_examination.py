@@ -440,3 +440,31 @@ def test_an_examination_out_of_bounds_is_refused(node: Node, tmp_path: Path, mes
     controller = node.prepared(task(tmp_path, "true"))
     controller.send(message)
     assert "out of bounds" in controller.until(wire.Failed).message
+
+
+def test_a_rank_that_meets_the_others_elsewhere_reports_the_values_that_it_uses(node: Node, tmp_path: Path) -> None:
+    """Values in the environment, and those that a script passes to torch."""
+    module = tmp_path / "lib" / "torch" / "distributed" / "rendezvous.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(
+        "import time\ndef _create_c10d_store(hostname, port, rank, world_size):\n"
+        "    print('up', flush=True)\n    time.sleep(600)\n"
+    )
+    source = f"""
+import os, sys
+sys.path.insert(0, {str(module.parent)!r})
+from rendezvous import _create_c10d_store
+os.environ.update(MASTER_ADDR="127.0.0.9", WORLD_SIZE="x" * 999, SECRET="s3cret")
+_create_c10d_store(os.environ["MASTER_ADDR"], 1234, int(os.environ["RANK"]), 8)
+"""
+    given = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "@port@", "RANK": "0", "WORLD_SIZE": "1", "SECRET": "none"}
+    ranks = [wire.RankTask(0, 0, program(tmp_path, source), given)]
+    controller = node.prepared(task(tmp_path, "true", ranks=ranks, world_size=1))
+    controller.send(wire.Release(0.0, rendezvous_port=29500))
+    controller.send(wire.Follow({}, None))
+    until_up(controller)
+    assert views(controller)[0].overrides == [
+        wire.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
+        wire.ExaminedOverride("MASTER_PORT", "29500", "1234", is_argument=True),
+        wire.ExaminedOverride("WORLD_SIZE", "1", "8", is_argument=True),
+    ]

@@ -18,7 +18,7 @@ from functools import partial
 
 from pylaunch.agent import wire
 from pylaunch.agent.evidence import moved_bytes, process_view, py_spy, rank_report, rank_states
-from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, stacks_of_faulthandler
+from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
 from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
@@ -31,7 +31,7 @@ from pylaunch.agent.wire.examination import RankExamined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping, Sequence
+    from typing import Callable, Mapping, Sequence
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
@@ -70,6 +70,9 @@ class ExaminedRun:
 
     no_helper: str
     """Reason why a Python rank has no helper."""
+
+    given: Callable[[int], Mapping[str, str]]
+    """Returns the variables with the place of a rank in the run."""
 
 
 class RankQuestion:
@@ -314,6 +317,7 @@ class Examination:
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
+            overrides(answer.meeting, self._run.given(question.rank)),
         )  # fmt: skip
         return fitting(view)
 

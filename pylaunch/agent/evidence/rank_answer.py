@@ -10,7 +10,7 @@ import re
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared import untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.wire import examination as bounds
 
 MOST_BYTES = 512 << 10
@@ -24,7 +24,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, TypeVar
+    from typing import Any, Callable, Iterable, Mapping, TypeVar
 
     T = TypeVar("T")
 
@@ -38,6 +38,8 @@ class RankAnswer:
     groups: list[wire.ExaminedGroup]
     collectives: list[wire.ExaminedCollective]
     note: str = ""
+    meeting: list[tuple[str, str, str]] = field(default_factory=list)
+    """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
 
 
 def decoded(line: bytes) -> RankAnswer:
@@ -64,7 +66,11 @@ def decoded(line: bytes) -> RankAnswer:
             _collective(row, lambda site: numbers(site, bounds.MOST_SITE_FRAMES))
             for row in _list(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
-        return RankAnswer(frames, threads, groups, collectives, _text(body["note"]))
+        meeting = [
+            (_text(name), _text(set_to), _text(used))
+            for name, set_to, used in _list(body["meeting"], len(bounds.MEETING))
+        ]
+        return RankAnswer(frames, threads, groups, collectives, _text(body["note"]), meeting)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 
@@ -105,6 +111,16 @@ def _seconds(given: Any) -> float:
     if not isinstance(given, (int, float)) or isinstance(given, bool):
         raise TypeError(f"seconds instead of {type(given).__name__}")
     return float(given)
+
+
+def overrides(meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]) -> list[wire.ExaminedOverride]:
+    """Return the variables by which a rank meets the others with other values than it was `given`."""
+    found = []
+    for name, set_to, used in meeting:
+        value, before = used or set_to, given.get(name, "")
+        if value and before and value != before:
+            found.append(wire.ExaminedOverride(name, before, value, is_argument=value != set_to))
+    return found
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:

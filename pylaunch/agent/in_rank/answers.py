@@ -29,6 +29,14 @@ NOT_DURING = {"_new_process_group_helper", "destroy_process_group", "_abort_proc
 """Functions of torch that change the groups, which a dump reads without a lock."""
 
 DEFAULT_DESCRIPTIONS = ("undefined", "")
+MEETING = {"MASTER_ADDR": "hostname", "MASTER_PORT": "port", "RANK": "rank", "WORLD_SIZE": "world_size"}
+"""Variables by which ranks meet, and their names in torch's functions."""
+
+MEETS = {
+    "_create_c10d_store": ("/torch/distributed/rendezvous.py", "hostname", "port", "rank", "world_size"),
+    "init_process_group": ("/torch/distributed/distributed_c10d.py", "rank", "world_size"),
+}
+"""Functions of torch in which a rank meets the others: module, and the local names that it uses to do so."""
 
 
 class Places:
@@ -75,7 +83,7 @@ def answer(words: "list[str]", main: int) -> str:
     ]
     fields = {
         "pid": os.getpid(), "time": time.time(), "frames": places.rows, "threads": threads, "groups": groups,
-        "collectives": collectives, "note": "; ".join(notes),
+        "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(main),
     }  # fmt: skip
     return dumped(fields)
 
@@ -104,6 +112,31 @@ def thread_names(stacks: "Iterable[int]", main: int) -> "list[tuple[int, str]]":
     known = getattr(sys.modules.get("threading"), "_active", {})
     idents = sorted(stacks, key=lambda ident: ident != main)[:MOST_THREADS]
     return [(ident, str(getattr(known.get(ident), "name", "MainThread" if ident == main else ""))) for ident in idents]
+
+
+def meeting(main: int) -> "list[object]":
+    """Return each variable by which ranks meet with its value in the environment, and the one that torch uses.
+
+    "" is an unknown value. In a group that exists, rank and size alone still matter.
+    """
+    group = getattr(getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None), "default_pg", None)
+    if group is not None:
+        return [("RANK", "", str(group.rank())), ("WORLD_SIZE", "", str(group.size()))]
+    used = used_to_meet(main)
+    return [(name, os.environ.get(name, ""), used.get(local, "")) for name, local in MEETING.items()]
+
+
+def used_to_meet(main: int) -> "dict[str, str]":
+    """Return local names and values of the function of `MEETS` that the main thread is in."""
+    frame: Any = sys._current_frames().get(main)  # noqa: SLF001 -- documented, and named so
+    while frame is not None:
+        module, *names = MEETS.get(frame.f_code.co_name, ("/",))
+        if frame.f_code.co_filename.endswith(module):
+            values = [(name, frame.f_locals.get(name)) for name in names]
+            # torch has -1 for a rank and a size that it does not know yet.
+            return {name: str(each) for name, each in values if isinstance(each, (str, int)) and each != -1}
+        frame = frame.f_back
+    return {}
 
 
 def process_groups() -> "list[object]":

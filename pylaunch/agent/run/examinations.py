@@ -54,7 +54,7 @@ class Examinations:
         interpreters = [*task.launcher[:1], *(word for rank in task.ranks for word in rank.argv[:1])]
         self._run = ExaminedRun(
             loop, directory, workers.streams(), workers.mask, task.run, workers.root.path, py_spy.program(interpreters),
-            NO_HELPER if task.rank_thread else NO_THREAD,
+            NO_HELPER if task.rank_thread else NO_THREAD, workers.given,
         )  # fmt: skip
         self._under_way: list[PendingRequest] = []
 

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import examination, process_view, rank_report
+from pylaunch.agent.evidence import examination, process_view, rank_report, rank_states
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
@@ -166,6 +166,12 @@ class WorkerGroup:
         """Process id → rank, or None for the launcher, of each running process."""
         return self._ranks
 
+    def given(self, rank: int) -> dict[str, str]:
+        """Return the variables with the place of `rank` in the run; the port is known from the release on."""
+        env = next((each.env for each in self.task.ranks if each.rank == rank), {})
+        values = {name: spawn.with_port(value, self._port) for name, value in env.items()}
+        return {name: value for name, value in values.items() if spawn.PORT_ENTRY not in value}
+
     def fork_to_gate(self) -> Iterator[str]:
         """Fork the launcher or the ranks and wait until they are at the gate. Yields a reason for each that fails."""
         rank_report.make_room(self._directory)
@@ -318,6 +324,8 @@ class WorkerGroup:
         """Send SIGTERM to the launcher (None), or to a rank, through its rank entry if a launcher started it."""
         entry = self._entries.get(rank) if rank is not None else None
         for pid in [pid for pid, name in self._ranks.items() if name == rank]:
+            if entry is None and rank_states.state(pid) == "Z":
+                continue  # It ended on its own, and is not reaped yet.
             self._signalled.add(pid)
             if entry is None:
                 os.kill(pid, signal.SIGTERM)

@@ -24,6 +24,8 @@ LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
 
 LARGEST_COUNT = 1 << 62
+MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+"""Variables by which ranks meet."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,17 @@ class ExaminedCollective:
 
 
 @dataclass(frozen=True)
+class ExaminedOverride:
+    """A variable of `MEETING` with another value than the agent gave it."""
+
+    name: str
+    given: str
+    used: str
+    is_argument: bool = False
+    """The script passed `used` to torch; else it is in the environment of the process."""
+
+
+@dataclass(frozen=True)
 class RankExamined:
     """View of one rank."""
 
@@ -105,6 +118,8 @@ class RankExamined:
 
     moved: int | None = None
     """Bytes that its processes read and wrote before they were asked, if the request is about progress."""
+
+    overrides: list[ExaminedOverride] = field(default_factory=list)
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

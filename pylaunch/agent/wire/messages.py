@@ -37,6 +37,7 @@ from pylaunch.agent.wire.examination import Examined as Examined
 from pylaunch.agent.wire.examination import ExaminedCollective as ExaminedCollective
 from pylaunch.agent.wire.examination import ExaminedFrame as ExaminedFrame
 from pylaunch.agent.wire.examination import ExaminedGroup as ExaminedGroup
+from pylaunch.agent.wire.examination import ExaminedOverride as ExaminedOverride
 from pylaunch.agent.wire.examination import ExaminedThread as ExaminedThread
 from pylaunch.agent.wire.examination import RankExamined as RankExamined
 from pylaunch.agent.wire.fields import WireError as WireError
@@ -414,7 +415,7 @@ _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
         NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
-        ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective,
+        ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride,
     )
 }  # fmt: skip
 _BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pylaunch.agent.shared.dataclass import replace
+from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
@@ -24,6 +25,7 @@ from pylaunch.explain.hangs.stacks import (
     slow_phase,
 )
 from pylaunch.explain.hangs.waiting import PendingCall, WaitGraph, is_seen_waiting, wait_graph
+from pylaunch.explain.overrides import overridden
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
@@ -41,7 +43,7 @@ def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     late_hosts = snapshot.hosts_of(graph.roots)
     of_hosts = host_findings(evidence, waits, is_transport=_is_transport(snapshot, graph), late=late_hosts)
     hosts = [replace(each, evidence=(*each.evidence, *snapshot.lines())) for each in of_hosts]
-    found = [*_processes(snapshot, graph), *_differences(snapshot)]
+    found = [*_processes(snapshot, graph), *_overridden(snapshot), *_differences(snapshot)]
     found = [*filter(_is_high, found), *filter(_is_high, hosts), *(each for each in found if not _is_high(each))]
     late = [] if any(map(_is_high, found)) else [*_late(snapshot, graph)]
     likely = [each for each in hosts if not _is_high(each)]
@@ -140,6 +142,17 @@ def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
         Confidence.HIGH if is_sure else Confidence.MEDIUM, tuple(ranks), snapshot.hosts_of(ranks), snapshot.lines(),
         "a later sample shows another state", f"on {host}: dmesg, and look at the storage behind that path",
     )  # fmt: skip
+
+
+def _overridden(snapshot: Snapshot) -> Iterator[HangFinding]:
+    found = overridden(snapshot.views.values(), len(snapshot.world))
+    if found is not None:
+        named = found.ranks if found.is_sure and len(found.ranks) < len(snapshot.world) else ()
+        yield HangFinding(
+            HangKind.OVERRIDDEN, found.text, Confidence.HIGH if found.is_sure else Confidence.LOW, named,
+            snapshot.hosts_of(named), (*found.lines[1:], *snapshot.lines()), "the ranks begin with these values",
+            KINDS["overridden"].hint,
+        )  # fmt: skip
 
 
 # Collectives

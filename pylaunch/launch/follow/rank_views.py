@@ -13,7 +13,7 @@ from pylaunch.agent.wire import examination as bounds
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.model.rank_view import Collective, Frame, OverriddenVariable, ProcessGroup, RankView, ThreadStack
 
 
 def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> RankView:
@@ -47,6 +47,11 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
         main_cpu_s=examined.main_cpu_s,
         main_switches=examined.main_switches,
         moved=examined.moved,
+        overrides=tuple(
+            OverriddenVariable(each.name, _text(each.given), _text(each.used), each.is_argument)
+            for each in examined.overrides[: len(bounds.MEETING)]
+            if each.name in bounds.MEETING
+        ),
     )
 
 

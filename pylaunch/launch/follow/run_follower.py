@@ -23,7 +23,7 @@ from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, unfinished_ranks
-from pylaunch.launch.follow.rank_views import rank_view
+from pylaunch.launch.follow.rank_views import RunSample, rank_view
 from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
@@ -73,11 +73,11 @@ class RunFollower:
         self._fleet = fleet
         self._watcher = watcher
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
-        self._state = RunState(ranks)
+        self._state = RunState(ranks, address=plan.coordinator.host.rank_address)
         self._trials = ConnectionTrials(plan, fleet)
         self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
         self._examiner = RunExaminer(fleet, lambda: self._state.live)
-        self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
+        self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
         self._bounds = EventBounds()
         self._interrupts = 0
         self._has_noted_unheard = False
@@ -159,6 +159,11 @@ class RunFollower:
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
             self._watcher.message(f"warning: hangs are watched no longer: {type(error).__name__}: {error}")
+
+    async def _examine(self, **what: bool) -> RunSample:
+        sample = await self._examiner.examine(**what)
+        self._state = self._state.with_quiet(sample.views)
+        return sample
 
     async def _watch_for_hangs(self) -> None:
         while self._plan.job.hang_after is not None:

@@ -6,7 +6,7 @@ Three hosts with one rank each. Times are seconds; the first failure is at 100.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM
 from typing import Any
 
@@ -16,7 +16,7 @@ from pylaunch.model.cause import Named
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
 from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
-from pylaunch.model.rank_view import RankView
+from pylaunch.model.rank_view import Frame, OverriddenVariable, RankView
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
@@ -124,6 +124,12 @@ class EvidenceSet:
         )  # fmt: skip
 
 
+IN_INIT = (Frame("init_process_group", "/opt/env/site-packages/torch/distributed/distributed_c10d.py", 1892),)
+ELSEWHERE = replace(
+    view(1, (), IN_INIT, ()),
+    host="n2",
+    overrides=(OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),),
+)
 WAITS_0 = states(waiting(0), waiting(2))
 VICTIMS = (victim(0), victim(2, 100.2))
 N1, N2 = Named("n1", 0), Named("n2", 1)
@@ -228,6 +234,8 @@ SETS = (
                 uncertainty_s=0.5), victim(0), victim(2, 100.2)), None, None, None),
     EvidenceSet("exit 0 after the victims", (victim(0), left(1, 101.0), victim(2, 100.2)), None, None, None),
     EvidenceSet("one had not ended", (*VICTIMS, ended(1)), "rank-silent", "possible", N2, states(waiting(1))),
+    EvidenceSet("one had not ended, which met the others elsewhere", (*VICTIMS, ended(1)), "overridden", "possible", N2,
+                states(waiting(1)), views=(ELSEWHERE,)),
     EvidenceSet("an abort after the victims", (*VICTIMS, killed(1, 100.9, SIGABRT)), "rank-failed", "possible", N2),
     # Facts of hosts.
     EvidenceSet("GPU lost, victims only", (*VICTIMS, victim(1, 100.1)), "gpu", "likely", NODE_2,

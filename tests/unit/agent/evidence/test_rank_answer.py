@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence.rank_answer import decoded, stacks_of_faulthandler
+from pylaunch.agent.evidence.rank_answer import decoded, overrides, stacks_of_faulthandler
 from pylaunch.agent.wire import examination as bounds
 
 CALL = ["0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], False, False, 1.5, [0, 1]]
@@ -20,6 +20,7 @@ ANSWER = {
     "groups": [["0", "default_pg", [0, 1, 2]]],
     "collectives": [CALL],
     "note": "",
+    "meeting": [["MASTER_ADDR", "127.0.0.1", ""], ["RANK", "0", "3"]],
 }
 
 FAULTHANDLER = """\
@@ -113,3 +114,13 @@ def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_t
 def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
     answer = stacks_of_faulthandler(text)
     assert sum(thread.is_main for thread in answer.threads) <= 1
+
+
+def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_those_of_the_environment() -> None:
+    meeting = decoded(changed()).meeting
+    assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == [
+        wire.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
+        wire.ExaminedOverride("RANK", "0", "3", is_argument=True),
+    ]
+    assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == []
+    assert overrides(meeting, {}) == []

@@ -1,0 +1,107 @@
+"""Ranks that meet elsewhere than they should are found; a script that overrides variables well is not accused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.explain.failure_evidence import Evidence
+from pylaunch.explain.hangs.judge import judge as judge_hang
+from pylaunch.explain.overrides import overridden
+from pylaunch.explain.verdict import judge
+from pylaunch.model.cause import Certainty, Named
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hang import HangKind
+from pylaunch.model.outcome import RankEnd
+from pylaunch.model.rank_view import Frame, OverriddenVariable, RankView
+from tests.unit.explain.hangs.views import SITE, evidence, view
+
+IN_INIT = (
+    Frame("_create_c10d_store", f"{SITE}/torch/distributed/rendezvous.py", 199),
+    Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 1892),
+    Frame("main", "/job/train.py", 4),
+)
+TRAINS = (Frame("step", "/job/train.py", 9),)
+
+
+def rank(number: int, *, is_argument: bool = False, frames: tuple[Frame, ...] = IN_INIT, **used: str) -> RankView:
+    """Return a rank that waits for the others with other variables than it got, in a run of three at 10.0.0.1:29500."""
+    given = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500", "RANK": str(number), "WORLD_SIZE": "3"}
+    overrides = tuple(OverriddenVariable(name, given[name], value, is_argument) for name, value in used.items())
+    return replace(view(number, (), frames, ()), overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("views", "text", "is_sure"),
+    [
+        ([rank(0), rank(1, MASTER_ADDR="127.0.0.1"), rank(2)],
+         "rank 1 on n01 uses MASTER_ADDR=127.0.0.1, but the run's is 10.0.0.1", True),
+        ([rank(0), rank(1, MASTER_PORT="1234"), rank(2, MASTER_PORT="1234")],
+         "ranks 1-2 on n[01-02] use MASTER_PORT=1234, but the run's is 29500", True),
+        ([rank(0), rank(1, RANK="0"), rank(2, RANK="0")],
+         "ranks 1-2 on n[01-02] use RANK=0 (rank 1), but pylaunch gave it 1", True),
+        ([rank(each, WORLD_SIZE="4", is_argument=True) for each in range(3)],
+         "ranks 0-2 on n[00-02] pass world size 4 to init_process_group, but the run's is 3", True),
+        ([rank(each, MASTER_ADDR="localhost") for each in range(3)],
+         "ranks 0-2 on n[00-02] use MASTER_ADDR=localhost, but the run's is 10.0.0.1", True),
+        ([rank(each, MASTER_ADDR="10.0.0.9") for each in range(3)],
+         "ranks 0-2 on n[00-02] use MASTER_ADDR=10.0.0.9, but the run's is 10.0.0.1", False),
+        ([rank(each, RANK=str(2 - each)) for each in (0, 2)],
+         "ranks 0,2 on n[00,02] use RANK=2 (rank 0), but pylaunch gave it 0", False),
+    ],
+    ids=["address", "port", "rank", "world size", "loopback", "all alike", "another order"],
+)  # fmt: skip
+def test_ranks_that_meet_elsewhere_are_found_while_they_wait(
+    views: list[RankView], text: str, *, is_sure: bool
+) -> None:
+    found = overridden(views, 3)
+    assert found is not None
+    assert (found.text, found.is_sure) == (text, is_sure)
+
+
+def test_ranks_that_have_met_are_not_judged_by_their_variables() -> None:
+    assert overridden([rank(each, frames=TRAINS, WORLD_SIZE="4") for each in range(3)], 3) is None
+
+
+def test_a_hang_at_the_start_names_the_rank_that_waits_elsewhere() -> None:
+    found = judge_hang(evidence([rank(0), rank(1, MASTER_ADDR="127.0.0.1"), rank(2)]))[0]
+    assert (found.kind, found.confidence, found.ranks) == (HangKind.OVERRIDDEN, Confidence.HIGH, (1,))
+    assert found.hint.endswith("grep -rnE 'MASTER_ADDR|MASTER_PORT|WORLD_SIZE|RANK|init_process_group' .")
+
+
+RANKS = {"n00": frozenset({0}), "n01": frozenset({1}), "n02": frozenset({2})}
+WAITED = "timed out waiting for other ranks"
+
+
+def victim(number: int, *lines: str) -> RankEnd:
+    return RankEnd(number, f"n{number:02}", 1, None, 100.0, stopped=False, symptom=WAITED, last_lines=lines)
+
+
+def test_the_verdict_on_victims_of_another_address_names_it() -> None:
+    views = {each.rank: each for each in (rank(0), rank(1, MASTER_ADDR="127.0.0.1"), rank(2))}
+    found = judge(Evidence(RANKS, (victim(0), victim(1), victim(2)), quiet=views, address="10.0.0.1"))
+    assert found is not None
+    assert found.reason == (
+        "rank 1 on n01 uses MASTER_ADDR=127.0.0.1, but the run's is 10.0.0.1; "
+        "rank 0 on n00 timed out waiting for other ranks"
+    )
+    assert (found.named, found.causes[0].confidence) == (Named("n01", 1), Certainty.LIKELY)
+
+
+def test_the_address_in_the_text_of_a_failure_is_compared() -> None:
+    line = "DistNetworkError: The client socket has timed out after 60000ms while trying to connect to ({}, 29500)."
+    ends = (victim(0), victim(1, line.format("127.0.0.1")), victim(2, line.format("10.0.0.1")))
+    found = judge(Evidence(RANKS, ends, address="10.0.0.1"))
+    assert found is not None
+    text = "rank 1 on n01 connects to the store at 127.0.0.1, but the run's MASTER_ADDR is 10.0.0.1"
+    assert found.reason.startswith(text)
+    assert judge(Evidence(RANKS, (victim(0), ends[2]), address="10.0.0.1")).named is None  # type: ignore[union-attr]
+
+
+def test_a_failure_of_its_own_is_not_explained_by_variables() -> None:
+    own = RankEnd(0, "n00", 1, None, 90.0, stopped=False, error="ValueError: no data")
+    views = {each.rank: each for each in (rank(0), rank(1, MASTER_ADDR="127.0.0.1"), rank(2))}
+    found = judge(Evidence(RANKS, (own, victim(1), victim(2)), quiet=views, address="10.0.0.1"))
+    assert found is not None
+    assert [each.kind for each in found.causes] == ["rank-failed"]
