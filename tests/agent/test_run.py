@@ -34,6 +34,18 @@ def test_ranks_run_to_their_end_and_the_node_reports_that_it_is_clean(node: Node
     gone(node.supervisor(controller))
 
 
+def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_own(node: Node, tmp_path: Path) -> None:
+    """Libraries take seconds between the exception and the exit of Python."""
+    slow = "trap '' TERM; echo 'ValueError: mine' >&2; touch wrote; until [ -e gone ]; do sleep 0.01; done; exit 1"
+    tidy = "trap 'echo bye >&2; touch gone; exit 1' TERM; echo 'ValueError: logged' >&2; while :; do sleep 0.01; done"
+    first = "until [ -e wrote ]; do sleep 0.01; done; exit 3"
+    controller = node.started(task(tmp_path, first, slow, tidy))
+    controller.until(wire.Finished)
+    ends = {ended.rank: ended for ended in controller.all(wire.RankEnded)}
+    assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
+    assert ends[1].error == "ValueError: mine"
+
+
 def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, f"touch {tmp_path}/ran"))
     controller.send(wire.Ping(7))

@@ -24,6 +24,7 @@ from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import local_socket, processes
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
 
@@ -58,6 +59,7 @@ class Run:
         self._release_at: float | None = None
         self._rendezvous_port: int | None = None
         self._has_begun = False
+        self._terminated_at = 0.0  # Time of the first SIGTERM to ranks.
         self._first_lines = FirstLines(record.directory)
         self._memory = Memory()
         self._kernel = KernelLog()
@@ -287,6 +289,8 @@ class Run:
 
     def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
         last = self._last_lines(ended)
+        if ended.exit_code == 1 and symptoms.last_exception(last[-1:]) and self._is_silent_since_sigterm(rank):
+            ended = replace(ended, was_signalled=False)  # Python exits later than it writes the exception.
         error = rank_report.error(self._record.directory, rank, self.task.workdir)
         symptom = symptoms.symptom(ended.exit_code, ended.signal, error, last)
         failure = self._failure(ended, symptom)
@@ -315,6 +319,10 @@ class Run:
             # Now, because a launcher ends the other ranks when it sees the first failure.
             self._held_states = self._rank_states()
             self._facts.collect(self._workers.pids)
+
+    def _is_silent_since_sigterm(self, rank: int) -> bool:
+        silent_s = rank_states.silent_s(rank, self.streams, now := time.time())
+        return silent_s is not None and now - silent_s < self._terminated_at
 
     def _last_lines(self, ended: Ended) -> list[str]:
         name = "launcher" if ended.rank is None else str(ended.rank)
@@ -364,6 +372,7 @@ class Run:
                 request = wire.Examine(wire.UNASKED, within_s=action.within_s)
                 self._examinations.begin(request, self._keep_views, now)
             elif isinstance(action, lifecycle.TerminateRanks):
+                self._terminated_at = self._terminated_at or time.time()
                 for rank in sorted(action.ranks):
                     self._workers.terminate(rank)
             elif isinstance(action, lifecycle.TerminateLauncher):
