@@ -6,7 +6,7 @@ supervisor is gone. The messages are one JSON object per line:
 
     rank entry                    supervisor
     {local_rank, rank}       ──►
-                             ◄──  {argv, env, outputs} | {refused}
+                             ◄──  {argv, env, outputs, terminal} | {refused}
     {started, time}          ──►
                              ◄──  {signal} | {notice} …   `notice`: a signal after which the rank ends on its own
     {ended, time, signalled} ──►  `ended` is the status of waitpid; `signalled`: the rank had been sent a signal
@@ -56,7 +56,8 @@ def main() -> int:
         return _fail(task["refused"])
     wakeup = _watch_signals()
     env = {**os.environ, **task["env"]}
-    pid, started = spawn.spawn(task["argv"], env, os.getcwd(), (task["outputs"][0], task["outputs"][1]))
+    outputs = (task["outputs"][0], task["outputs"][1])
+    pid, started = spawn.spawn(task["argv"], env, os.getcwd(), outputs, terminal=task["terminal"])
     spawn.reached_gate(started)
     _send(supervisor, {"started": pid, "time": spawn.start_time(started) or time.time()})
     status, signalled = _wait(pid, supervisor, wakeup)

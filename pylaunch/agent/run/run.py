@@ -31,6 +31,7 @@ from pylaunch.agent.shared.record import NodeOutcome, Record, note
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.run.examinations import Deliver
+    from pylaunch.agent.run.rank_terminal import RankTerminal
 
 CAUSE_LINES = 200
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""
@@ -83,6 +84,13 @@ class Run:
         self._preload = Preload(workers, record, loop, self._replace_at_gate) if preloads else None
         for lease in holdings.leases:
             loop.watch(lease, partial(holdings.answer, lease))
+        if workers.terminal is not None:
+            workers.terminal.begin(loop)
+
+    @property
+    def terminal(self) -> RankTerminal | None:
+        """Terminal of the rank that has one."""
+        return self._workers.terminal
 
     @property
     def stopping(self) -> wire.Stopping | None:
@@ -271,6 +279,7 @@ class Run:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
             self._on_start(descriptor)
         self._look_for_first_lines()
+        self._workers.end_terminal(ended.rank)
         if ended.rank is None:
             self._on_launcher_end(ended, now)
         else:
@@ -398,6 +407,7 @@ class Run:
 
     def _finish(self, outcome: str, message: str) -> None:
         self._examinations.end()
+        self._workers.end_terminal(self.task.terminal_rank)
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left = [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))

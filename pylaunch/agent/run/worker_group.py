@@ -16,6 +16,7 @@ from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import recorder_settings, spawn
 from pylaunch.agent.run.rank_entry import SOCKET
+from pylaunch.agent.run.rank_terminal import RankTerminal
 from pylaunch.agent.run.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.dataclass import dataclass, replace
@@ -158,6 +159,9 @@ class WorkerGroup:
         self.at_gate: dict[int, tuple[int | None, int]] = {}
         """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
 
+        self.terminal: RankTerminal | None = None
+        """Terminal of the rank that has one."""
+
         self._gate = os.pipe()
         self._port = 0
 
@@ -176,6 +180,13 @@ class WorkerGroup:
         """Fork the launcher or the ranks and wait until they are at the gate. Yields a reason for each that fails."""
         rank_report.make_room(self._directory)
         rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
+        if self.task.terminal_rank is not None:
+            try:
+                logs = self._outputs(self.task.terminal_rank)
+                self.terminal = RankTerminal(self.task.terminal_rank, logs, self.mask)
+            except OSError as error:
+                yield f"no terminal for rank {self.task.terminal_rank}: {error.strerror} (is /dev/pts mounted?)"
+                return
         programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
         if self.task.launcher:
             # A launcher needs none of our modules, and looks for each of its own there first.
@@ -186,7 +197,8 @@ class WorkerGroup:
             programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
-            pid, started = spawn.spawn(argv, env, self.task.workdir, self._outputs(rank), self._gate)
+            terminal = self._terminal_of(rank)
+            pid, started = spawn.spawn(argv, env, self.task.workdir, self._outputs(rank), self._gate, terminal)
             self._ranks[pid] = rank
             self.at_gate[started] = (rank, pid)
         for started, (rank, _) in self.at_gate.items():
@@ -261,6 +273,15 @@ class WorkerGroup:
         name = LAUNCHER if rank is None else str(rank)
         return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
 
+    def _terminal_of(self, rank: int | None) -> str:
+        """Return the device that is the terminal of `rank`; "" for none."""
+        return self.terminal.device if self.terminal is not None and self.terminal.rank == rank else ""
+
+    def end_terminal(self, rank: int | None) -> None:
+        """End the terminal of `rank`, if it is the one that has a terminal: its log is complete then."""
+        if self.terminal is not None and self.terminal.rank == rank:
+            self.terminal.end()
+
     def on_message(self, entry: RankConnection, line: bytes, *, refusal: str | None) -> Started | Ended | None:
         """Handle a message of a rank entry: its local rank, the start of its rank, or the end of its rank.
 
@@ -302,7 +323,8 @@ class WorkerGroup:
         entry.rank = mine.rank
         variables = composed_values(self._rank_layers(mine))
         env = {name: spawn.with_port(value, self._port) for name, value in variables.items()}
-        return {"argv": mine.argv, "env": env, "outputs": list(self._outputs(mine.rank))}
+        outputs, terminal = list(self._outputs(mine.rank)), self._terminal_of(mine.rank)
+        return {"argv": mine.argv, "env": env, "outputs": outputs, "terminal": terminal}
 
     def reap(self, time: float) -> Iterator[Ended]:
         """Reap all children that have ended and yield those that are ranks or the launcher."""

@@ -23,7 +23,7 @@ from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import spawn, stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.serve.connection import Controller, Meters
+from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meters
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -80,6 +80,9 @@ class Supervisor:
         self._outcome: NodeOutcome | None = None
         self._peer_reason = ""
         """Reason of the stop, if it came from another node."""
+
+        self._at_terminal: Controller | None = None
+        """Controller that sent input for the terminal of a rank last."""
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
@@ -278,6 +281,8 @@ class Supervisor:
             controller.awaits_follow = False
         elif isinstance(message, wire.Examine):
             self._examine(controller, message)
+        elif isinstance(message, wire.TerminalInput):
+            self._take_terminal(controller, message)
         elif isinstance(message, wire.Notify):
             self._notify(message.signal)
         elif isinstance(message, wire.Stop):
@@ -296,6 +301,11 @@ class Supervisor:
     def _notify(self, signum: int) -> None:
         if self._run is not None and self._outcome is None:
             self._run.notify(signum)
+
+    def _take_terminal(self, controller: Controller, message: wire.TerminalInput) -> None:
+        if self._run is not None and self._run.terminal is not None:
+            self._at_terminal = controller
+            self._run.terminal.take(message, controller.send)
 
     def _examine(self, controller: Controller, request: wire.Examine) -> None:
         def deliver(views: list[wire.RankExamined], facts: wire.NodeEvidence | None) -> None:
@@ -353,6 +363,8 @@ class Supervisor:
         if self._run is not None:
             meters = Meters(self._meter, self._activity_meter)
             controller.start_following(self.directory, self._run.streams, self._run.mask, meters)
+            if controller is self._at_terminal and self._run.terminal is not None:
+                self._run.terminal.advance(has_room=controller.waiting < HIGH_WATER)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
@@ -376,6 +388,9 @@ class Supervisor:
         self._loop.forget(controller.socket)
         self._controllers.remove(controller)
         controller.close()
+        if controller is self._at_terminal and self._run is not None and self._run.terminal is not None:
+            self._at_terminal = None
+            self._run.terminal.leave()
         if self._phase == "prepared" and controller is self._owner:
             self._stop("the controller disconnected before the start", 0.0)
         elif self._phase == "new" and not self._controllers:

@@ -6,6 +6,7 @@ import signal
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.layout import RUN_ID
+from pylaunch.agent.wire.terminal import MOST_ROWS, MOST_TYPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
     elif isinstance(message, wire.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
+    elif isinstance(message, wire.TerminalInput):
+        yield "data", message.data, len(message.data) <= MOST_TYPED and all(byte <= "\xff" for byte in message.data)
+        for where, cells in (("rows", message.rows), ("columns", message.columns)):
+            yield where, cells, 0 <= cells <= MOST_ROWS
     elif isinstance(message, wire.Notify):
         yield "signal", message.signal, message.signal in NOTICES
     elif isinstance(message, wire.Stop):

@@ -16,6 +16,8 @@
                        ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankExamined of each rank that runs (also before a stop), NodeEvidence if requested, Examined
+    TerminalInput      ──►              only for the rank with a terminal (`NodeTask.terminal_rank`)
+                       ◄── TerminalOutput …  to the controller that sent input last
     Notify(signal)     ──►
                        ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
     Stop(grace, why)   ──►
@@ -58,6 +60,8 @@ from pylaunch.agent.wire.rank_starts import FirstLine as FirstLine
 from pylaunch.agent.wire.rank_starts import Preloaded as Preloaded
 from pylaunch.agent.wire.rank_starts import RankStarted as RankStarted
 from pylaunch.agent.wire.rank_starts import Released as Released
+from pylaunch.agent.wire.terminal import TerminalInput as TerminalInput
+from pylaunch.agent.wire.terminal import TerminalOutput as TerminalOutput
 from pylaunch.agent.wire.usage_report import Activity as Activity
 from pylaunch.agent.wire.usage_report import RankSigns as RankSigns
 from pylaunch.agent.wire.usage_report import StepMark as StepMark
@@ -405,11 +409,11 @@ AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Notify, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, TerminalInput, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
     Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, NodeEvidence, PeersUnheard,
-    RankExamined, Examined, Finished, Failed,
+    RankExamined, Examined, TerminalOutput, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {
     cls.__name__: cls

@@ -105,6 +105,9 @@ class NodeTask:
     """Each Python rank has a thread that answers for its stacks and collectives. Without it, and without `preload`,
     nothing of pylaunch runs in the process of a rank."""
 
+    terminal_rank: int | None = None
+    """Rank whose stdin, stdout and stderr are a terminal, which a person uses through the controller."""
+
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):
             raise WireError(f"run {self.run}: a rank appears twice on {self.host}")

@@ -1,0 +1,134 @@
+"""The terminal of one rank: what a person types, what the rank writes, and who gets it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.agent.wire.terminal import MOST_TYPED
+from tests.agent.controller import Controller, Node, task
+from tests.agent.test_launcher import launched
+from tests.waiting import wait_until
+
+CTRL_C = "\x03"
+ASKS = "import os; print(os.get_terminal_size()); print('got', input('? ')); raise SystemExit(7)"
+LOOPS = """
+import os, time
+print("tty", os.isatty(0), os.isatty(1), os.isatty(2), os.tcgetpgrp(0) == os.getpid(), flush=True)
+try:
+    while True:
+        time.sleep(0.05)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+def typed(controller: Controller, data: str, columns: int = 77) -> None:
+    controller.send(wire.TerminalInput(data, 33, columns))
+
+
+def shown(controller: Controller) -> str:
+    return "".join(each.data for each in controller.all(wire.TerminalOutput))
+
+
+def shows(controller: Controller, text: str) -> None:
+    """Receive until the terminal has shown `text`."""
+    while text not in shown(controller):
+        assert controller.receive() is not None, f"{text!r} not in {shown(controller)!r}"
+
+
+def test_a_rank_reads_what_a_person_types_and_writes_to_the_terminal_and_to_its_log(node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, python(ASKS), "echo other", terminal_rank=0))
+    typed(controller, "")
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
+    shows(controller, "? ")
+    typed(controller, "yes\r")
+    controller.until(wire.Finished)
+    assert shown(controller) == "os.terminal_size(columns=77, lines=33)\r\n? yes\r\ngot yes\r\n"
+    assert controller.text("0.out") == "os.terminal_size(columns=77, lines=33)\n? yes\ngot yes\n"
+    assert controller.text("1.out") == "other\n"
+    end = next(end for end in controller.all(wire.RankEnded) if end.rank == 0)
+    assert (end.exit_code, end.last_lines[-1]) == (7, "got yes")
+
+
+def test_ctrl_c_is_sigint_of_that_rank_alone(node: Node, tmp_path: Path) -> None:
+    waits = python("import time; print('up', flush=True); time.sleep(600)")
+    controller = node.started(task(tmp_path, python(LOOPS), waits, terminal_rank=0))
+    typed(controller, "")
+    shows(controller, "tty True True True True")
+    typed(controller, CTRL_C)
+    ended = controller.until(wire.RankEnded)
+    assert (ended.rank, ended.exit_code, ended.last_lines[-1]) == (0, 0, "^Cinterrupted")
+    assert [end.rank for end in controller.all(wire.RankEnded)] == [0]
+    controller.send(wire.Stop(0.0, "over", by_hand=True))
+    controller.until(wire.Finished)
+
+
+def test_a_rank_of_a_launcher_has_the_terminal_as_well(node: Node, tmp_path: Path) -> None:
+    asked = launched(tmp_path, "read line; echo got $line", "echo other")
+    asked = wire.from_fields(wire.NodeTask, {**vars(asked), "ranks": [vars(each) for each in asked.ranks]})
+    controller = node.prepared(asked.__class__(**{**vars(asked), "terminal_rank": 0}))
+    typed(controller, "this\r")
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
+    controller.until(wire.Finished)
+    assert controller.text("0.out").endswith("got this\n")
+
+
+def test_output_waits_for_its_controller_and_goes_to_the_one_that_typed_last(node: Node, tmp_path: Path) -> None:
+    flood = "import sys\nfor n in range(40000): print(f'{n:099d}')\ninput()"
+    controller = node.started(task(tmp_path, python(flood), terminal_rank=0))
+    typed(controller, "")
+    other = node.attach("r1")
+    other.until(wire.Hello)
+    typed(other, "", columns=80)
+    shows(other, f"{39999:099d}\r\n")
+    typed(other, "\r")
+    controller.until(wire.Finished)
+    log = Path(node.root / "runs/r1/logs/0.out").read_bytes()
+    assert log.count(b"\n") == 40001
+    assert b"\r" not in log
+    controller.kill()
+
+
+def test_a_rank_whose_controller_has_gone_writes_on(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, python(ASKS), terminal_rank=0))
+    typed(controller, "")
+    shows(controller, "? ")
+    controller.kill()
+    other = node.attach("r1")
+    other.send(wire.Follow({}, None))
+    typed(other, "later\r")
+    assert other.until(wire.RankEnded).exit_code == 7
+    assert "got later" in shown(other)
+
+
+@pytest.mark.parametrize("data", ["x" * (MOST_TYPED + 1), "\u0100"])
+def test_input_out_of_bounds_is_refused(data: str, node: Node, tmp_path: Path) -> None:
+    controller = node.prepared(task(tmp_path, "read line", terminal_rank=0))
+    typed(controller, data)
+    assert "TerminalInput.data: out of bounds" in controller.until(wire.Failed).message
+
+
+def test_without_a_terminal_input_ends_at_once(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, python("input()")))
+    typed(controller, "ignored\r")
+    assert "EOFError" in controller.until(wire.RankEnded).error
+
+
+def test_a_terminal_that_nobody_reads_does_not_stop_the_stop(node: Node, tmp_path: Path) -> None:
+    controller = node.started(task(tmp_path, python("while True: print('x' * 1000)"), terminal_rank=0))
+    typed(controller, "")
+    wait_until(lambda: Path(node.root / "runs/r1/logs/0.out").stat().st_size > 1 << 17, "output")
+    other = node.attach("r1")
+    other.send(wire.Follow({}, []), wire.Stop(0.0, "enough", by_hand=True))
+    assert other.until(wire.Finished).leftovers == []
+    assert other.all(wire.RankEnded)[0].signal in (signal.SIGTERM, signal.SIGKILL)
+    controller.kill()
