@@ -6,7 +6,7 @@ supervisor is gone. The messages are one JSON object per line:
 
     rank entry                    supervisor
     {local_rank, rank}       ──►
-                             ◄──  {argv, env, outputs, terminal} | {refused}
+                             ◄──  {argv, env, outputs} | {refused}
     {started, time}          ──►
                              ◄──  {signal} | {notice} …   `notice`: a signal after which the rank ends on its own
     {ended, time, signalled} ──►  `ended` is the status of waitpid; `signalled`: the rank had been sent a signal
@@ -56,8 +56,7 @@ def main() -> int:
         return _fail(task["refused"])
     wakeup = _watch_signals()
     env = {**os.environ, **task["env"]}
-    outputs = (task["outputs"][0], task["outputs"][1])
-    pid, started = spawn.spawn(task["argv"], env, os.getcwd(), outputs, terminal=task["terminal"])
+    pid, started = spawn.spawn(task["argv"], env, os.getcwd(), tuple(task["outputs"]))
     spawn.reached_gate(started)
     _send(supervisor, {"started": pid, "time": spawn.start_time(started) or time.time()})
     status, signalled = _wait(pid, supervisor, wakeup)

@@ -51,18 +51,13 @@ def _call_prctl(option: int, value: int) -> None:
 
 
 def spawn(
-    argv: list[str],
-    env: dict[str, str],
-    cwd: str,
-    outputs: tuple[str, str],
-    gate: tuple[int, int] | None = None,
-    terminal: str = "",
+    argv: list[str], env: dict[str, str], cwd: str, outputs: tuple[str, ...], gate: tuple[int, int] | None = None
 ) -> tuple[int, int]:
     """Fork a process that executes `argv`, after `gate` if there is one. Returns its id and a descriptor to wait on.
 
-    `outputs` are the files to which stdout and stderr are appended, `gate` is both ends of a pipe. `terminal` is the
-    device that takes the place of stdin, stdout and stderr, and controls the process; "" for none. For a program that
-    cannot run, the process writes the reason to stderr and exits with 127 or 126.
+    `outputs` are the files to which stdout and stderr are appended, or the one device that becomes the terminal of the
+    process. `gate` is both ends of a pipe. For a program that cannot run, the process writes the reason to stderr and
+    exits with 127 or 126.
     """
     parent = os.getpid()
     reading, writing = os.pipe()
@@ -84,7 +79,7 @@ def spawn(
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _become(argv, env, cwd, wait_at_gate, lambda: _attach(terminal) if terminal else _redirect(outputs))
+        _become(argv, env, cwd, outputs, wait_at_gate)
     os.close(writing)
     return pid, reading
 
@@ -114,14 +109,14 @@ def start_time(reading: int) -> float | None:
 
 
 def _become(
-    argv: list[str], env: dict[str, str], cwd: str, wait_at_gate: Callable[[], int], redirect: Callable[[], None]
+    argv: list[str], env: dict[str, str], cwd: str, outputs: tuple[str, ...], wait_at_gate: Callable[[], int]
 ) -> None:
     code = NOT_RUNNABLE
     try:
         signal_me_when_parent_dies(signal.SIGKILL)
         os.setsid()
         os.umask(0o022)
-        redirect()
+        _redirect(outputs)
         _reset_signals()
         os.chdir(cwd)
         port = wait_at_gate()
@@ -136,17 +131,15 @@ def _become(
         os._exit(code)
 
 
-def _redirect(outputs: tuple[str, str]) -> None:
+def _redirect(outputs: tuple[str, ...]) -> None:
+    if len(outputs) == 1:
+        terminal = os.open(outputs[0], os.O_RDWR)  # This session has no terminal yet, so this one controls it.
+        for target in range(3):
+            os.dup2(terminal, target)
+        return
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for target, path in ((1, outputs[0]), (2, outputs[1])):
         os.dup2(rank_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), target)
-
-
-def _attach(terminal: str) -> None:
-    """Open the controlling terminal of this session, which has none."""
-    opened = os.open(terminal, os.O_RDWR)
-    for target in range(3):
-        os.dup2(opened, target)
 
 
 def _reset_signals() -> None:

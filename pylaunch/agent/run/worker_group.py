@@ -197,8 +197,7 @@ class WorkerGroup:
             programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
-            terminal = self._terminal_of(rank)
-            pid, started = spawn.spawn(argv, env, self.task.workdir, self._outputs(rank), self._gate, terminal)
+            pid, started = spawn.spawn(argv, env, self.task.workdir, self._streams(rank), self._gate)
             self._ranks[pid] = rank
             self.at_gate[started] = (rank, pid)
         for started, (rank, _) in self.at_gate.items():
@@ -273,9 +272,11 @@ class WorkerGroup:
         name = LAUNCHER if rank is None else str(rank)
         return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
 
-    def _terminal_of(self, rank: int | None) -> str:
-        """Return the device that is the terminal of `rank`; "" for none."""
-        return self.terminal.device if self.terminal is not None and self.terminal.rank == rank else ""
+    def _streams(self, rank: int | None) -> tuple[str, ...]:
+        """Return the log files of `rank`, or the terminal in their place."""
+        if self.terminal is not None and self.terminal.rank == rank:
+            return (self.terminal.device,)
+        return self._outputs(rank)
 
     def end_terminal(self, rank: int | None) -> None:
         """End the terminal of `rank`, if it is the one that has a terminal: its log is complete then."""
@@ -323,8 +324,7 @@ class WorkerGroup:
         entry.rank = mine.rank
         variables = composed_values(self._rank_layers(mine))
         env = {name: spawn.with_port(value, self._port) for name, value in variables.items()}
-        outputs, terminal = list(self._outputs(mine.rank)), self._terminal_of(mine.rank)
-        return {"argv": mine.argv, "env": env, "outputs": outputs, "terminal": terminal}
+        return {"argv": mine.argv, "env": env, "outputs": list(self._streams(mine.rank))}
 
     def reap(self, time: float) -> Iterator[Ended]:
         """Reap all children that have ended and yield those that are ranks or the launcher."""

@@ -45,23 +45,31 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
             yield "rendezvous_port", chosen, chosen is None or 0 < chosen <= 65535
             yield "key", "", _is_hexadecimal(message.key)
     elif isinstance(message, wire.Follow):
-        for offset in message.offsets.values():
-            yield "offsets", offset, 0 <= offset <= LARGEST
-        for where, count in (("tail", message.tail), ("lag", message.lag)):
-            yield where, count, count is None or 0 <= count <= LARGEST
-        for where, interval in (("usage_s", message.usage_s), ("activity_s", message.activity_s)):
-            yield where, interval, not interval or SHORTEST_USAGE_S <= interval <= LONGEST_S
+        yield from _follow_values(message)
     elif isinstance(message, wire.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
     elif isinstance(message, wire.TerminalInput):
-        yield "data", message.data, len(message.data) <= MOST_TYPED and all(byte <= "\xff" for byte in message.data)
-        for where, cells in (("rows", message.rows), ("columns", message.columns)):
-            yield where, cells, 0 <= cells <= MOST_ROWS
+        yield from _terminal_values(message)
     elif isinstance(message, wire.Notify):
         yield "signal", message.signal, message.signal in NOTICES
     elif isinstance(message, wire.Stop):
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
+
+
+def _follow_values(message: wire.Follow) -> Iterator[tuple[str, Any, bool]]:
+    for offset in message.offsets.values():
+        yield "offsets", offset, 0 <= offset <= LARGEST
+    for where, count in (("tail", message.tail), ("lag", message.lag)):
+        yield where, count, count is None or 0 <= count <= LARGEST
+    for where, interval in (("usage_s", message.usage_s), ("activity_s", message.activity_s)):
+        yield where, interval, not interval or SHORTEST_USAGE_S <= interval <= LONGEST_S
+
+
+def _terminal_values(message: wire.TerminalInput) -> Iterator[tuple[str, Any, bool]]:
+    yield "data", message.data, len(message.data) <= MOST_TYPED and all(byte <= "\xff" for byte in message.data)
+    for where, cells in (("rows", message.rows), ("columns", message.columns)):
+        yield where, cells, 0 <= cells <= MOST_ROWS
 
 
 def _task_values(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
