@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import binascii
 import functools
-import marshal
+import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
-from importlib.abc import InspectLoader
 from importlib.resources.abc import Traversable
-from importlib.util import MAGIC_NUMBER, find_spec
-from types import CodeType
 from typing import Any, Final, ParamSpec
 
 from pylaunch.agent.probe import runtime
@@ -27,26 +24,18 @@ P = ParamSpec("P")
 AGENT = "pylaunch.agent"
 
 _LOADER = """\
-import binascii, gc, marshal, sys, zlib
+import binascii, gc, json, sys, zlib
 gc.disable()
 new = type(sys)
-from _frozen_importlib_external import MAGIC_NUMBER
-is_same = MAGIC_NUMBER == {magic!r}
-modules = marshal.loads(zlib.decompress(binascii.a2b_base64({compiled!r} if is_same else {sources!r})))
-for name, content in modules:
+for name, source in json.loads(zlib.decompress(binascii.a2b_base64({modules!r}))):
     parent = "pylaunch"
     for part in ("agent." + name).split("."):
         whole = parent + "." + part
         module = sys.modules.setdefault(whole, new(whole))
         setattr(sys.modules.setdefault(parent, new(parent)), part, module)
         parent = whole
-    exec(content if is_same else compile(content, name + ".py", "exec"), module.__dict__)
+    exec(compile(source, name + ".py", "exec"), module.__dict__)
 """
-"""Compiling takes a quarter of the time to load the modules. A Python of the controller's version gets them compiled;
-code objects depend on nothing else (decision 63)."""
-
-MARSHALLED = 4
-"""Version of the format of marshal that Python 3.8 and all newer ones read."""
 
 FROM_STDIN: Final = ("-I", "-S", "-")
 """Arguments of the host's Python that runs a script of `program` from stdin, all of which it is."""
@@ -107,21 +96,8 @@ def _script(
 @functools.cache
 def _loader(sources: tuple[tuple[str, str], ...]) -> str:
     """Return the source that loads these modules, which most hosts have in common."""
-    code = [(name, _code(name)) for name, _ in sources]
-    return _LOADER.format(magic=MAGIC_NUMBER, compiled=_packed(code), sources=_packed(list(sources)))
-
-
-def _code(module: str) -> CodeType:
-    """Return the compiled module, which Python keeps beside the source where it can."""
-    spec = find_spec(f"{AGENT}.{module}")
-    code = spec.loader.get_code(spec.name) if spec is not None and isinstance(spec.loader, InspectLoader) else None
-    if code is None:
-        raise ModuleNotFoundError(module)
-    return code
-
-
-def _packed(modules: list[Any]) -> str:
-    return binascii.b2a_base64(zlib.compress(marshal.dumps(modules, MARSHALLED)), newline=False).decode("ascii")
+    packed = zlib.compress(json.dumps(sources).encode())
+    return _LOADER.format(modules=binascii.b2a_base64(packed, newline=False))
 
 
 def _module(function: Callable[..., object]) -> str:

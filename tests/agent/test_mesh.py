@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from pylaunch.agent.piped import mesh
-from pylaunch.agent.piped.mesh import BULK
-from pylaunch.agent.piped.tasks import FOREVER, READ, Stream, Tasks
+from pylaunch.agent.piped.mesh import BULK, LateError, Stream
 from pylaunch.agent.shared import leases
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
 from tests.waiting import DEADLINE_S
@@ -101,21 +102,21 @@ def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
 
 def row_here(peer: dict[str, Any]) -> dict[str, Any]:
     """Connect to `peer` from this process, with its time limits."""
-    rows: list[dict[str, Any]] = []
-    done, noting = socket.socketpair()
+    return mesh.MeshNode("n1", "c").connect([peer])
 
-    def note(row: dict[str, Any]) -> None:
-        rows.append(row)
-        noting.close()
 
-    def main() -> Any:
-        mesh.MeshNode("n1", "c", tasks).connect([peer], note)
-        yield done.fileno(), READ, FOREVER
-
-    tasks = Tasks()
-    with done:
-        tasks.run_until_ended(main())
-    return rows[0]
+def test_bytes_that_arrived_while_the_program_was_held_up_are_not_late() -> None:
+    """A node whose processors are busy must not call the others silent."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as peer:
+        connection, _ = server.accept()
+        with connection:
+            stream = Stream(connection)
+            past = time.monotonic() - 60
+            with pytest.raises(LateError):
+                stream.line(past)
+            peer.sendall(b"introduction\n")
+            select.select([connection], [], [], DEADLINE_S)
+            assert stream.line(past) == b"introduction\n"
 
 
 def test_a_name_server_that_does_not_answer_is_no_network_that_drops_packets(monkeypatch: pytest.MonkeyPatch) -> None:

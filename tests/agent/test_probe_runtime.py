@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.probe import runtime
-from pylaunch.agent.probe.json_text import json_text
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
 from tests.waiting import DEADLINE_S as LONG_S
@@ -155,15 +154,3 @@ def test_a_child_that_got_no_processor_is_replaced(monkeypatch: pytest.MonkeyPat
 def test_readers_that_all_die_are_all_reported() -> None:
     found = taken({f"dies#{number}": None for number in range(3)}, readers())
     assert [each["unmeasured"] for each in found.values()] == ["its reader died"] * 3
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        None, True, False, 0, -7, 1 << 80, 0.25, -1e300, "", "plain", 'with "quotes"', "back\\slash", "line\nend",
-        "ünïcode \U0001f600", "\udcff", "\x7f", [], [1, [2, {"a": None}]], {}, {"a b": {"c": [True]}}, {'"': 1},
-        {1: "one"}, ("a", 1),
-    ],
-)  # fmt: skip
-def test_values_are_written_as_json(value: Any) -> None:
-    assert json_text(value) == json.dumps(value)

@@ -19,11 +19,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import socket
+import struct
 import sys
+import threading
 import time
 
-from pylaunch.agent.piped.tasks import FOREVER, READ, WRITE, LateError, Stream, Tasks
 from pylaunch.agent.shared import leases, ports
 from pylaunch.agent.shared.untrusted_json import parse_object
 
@@ -31,9 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-    from pylaunch.agent.piped.tasks import Task
-
 LONGEST_INTRODUCTION = 4096
+LONGEST_LINE = 1 << 16
 
 CONNECT_S = 2.0
 """Linux repeats a lost SYN after 1 s, so one lost packet does not look like a firewall."""
@@ -53,15 +54,92 @@ EPHEMERAL = 2
 
 RENDEZVOUS = "rendezvous"
 PORT_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+_COUNT = struct.Struct("=i")
+
+
+class LateError(Exception):
+    """The time of a wait has passed."""
+
+
+class Stream:
+    """TCP connection with time limits. Raises LateError and OSError.
+
+    What has arrived while this process was held up is not late: the kernel looks again after the time has passed.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = connection
+        self._received = b""
+
+    def _more(self, until: float) -> bool:
+        """Receive more. Return False at the end."""
+        self.socket.settimeout(_left(until))
+        try:
+            chunk = self.socket.recv(LONGEST_LINE)
+        except socket.timeout:
+            raise LateError from None
+        self._received += chunk
+        return bool(chunk)
+
+    def line(self, until: float) -> bytes:
+        """Return the next line; what has arrived at the end. Raises ValueError for a line without an end."""
+        while b"\n" not in self._received:
+            if len(self._received) > LONGEST_LINE:
+                raise ValueError("a line without an end")
+            if not self._more(until):
+                break
+        line, end, self._received = self._received.partition(b"\n")
+        return line + end
+
+    def exactly(self, size: int, until: float) -> bytes:
+        """Return the next `size` bytes. Raises ConnectionError if the connection ends before."""
+        while len(self._received) < size:
+            if not self._more(until):
+                raise ConnectionError("the connection ended")
+        taken, self._received = self._received[:size], self._received[size:]
+        return taken
+
+    def unacknowledged(self) -> int:
+        """Return the number of written bytes that the kernel of the peer has not acknowledged."""
+        import fcntl  # noqa: PLC0415 -- only for a peer that is late
+        import termios  # noqa: PLC0415
+
+        (count,) = _COUNT.unpack(fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(_COUNT.size)))
+        return int(count)
+
+    def write(self, content: bytes, until: float) -> None:
+        """Write `content`."""
+        try:
+            while content:
+                self.socket.settimeout(_left(until))
+                content = content[self.socket.send(content) :]
+        except socket.timeout:
+            raise LateError from None
+
+
+def _left(until: float) -> float:
+    """Return the time until `until`, at least a millisecond: 0 would not wait at all."""
+    return max(0.001, until - time.monotonic())
+
+
+def _begin(work: Callable[..., None], *arguments: object) -> threading.Thread | None:
+    """Do `work` in a thread, or here where this user may have no further one."""
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        work(*arguments)
+        return None
+    return thread
 
 
 class MeshNode:
     """Node that runs this program."""
 
-    def __init__(self, name: str, conversation: str, tasks: Tasks) -> None:
+    def __init__(self, name: str, conversation: str) -> None:
         self._introduction = json.dumps({"conversation": conversation, "name": name}).encode() + b"\n"
         self._conversation = conversation
-        self._tasks = tasks
 
     def listen(self, port: int | None) -> dict[str, Any]:
         """Listen on `port` unless it is in use, and on ephemeral ports; return the ports and the holder of `port`."""
@@ -78,7 +156,7 @@ class MeshNode:
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
             return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
-        self._tasks.start(_answer_lease(lease))
+        threading.Thread(target=_answer_lease, args=(lease,), daemon=True).start()
         try:
             self._serve(port)
         except OSError as error:
@@ -90,52 +168,50 @@ class MeshNode:
 
     def _serve(self, port: int) -> int:
         listener = _listener(port)
-        listener.setblocking(False)
-        self._tasks.start(self._accept(listener))
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         return int(listener.getsockname()[1])
 
-    def _accept(self, listener: socket.socket) -> Task:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
-            yield listener.fileno(), READ, FOREVER
             try:
                 connection, _ = listener.accept()
             except OSError:  # The peer has given up.
                 continue
-            self._tasks.start(self._answer(connection))
+            _begin(self._answer, connection)
 
-    def _answer(self, connection: socket.socket) -> Task:
+    def _answer(self, connection: socket.socket) -> None:
         with connection:
             try:
                 stream = Stream(connection)
-                if (yield from stream.line(time.monotonic() + ANSWER_S)):
+                if stream.line(time.monotonic() + ANSWER_S):
                     until = time.monotonic() + BULK_S + ANSWER_S
-                    yield from stream.write(self._introduction, until)
-                    yield from stream.exactly(BULK, until)
-                    yield from stream.write(b"whole\n", until)
+                    stream.write(self._introduction, until)
+                    stream.exactly(BULK, until)
+                    stream.write(b"whole\n", until)
             except (OSError, ValueError, LateError):
                 pass  # ValueError: a line without an end.
 
-    def connect(self, peers: list[dict[str, Any]], on_row: Callable[[dict[str, dict[str, Any]]], None]) -> None:
-        """Connect to `peers`, all at once, and call `on_row` with the results: peer → kind of port → result."""
+    def connect(self, peers: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Connect to `peers`, all at once, and return the results: peer → kind of port → result."""
         row: dict[str, dict[str, Any]] = {peer["name"]: dict.fromkeys(peer["ports"]) for peer in peers}
-        left = {(peer["name"], kind) for peer in peers for kind in peer["ports"]}
 
-        def tried(name: str, address: str, kind: str, port: int) -> Task:
-            row[name][kind] = yield from self._try(name, address, port)
-            left.remove((name, kind))
-            if not left:
-                on_row(row)
+        def tried(name: str, address: str, kind: str, port: int) -> None:
+            row[name][kind] = self._try(name, address, port)
 
-        for peer in peers:
-            for kind, port in peer["ports"].items():
-                self._tasks.start(tried(peer["name"], peer["address"], kind, port))
-        if not peers:
-            on_row(row)
+        started = [
+            _begin(tried, peer["name"], peer["address"], kind, port)
+            for peer in peers
+            for kind, port in peer["ports"].items()
+        ]
+        for thread in started:
+            if thread is not None:
+                thread.join()
+        return row
 
-    def _try(self, name: str, address: str, port: int) -> Task:
+    def _try(self, name: str, address: str, port: int) -> dict[str, Any]:
         begun = time.monotonic()
         try:
-            connection = yield from _connected(address, port)
+            connection = _connected(address, port)
         except ConnectionRefusedError:
             return {"end": "refused"}
         except (LateError, TimeoutError):
@@ -147,16 +223,16 @@ class MeshNode:
         seconds = time.monotonic() - begun
         with connection:
             try:
-                found = yield from self._talk(name, Stream(connection))
+                found = self._talk(name, Stream(connection))
             except OSError:
                 return {"end": "closed"}
             return {**found, "seconds": round(seconds, 5)}
 
-    def _talk(self, name: str, stream: Stream) -> Task:
+    def _talk(self, name: str, stream: Stream) -> dict[str, Any]:
         until = time.monotonic() + ANSWER_S
         try:
-            yield from stream.write(self._introduction, until)
-            line = yield from stream.line(until)
+            stream.write(self._introduction, until)
+            line = stream.line(until)
         except LateError:
             return {"end": "mute"}
         except ValueError:  # A line without an end.
@@ -168,7 +244,7 @@ class MeshNode:
         except (ValueError, KeyError, TypeError):
             return {"end": "stranger" if line else "closed"}
         try:
-            if not (yield from self._bulk(stream)):
+            if not self._bulk(stream):
                 return {"end": "closed"}
         except (ValueError, LateError):
             return {"end": "stalled"}
@@ -178,50 +254,47 @@ class MeshNode:
             "family": int(stream.socket.family),
         }
 
-    def _bulk(self, stream: Stream) -> Task:
+    def _bulk(self, stream: Stream) -> bytes:
         """Send BULK bytes and return the answer. Raises LateError if they are not acknowledged within BULK_S."""
         until = time.monotonic() + BULK_S
-        yield from stream.write(b"." * BULK, until)
+        stream.write(b"." * BULK, until)
         try:
-            return (yield from stream.line(until))
+            return stream.line(until)
         except LateError:
             if stream.unacknowledged():
                 raise
-        return (yield from stream.line(time.monotonic() + ANSWER_S))
+        return stream.line(time.monotonic() + ANSWER_S)
 
 
-def _answer_lease(lease: socket.socket) -> Task:
+def _answer_lease(lease: socket.socket) -> None:
     while True:
-        yield lease.fileno(), READ, FOREVER
+        select.select([lease], [], [])
         leases.answer(lease, leases.PROBE, [], time.time())
 
 
-def _connected(address: str, port: int) -> Task:
+def _connected(address: str, port: int) -> socket.socket:
     """Return a connection to the first of the addresses of a name that accepts one. Raises the error of the first."""
     first: OSError | None = None
-    found = yield from _looked_up(address, port, time.monotonic() + LOOK_UP_S)
+    found = _looked_up(address, port)
     until = time.monotonic() + CONNECT_S
     for family, kind, protocol, _, target in found:
         connection = socket.socket(family, kind, protocol)
+        connection.settimeout(_left(until))
         try:
-            connection.setblocking(False)
-            number = connection.connect_ex(target)
-            if number == errno.EINPROGRESS:
-                if not (yield connection.fileno(), WRITE, until):
-                    raise LateError
-                number = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if number == 0:
-                return connection
-            first = first or OSError(number, os.strerror(number))
-        except LateError:
+            connection.connect(target)
+        except socket.timeout:
             connection.close()
-            raise
-        connection.close()
+            raise LateError from None
+        except OSError as error:
+            connection.close()
+            first = first or error
+        else:
+            return connection
     raise first or OSError(f"{address} has no address")
 
 
-def _looked_up(address: str, port: int, until: float) -> Task:
-    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers, in a thread.
+def _looked_up(address: str, port: int) -> Any:
+    """Return the addresses of a name as `socket.getaddrinfo`, which waits for name servers.
 
     Raises socket.gaierror, also when no name server answers in time: nothing was sent to the peer.
     """
@@ -229,22 +302,19 @@ def _looked_up(address: str, port: int, until: float) -> Task:
         return _addresses(address, port, socket.AI_NUMERICHOST)
     except socket.gaierror:
         pass
-    import threading  # noqa: PLC0415 -- only for names
-
     found: list[Any] = []
-    done, noting = socket.socketpair()
 
     def look_up() -> None:
-        with noting:
-            try:
-                found.append(_addresses(address, port))
-            except OSError as error:
-                found.append(error)
+        try:
+            found.append(_addresses(address, port))
+        except OSError as error:
+            found.append(error)
 
-    threading.Thread(target=look_up, daemon=True).start()
-    with done:
-        if not (yield done.fileno(), READ, until):
-            raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
+    looking = _begin(look_up)
+    if looking is not None:
+        looking.join(LOOK_UP_S)
+    if not found:
+        raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
     if isinstance(found[0], OSError):
         raise found[0]
     return found[0]
@@ -298,29 +368,15 @@ def _print(what: dict[str, Any]) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _converse(begun: float, tasks: Tasks) -> Task:
-    question = json.loads(sys.stdin.buffer.readline())
-    node = MeshNode(question["name"], question["conversation"], tasks)
-    listening = node.listen(question["port"])
-    _print({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
-    stdin = sys.stdin.fileno()
-    received = b""
-    while True:  # Each order arrives only after the answer to the one before it, so none is in Python's buffer.
-        yield stdin, READ, FOREVER
-        chunk = os.read(stdin, 1 << 16)
-        if not chunk:
-            return
-        *lines, received = (received + chunk).split(b"\n")
-        for order in map(json.loads, lines):
-            if "ping" in order:
-                _print({"time": time.time()})
-            else:
-                node.connect(order["connect"], lambda row: _print({"row": row}))
-
-
 def main(begun: float) -> None:
     """Answer requests until the controller closes stdin. `begun`: start of this program in seconds since boot."""
-    tasks = Tasks()
-    tasks.run_until_ended(_converse(begun, tasks))
-    sys.stdout.flush()
-    os._exit(0)  # Lookups of names may still run, and nothing needs a cleanup.
+    question = json.loads(sys.stdin.buffer.readline())
+    node = MeshNode(question["name"], question["conversation"])
+    listening = node.listen(question["port"])
+    _print({"listening": listening, "shell_seconds": round(_shell_seconds(begun), 3)})
+    for order in map(json.loads, sys.stdin.buffer):
+        if "ping" in order:
+            _print({"time": time.time()})
+        else:
+            _begin(lambda peers: _print({"row": node.connect(peers)}), order["connect"])
+    os._exit(0)  # Connections and lookups of names may still be under way, and nothing needs a cleanup.

@@ -10,6 +10,7 @@ with "silent" where the deadline has passed.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -17,7 +18,6 @@ import struct
 import sys
 import time
 
-from pylaunch.agent.probe.json_text import json_text
 from pylaunch.agent.probe.registry import DEADLINE_S, FAILURES, READERS, Reader, reader_of
 
 TYPE_CHECKING = False
@@ -67,7 +67,7 @@ class _Child:
                 out.write(_BEGUN.pack(index, begun))
                 out.flush()  # With the reading before it.
                 name = names[index]
-                text = json_text(_taken(readers[reader_of(name)], questions[name], begun)).encode()
+                text = json.dumps(_taken(readers[reader_of(name)], questions[name], begun)).encode()
                 out.write(_SIZE.pack(len(text)))
                 out.write(text)
         os._exit(0)
@@ -150,7 +150,7 @@ def _taken(reader: Reader[Any, Any], question: Any, begun: float) -> dict[str, A
 
 
 def _unmeasured(why: str, seconds: float, *, silent: bool = False) -> str:
-    return json_text({"unmeasured": why, "seconds": round(seconds, 4), **({"silent": True} if silent else {})})
+    return json.dumps({"unmeasured": why, "seconds": round(seconds, 4), **({"silent": True} if silent else {})})
 
 
 def readings(questions: Mapping[str, Any], readers: Readers = READERS) -> dict[str, str]:
@@ -200,7 +200,7 @@ def _deadline(readers: Readers, name: str) -> float:
 def main(questions: Mapping[str, Any]) -> None:
     """Print the readings for `questions` (reader → question) and exit."""
     begun = time.monotonic()
-    taken = ", ".join(f"{json_text(name)}: {text}" for name, text in readings(questions).items())
+    taken = ", ".join(f"{json.dumps(name)}: {text}" for name, text in readings(questions).items())
     head = f'"time": {time.time()!r}, "seconds": {time.monotonic() - begun!r}'
     sys.stdout.write(f'{{{head}, "readings": {{{taken}}}}}\n')
     sys.stdout.flush()
