@@ -129,3 +129,9 @@ class RankView:
     """Bytes that its processes have read and written, on files and TCP connections; None if unknown."""
 
     overrides: tuple[OverriddenVariable, ...] = ()
+
+    age_s: float | None = None
+    """Seconds since its Python program began, or began again; None if unknown."""
+
+    outside: tuple[str, ...] = ()
+    """Collectives of groups that it is not in, which torch has warned of: "all_reduce"."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -277,10 +278,14 @@ def test_of_several_python_processes_the_one_that_trains_answers(
 
 def test_a_script_that_replaces_itself_answers_from_the_new_one(node: Node, tmp_path: Path) -> None:
     program(tmp_path, f"import time\ndef again():\n    {UP}    time.sleep(600)\nagain()", "again.py")
-    source = f"import os\nos.execv({PYTHON!r}, ['python3', 'again.py'])"
+    source = f"import os, time\ntime.sleep(1)\nos.execv({PYTHON!r}, ['python3', 'again.py'])"
+    before = time.time()
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
-    assert stack(views(controller)[0]) == ["again", "<module>"]
+    view = views(controller)[0]
+    assert stack(view) == ["again", "<module>"]
+    assert view.age_s is not None
+    assert 0 <= view.age_s < view.time - before - 1, "the age is that of the new one"
 
 
 def test_a_script_that_closes_all_descriptors_runs_on_without_stacks(node: Node, tmp_path: Path) -> None:

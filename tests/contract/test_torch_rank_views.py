@@ -23,11 +23,14 @@ def reduce(tensor):
 rank = int(os.environ["RANK"])
 dist.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=rank, world_size=2)
 pair = dist.new_group([0, 1], group_desc="pair")
+alone = dist.new_group([0], group_desc="alone")
 for step in range(3):
     reduce(torch.ones(2, 3))
 dist.broadcast(torch.ones(4), 0, group=pair)
 print("up", flush=True)
 if rank == 1:
+    sys.stderr = open(os.devnull, "w")  # torch warns of the call, and the test compares what the rank writes.
+    dist.all_reduce(torch.ones(4), group=alone)
     load()
 reduce(torch.ones(2, 3))
 """
@@ -70,6 +73,8 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
     found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 in load", 180.0)
     waits, loads = found[0], found[1]
     assert (waits.source, waits.note, loads.note) == ("helper", "", "")
+    assert (waits.outside, loads.outside) == ([], ["all_reduce"])
+    assert loads.age_s is not None
     last = waits.collectives[-1]
     assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", [[2, 3]])
     assert (last.dtypes, last.is_p2p) == (["Float"], False)
@@ -78,7 +83,7 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
         ("0", 1, True), ("0", 2, True), ("0", 3, True), ("1", 1, True),
     ]  # fmt: skip
     assert [(group.name, group.description, group.ranks) for group in waits.groups] == [
-        ("0", "default_pg", [0, 1]), ("1", "pair", [0, 1]),
+        ("0", "default_pg", [0, 1]), ("1", "pair", [0, 1]), ("2", "alone", [0]),
     ]  # fmt: skip
 
     def answered() -> dict[int, wire.RankExamined]:

@@ -304,9 +304,10 @@ class Examination:
             self._answered.setdefault(question.rank, []).append(question)
         waiting = {question.rank for question in self._questions}
         for rank in [each for each in self._answered if each not in waiting]:
-            self.views.append(self._view(shown(self._answered.pop(rank))))
+            self.views.append(self._view(self._answered.pop(rank)))
 
-    def _view(self, question: RankQuestion) -> RankExamined:
+    def _view(self, questions: Sequence[RankQuestion]) -> RankExamined:
+        question = shown(questions)
         answer = question.answer or _NOTHING
         process = process_view.view(question.pid, question.answering)
         now = time.time()
@@ -317,7 +318,7 @@ class Examination:
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
-            overrides(answer.meeting, self._run.given(question.rank)),
+            overrides(answer.meeting, self._run.given(question.rank)), age_s(answer, questions), answer.outside,
         )  # fmt: skip
         return fitting(view)
 
@@ -332,6 +333,12 @@ def shown(questions: Sequence[RankQuestion]) -> RankQuestion:
     if answered:
         return training_process(answered)
     return min(questions, key=lambda each: each.number)
+
+
+def age_s(answer: RankAnswer, questions: Sequence[RankQuestion]) -> float | None:
+    """Return the age of the program that answers; without process groups it may be any child, and the oldest counts."""
+    ages = [each.answer.age_s for each in questions if each.answer is not None and each.answer.age_s is not None]
+    return answer.age_s if answer.groups else max(ages, default=None)
 
 
 def fitting(view: RankExamined) -> RankExamined:

@@ -41,6 +41,11 @@ class RankAnswer:
     meeting: list[tuple[str, str, str]] = field(default_factory=list)
     """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
 
+    age_s: float | None = None
+    """Seconds since the program began."""
+
+    outside: list[str] = field(default_factory=list)
+
 
 def decoded(line: bytes) -> RankAnswer:
     """Return the answer of a helper thread. Raises ValueError for anything else."""
@@ -70,7 +75,9 @@ def decoded(line: bytes) -> RankAnswer:
             (_text(name), _text(set_to), _text(used))
             for name, set_to, used in _list(body["meeting"], len(bounds.MEETING))
         ]
-        return RankAnswer(frames, threads, groups, collectives, _text(body["note"]), meeting)
+        outside = list(map(_text, _list(body["outside"], bounds.MOST_GROUPS)))
+        note, age = _text(body["note"]), _seconds(body["age_s"])
+        return RankAnswer(frames, threads, groups, collectives, note, meeting, age, outside)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 

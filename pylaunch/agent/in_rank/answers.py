@@ -28,6 +28,10 @@ LONGEST_TEXT = 300
 NOT_DURING = {"_new_process_group_helper", "destroy_process_group", "_abort_process_group", "split_group"}
 """Functions of torch that change the groups, which a dump reads without a lock."""
 
+DISTRIBUTED = "torch.distributed.distributed_c10d"
+OUTSIDE = "which does not belong to the given group"
+"""Part of torch's warning "Running all_reduce on global rank 2 which does not belong to the given group."."""
+
 DEFAULT_DESCRIPTIONS = ("undefined", "")
 MEETING = {"MASTER_ADDR": "hostname", "MASTER_PORT": "port", "RANK": "rank", "WORLD_SIZE": "world_size"}
 """Variables by which ranks meet, and their names in torch's functions."""
@@ -56,8 +60,8 @@ class Places:
         return number
 
 
-def answer(words: "list[str]", main: int) -> str:
-    """Return the answer to a question with these words; `main` identifies the main thread."""
+def answer(words: "list[str]", main: int, began: float) -> str:
+    """Return the answer to a question with these words; `main` identifies the main thread, `began` is monotonic."""
     places, notes = Places(), []
     stacks = frames_of_threads()
     groups: list[object] = []
@@ -84,6 +88,8 @@ def answer(words: "list[str]", main: int) -> str:
     fields = {
         "pid": os.getpid(), "time": time.time(), "frames": places.rows, "threads": threads, "groups": groups,
         "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(main),
+        "age_s": round(time.monotonic() - began, 3),
+        "outside": outside_calls(getattr(sys.modules.get(DISTRIBUTED), "__warningregistry__", {})),
     }  # fmt: skip
     return dumped(fields)
 
@@ -119,7 +125,7 @@ def meeting(main: int) -> "list[object]":
 
     "" is an unknown value. In a group that exists, rank and size alone still matter.
     """
-    group = getattr(getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None), "default_pg", None)
+    group = getattr(getattr(sys.modules.get(DISTRIBUTED), "_world", None), "default_pg", None)
     if group is not None:
         return [("RANK", "", str(group.rank())), ("WORLD_SIZE", "", str(group.size()))]
     used = used_to_meet(main)
@@ -141,7 +147,7 @@ def used_to_meet(main: int) -> "dict[str, str]":
 
 def process_groups() -> "list[object]":
     """Return name, description and global ranks of each process group."""
-    world = getattr(sys.modules.get("torch.distributed.distributed_c10d"), "_world", None)
+    world = getattr(sys.modules.get(DISTRIBUTED), "_world", None)
     names = dict(getattr(world, "pg_names", {}))
     ranks = getattr(world, "pg_group_ranks", {})
     found: list[object] = []
@@ -150,6 +156,12 @@ def process_groups() -> "list[object]":
         members = sorted(ranks.get(group, ()))[:MOST_RANKS]
         found.append((str(name), "" if description in DEFAULT_DESCRIPTIONS else description, members))
     return found
+
+
+def outside_calls(warned: "dict[Any, Any]") -> "list[str]":
+    """Return the collectives of groups that this rank is not in. `warned`: warnings of torch's module so far."""
+    texts = [str(key[0]).split() for key in list(warned) if isinstance(key, tuple) and OUTSIDE in str(key[0])]
+    return sorted({words[1] for words in texts})[:MOST_GROUPS]
 
 
 def recorded(

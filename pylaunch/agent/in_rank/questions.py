@@ -48,7 +48,8 @@ class Questions:
 
     def __init__(self, path: str, stacks: int, load: "Callable[[str], dict[str, Any]]") -> None:
         self._load = load
-        self._answer: Callable[[list[str], int], str] | None = None
+        self._answer: Callable[[list[str], int, float], str] | None = None
+        self._began = time.monotonic()
         self._main = _thread.get_ident()
         self._stacks = stacks
         self._mutex = _thread.allocate_lock()
@@ -176,7 +177,7 @@ class Questions:
     def _answered(self, words: "list[bytes]") -> str:
         if self._answer is None:
             self._answer = self._load("answers")["answer"]
-        return self._answer([word.decode("ascii", "replace") for word in words], self._main)
+        return self._answer([word.decode("ascii", "replace") for word in words], self._main, self._began)
 
 
 def name_thread(tid: int) -> None:

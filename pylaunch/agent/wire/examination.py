@@ -121,6 +121,12 @@ class RankExamined:
 
     overrides: list[ExaminedOverride] = field(default_factory=list)
 
+    age_s: float | None = None
+    """Seconds since the Python program of the rank began."""
+
+    outside: list[str] = field(default_factory=list)
+    """Collectives that it called of groups that it is not in."""
+
 
 SOURCES = ("helper", "signal", "py-spy", "")
 

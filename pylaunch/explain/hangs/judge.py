@@ -15,6 +15,7 @@ from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
 from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
+from pylaunch.explain.hangs.outside_calls import with_outside_calls
 from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, TIMED_SLEEPS, HangEvidence, Snapshot
 from pylaunch.explain.hangs.stacks import (
     POINT_TO_POINT,
@@ -49,7 +50,7 @@ def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     likely = [each for each in hosts if not _is_high(each)]
     found += [*late, *likely] if any(map(_is_high, late)) else [*likely, *late]
     found = found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)]
-    return (with_host_lines(found[0], evidence), *found[1:])
+    return (with_host_lines(with_outside_calls(found[0], snapshot, graph), evidence), *found[1:])
 
 
 def _is_high(finding: HangFinding) -> bool:
@@ -80,6 +81,7 @@ def _advance(evidence: HangEvidence) -> str:
 def _processes(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     yield from _ended(snapshot, graph)
     yield from _stopped(snapshot, graph)
+    yield from _restarted(snapshot, graph)
     yield from _disk_wait(snapshot, graph)
     for host, reason in sorted(snapshot.evidence.silent_hosts.items()):
         waiting = f"; {_who_waits(snapshot, graph)}" if graph.pending else ""
@@ -126,6 +128,21 @@ def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
         HangKind.STOPPED, f"{waits}{snapshot.who(ranks)} {verb} {STATES[view.state]}", Confidence.HIGH, tuple(ranks),
         hosts, snapshot.lines(), "the process resumes (kill -CONT) and the run still does not advance",
         f"on {hosts[0]}: kill -CONT {view.pid}",
+    )  # fmt: skip
+
+
+def _restarted(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
+    ranks = sorted(snapshot.restarted.keys() - snapshot.evidence.ended.keys())
+    if not ranks:
+        return
+    waits = f"{_who_waits(snapshot, graph)}; " if graph.pending else ""
+    named = tuple(ranks) if 2 * len(ranks) <= len(snapshot.world) else ()
+    text = f"{waits}{snapshot.who(ranks)} {snapshot.restarted[ranks[0]]}, and {snapshot.places(ranks)}"
+    yield HangFinding(
+        HangKind.RESTARTED, text, Confidence.HIGH if named else Confidence.LOW, named, snapshot.hosts_of(named),
+        snapshot.lines(), "all ranks began again",
+        "look for os.exec and for a loop that starts the script: one rank cannot join the others again; "
+        "with --max-restarts, all ranks restart together",
     )  # fmt: skip
 
 
@@ -238,7 +255,8 @@ def _group_order(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
     )
     fewest = sorted(calls[0].waiting)
     is_seen = all(is_seen_waiting(snapshot, rank) for call in calls for rank in call.waiting)
-    is_clear = len(calls) == 2 and is_seen and snapshot.may_name(fewest)
+    is_minority = all(2 * len(fewest) < len(call.group.key.ranks) for call in calls)
+    is_clear = len(calls) == 2 and is_seen and is_minority and snapshot.may_name(fewest)
     parts = [f"{snapshot.who(call.waiting)} {_wait(call)} in {call.shown}{_place(call)}" for call in calls]
     text = f"{', '.join(parts)}: each side waits for the other"
     named = tuple(fewest) if is_clear else ()

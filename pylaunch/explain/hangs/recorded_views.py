@@ -19,7 +19,7 @@ from pylaunch.model.rank_view import RankView
 
 ACROSS_RANKS = (
     HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,
-    HangKind.INTERPRETER_HELD,
+    HangKind.INTERPRETER_HELD, HangKind.RESTARTED,
 )  # fmt: skip
 """Findings from which no other rule concludes."""
 

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
+from pylaunch.explain.hangs.restarted import restarted_ranks
 from pylaunch.explain.hangs.stacks import distributed_call, shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
@@ -88,9 +89,14 @@ class Snapshot:
         return found
 
     @cached_property
+    def restarted(self) -> dict[int, str]:
+        """Ranks whose program began again on its own, in words."""
+        return restarted_ranks(self.views, group_calls(self.views.values(), self.world))
+
+    @cached_property
     def groups(self) -> list[GroupCalls]:
-        """Calls of every group, from the last views."""
-        return group_calls(self.views.values(), self.world)
+        """Calls of every group, from the last views. Those of ranks that began again have other numbers."""
+        return group_calls((view for rank, view in self.views.items() if rank not in self.restarted), self.world)
 
     @property
     def has_majority(self) -> bool:
@@ -172,7 +178,7 @@ class Snapshot:
         return (*found, *silent)
 
     def _line(self, rank: int) -> str:
-        parts = []
+        parts = [self.restarted[rank]] if rank in self.restarted else []
         for group in self.groups:
             if rank in group.calls and rank not in self.evidence.ended:
                 pending, last = group.pending(rank), group.last(rank)

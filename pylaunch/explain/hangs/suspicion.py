@@ -20,7 +20,7 @@ from pylaunch.model.rank_view import RankView
 CERTAIN = frozenset(
     {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
      HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.GPU, HangKind.LINK, HangKind.PATH_BLOCKED,
-     HangKind.OVERRIDDEN}
+     HangKind.OVERRIDDEN, HangKind.RESTARTED}
 )  # fmt: skip
 """Kinds that no slow phase of a healthy run shows."""
 

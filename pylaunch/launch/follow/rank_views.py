@@ -52,6 +52,8 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
             for each in examined.overrides[: len(bounds.MEETING)]
             if each.name in bounds.MEETING
         ),
+        age_s=examined.age_s,
+        outside=tuple(map(_text, examined.outside[: bounds.MOST_GROUPS])),
     )
 
 

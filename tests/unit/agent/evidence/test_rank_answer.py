@@ -21,6 +21,8 @@ ANSWER = {
     "collectives": [CALL],
     "note": "",
     "meeting": [["MASTER_ADDR", "127.0.0.1", ""], ["RANK", "0", "3"]],
+    "age_s": 60.5,
+    "outside": [],
 }
 
 FAULTHANDLER = """\

@@ -146,7 +146,7 @@ def waits_since(began: float, *, has_ages: bool) -> World:
 
 
 def test_the_time_without_progress_is_that_of_the_collective_where_the_ranks_know_it() -> None:
-    """The first views, at 15 s, cannot tell that the ranks advanced until 13 s."""
+    """The first views, at 15 s, do not show that the ranks advanced until 13 s."""
     [(at, report)] = watched(waits_since(13, has_ages=True), 120)
     assert isinstance(report, HangReport)
     assert (at, report.quiet_s, report.is_exact) == (43, 30, True)
