@@ -95,6 +95,8 @@ class HangFinding:
     """Observation that would change the finding."""
 
     hint: str = ""
+    delays_all: bool = False
+    """All other ranks wait in a collective for the late ones, which show no healthy phase that takes long."""
 
     @property
     def is_hang(self) -> bool:

@@ -57,7 +57,7 @@ def has_advanced(now: Counters, before: Counters) -> bool:
 
 
 def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[RankView, ...]:
-    """Return `views`, brief ones with the calls in the `whole` view of the same rank, which are older by then.
+    """Return `views`, brief ones with the calls in the last `whole` view of the same rank, which are older by then.
 
     The caller knows that the ranks have not advanced between the two.
     """

@@ -7,7 +7,7 @@ minority of all ranks and the evidence excludes that they are victims; else it s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.cause_kinds import KINDS
@@ -18,6 +18,7 @@ from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines,
 from pylaunch.explain.hangs.outside_calls import with_outside_calls
 from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, TIMED_SLEEPS, HangEvidence, Snapshot
 from pylaunch.explain.hangs.stacks import (
+    JOINS,
     POINT_TO_POINT,
     SlowPhase,
     calls_elsewhere,
@@ -211,23 +212,39 @@ def _late(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFinding:
     several = len({call.group.key for call in graph.pending}) > 1
     named = tuple(roots) if snapshot.may_name(roots) else ()
-    text = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
-    phases = {slow_phase(snapshot.views[rank]) for rank in roots}
+    waits = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
+    phases = {slow_phase(snapshot.views[rank]) for rank in roots} - {None, SlowPhase.BUILD_LOCK}
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
+    text, in_healthy_phase = waits, False
     if SlowPhase.INPUT in phases:
         changed_by = "a person answers"
-    elif phases != {None}:
+    elif phases:
+        in_healthy_phase = SlowPhase.DEBUGGER in phases or not is_constant
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
+        if is_constant:
+            text, changed_by = f"{waits}, and neither computes nor moves data", "it computes or moves data"
     elif not is_constant and len(snapshot.evidence.samples) > 1:
         kind, confidence = HangKind.BUSY, Confidence.MEDIUM
-        changed_by = "it neither computes nor changes its stack in later samples"
-    elif not is_constant or several:
+        changed_by = "it neither computes nor changes its place in later samples"
+        work = snapshot.work(roots[0])
+        text = f"{waits}, and {work}" if work and len(roots) == 1 else waits
+    elif not all(snapshot.is_fixed(rank) for rank in roots) or several:
         confidence = Confidence.MEDIUM
     if not named:
         confidence, changed_by = Confidence.LOW, "the ranks that wait made one call more than the program needs"
     hint = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
-    return HangFinding(kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint)
+    return HangFinding(
+        kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint,
+        not in_healthy_phase and _all_others_wait(snapshot, graph.waiting, roots),
+    )  # fmt: skip
+
+
+def _all_others_wait(snapshot: Snapshot, waiting: Collection[int], late: Collection[int]) -> bool:
+    """Return True if all ranks but a minority `late`, or one of two, wait, as far as they answered and still run."""
+    others = {rank for rank, view in snapshot.views.items() if view.threads or view.groups} - {*late}
+    others -= snapshot.evidence.ended.keys()
+    return bool(others) and others <= {*waiting} and 2 * len(late) <= len(snapshot.world)
 
 
 def _is_in_whole_call(snapshot: Snapshot, graph: WaitGraph, rank: int) -> bool:
@@ -330,12 +347,16 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
     is_joint = {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
     is_late = is_joint and not any(calls_elsewhere(snapshot.views[rank]) for rank in outside)
     named = tuple(outside) if is_late and snapshot.may_name(outside) else ()
-    works = any(slow_phase(snapshot.views[rank]) for rank in outside) or not all(map(snapshot.is_constant, outside))
+    in_phase = any(slow_phase(snapshot.views[rank]) for rank in outside)
+    is_constant = all(map(snapshot.is_constant, outside))
+    works = in_phase or not is_constant
+    is_joined = any(calls[rank] not in JOINS for rank in waiting)
+    delays_all = is_late and is_joined and not in_phase and _all_others_wait(snapshot, waiting, outside)
     yield HangFinding(
         HangKind.BUSY if works else HangKind.LATE, f"{waits}; {snapshot.who(outside)} {snapshot.places(outside)}",
         Confidence.MEDIUM if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
         "a later sample shows another stack there; torch 2.8 or newer also records the call that each rank waits in",
-        f"pylaunch stacks {snapshot.evidence.run}",
+        f"pylaunch stacks {snapshot.evidence.run}", delays_all,
     )  # fmt: skip
 
 
@@ -343,7 +364,7 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
     """Judge ranks that call no collective: no evidence shows which rank waits for another one."""
     hint = f"pylaunch stacks {snapshot.evidence.run}"
     people = sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.INPUT)
-    working = sorted(rank for rank in snapshot.views if snapshot.works(rank))
+    working = sorted(rank for rank in snapshot.views if snapshot.work(rank))
     if people:
         named = tuple(people)
         yield HangFinding(

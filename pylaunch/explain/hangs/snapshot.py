@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.explain.hangs.restarted import restarted_ranks
-from pylaunch.explain.hangs.stacks import distributed_call, shown_place, signature, slow_phase
+from pylaunch.explain.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.rank_view import RankView
 
 STOPPED_STATES = ("T", "t")
+ENDED_OR_STOPPED = (*STOPPED_STATES, "Z", "X", "")
 FEW = 4
 """Ranks that are listed by number; more are counted."""
 
@@ -76,8 +77,11 @@ class Snapshot:
     def __init__(self, evidence: HangEvidence) -> None:
         self.evidence = evidence
         self.world: Sequence[int] = sorted(evidence.hosts)
-        self.views: dict[int, RankView] = {view.rank: view for sample in evidence.samples for view in sample}
-        """Last view of each rank."""
+        self.views: dict[int, RankView] = {}
+        """Last view of each rank, with the last answer of its interpreter where that one has none."""
+
+        for sample in evidence.samples:
+            self.views |= {view.rank: with_answer(view, self.views.get(view.rank)) for view in sample}
 
     @cached_property
     def history(self) -> dict[int, list[RankView]]:
@@ -109,19 +113,28 @@ class Snapshot:
         return self.has_majority and len(self.world) > 2 and 0 < 2 * len({*ranks}) < len(self.world)
 
     def is_constant(self, rank: int) -> bool:
-        """Return True if `rank` had the same stack in two or more samples, and neither computed nor moved data."""
-        history = self.history.get(rank, [])
-        if len(history) < 2 or signature(history[-1]) == (None, None) or self.moves_data(rank):
-            return False
-        elapsed = history[-1].time - history[0].time
-        return len({signature(view) for view in history}) == 1 and elapsed > 0 and not _computed(history)
+        """Return True if `rank` was in one function in two or more samples, and neither computed nor moved data.
 
-    def works(self, rank: int) -> bool:
-        """Return True if `rank` computed, moved data or changed its stack between its first and last sample."""
+        A loop that polls is at different lines of one function. Samples without a stack show no change.
+        """
         history = self.history.get(rank, [])
-        if len(history) < 2:
-            return False
-        return self.moves_data(rank) or _computed(history) or len({signature(view) for view in history}) > 1
+        stacks = [view for view in history if main_stack(view) is not None]
+        return len(stacks) > 1 and stacks[-1].time > stacks[0].time and not self.work(rank)
+
+    def is_fixed(self, rank: int) -> bool:
+        """Return True if `rank` is constant, and at one line."""
+        stacks = [view for view in self.history.get(rank, []) if main_stack(view) is not None]
+        return self.is_constant(rank) and len({signature(view) for view in stacks}) == 1
+
+    def work(self, rank: int) -> str:
+        """Return the sign of work of `rank` between its first and last sample, "computes"; "" for none."""
+        history = self.history.get(rank, [])
+        if self.moves_data(rank):
+            return "reads or writes data"
+        if len(history) > 1 and _computed(history):
+            return "computes"
+        functions = {function_of(view) for view in history} - {None}
+        return "changes its place" if len(functions) > 1 else ""
 
     def moves_data(self, rank: int) -> bool:
         """Return True if `rank` read or wrote data between its last two views."""
@@ -189,6 +202,20 @@ class Snapshot:
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
         return "; ".join([*parts, self.place(rank).removeprefix("is ")])
+
+
+def with_answer(view: RankView, before: RankView | None) -> RankView:
+    """Return `view`, which may lack the answer of the interpreter, with that in the view `before` of the rank.
+
+    On a busy machine, a healthy interpreter may answer too late once. A signal shows its stacks without its calls.
+    """
+    if before is None or before.source != "helper" or before.pid != view.pid or view.state in ENDED_OR_STOPPED:
+        return view
+    if view.source == "" and not view.threads:
+        return replace(view, threads=before.threads, groups=before.groups, collectives=before.collectives)
+    if view.source == "signal" and not distributed_call(view):
+        return replace(view, groups=before.groups, collectives=before.collectives)
+    return view
 
 
 def _computed(history: Sequence[RankView]) -> bool:

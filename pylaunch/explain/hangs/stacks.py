@@ -20,6 +20,8 @@ class SlowPhase(Enum):
     DATA = "loading data"
     DEBUGGER = "at a breakpoint of a debugger"
     INPUT = "waiting for input from a terminal"
+    BUILD_LOCK = "waiting for the lock file of an extension's build, which an interrupted build leaves behind"
+    """No phase of its own: it takes as long as the build of another process, or for ever."""
 
 
 PHASE_PATHS = {
@@ -27,6 +29,7 @@ PHASE_PATHS = {
         "/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "/IPython/terminal/debugger",
     ),
     SlowPhase.INPUT: ("/getpass.py", "/code.py", "/cmd.py"),
+    SlowPhase.BUILD_LOCK: ("/torch/utils/file_baton.py",),
     SlowPhase.COMPILE: (
         "/torch/_inductor/", "/torch/_dynamo/", "/torch/utils/cpp_extension.py", "/triton/", "/jax/_src/compiler.py",
         "/jax/_src/interpreters/mlir.py", "/jax/experimental/jax2tf", "/numba/core/", "/torch_xla/", "/tvm/",
@@ -71,6 +74,10 @@ POINT_TO_POINT = frozenset(
 """Functions of torch.distributed that leave no entry in gloo's flight recorder."""
 
 
+JOINS = frozenset({"init_process_group", "new_group", "new_subgroups", "split_group"})
+"""Functions in which ranks wait for others that may still import or download."""
+
+
 def main_stack(view: RankView) -> ThreadStack | None:
     """Return the stack of the main thread; None if it is unknown."""
     return next((thread for thread in view.threads if thread.is_main and thread.frames), None)
@@ -90,6 +97,16 @@ def signature(view: RankView) -> tuple[Frame | None, Frame | None]:
     """Return the innermost frame of the user's code and the innermost frame of the main thread."""
     stack = main_stack(view)
     return (None, None) if stack is None else (own_frame(stack.frames), stack.frames[0])
+
+
+def function_of(view: RankView) -> tuple[str, str] | None:
+    """Return function and path of the innermost frame of the user's code, else of the innermost frame.
+
+    It stays the same in a loop that polls, whose lines change. None without a stack.
+    """
+    own, innermost = signature(view)
+    frame = own or innermost
+    return None if frame is None else (frame.function, frame.path)
 
 
 def shown_frame(frame: Frame) -> str:

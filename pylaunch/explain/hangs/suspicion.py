@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass, field, replace
-from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, with_calls
+from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, is_brief, with_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind, RankActivity
@@ -31,7 +31,7 @@ BEFORE_START = 4.0
 """Multiple of the limit until the run has settled: imports, downloads, the first compilation."""
 
 WORKS = 4.0
-"""Multiple of the limit after which a rank that works while others wait is mentioned."""
+"""Multiple of the limit after which a rank that works while some others wait is mentioned."""
 
 SLOW_PHASE = 10.0
 """The same for phases that take long in healthy runs: checkpoints, evaluation, data loading, compilation."""
@@ -41,8 +41,14 @@ FIRST_CALLS = 20
 FIRST_SIGNS = 5
 """Steps, collectives of one group, or signs of progress after which a run has settled."""
 
+FIRST_OUTPUT = 20
+"""Times at which one rank wrote output, after which its gaps are those of its work and not of imports."""
+
 RHYTHM = 2.0
 """A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
+
+MOST_REQUESTS = 3
+"""Requests for all calls in one silence, which cost a rank more than brief ones."""
 
 MOST_SAMPLES = 8
 """Views that are judged. A rank that computed or changed its place only before them has no influence."""
@@ -91,6 +97,9 @@ class Suspicion:
     written: Mapping[int, int] = field(default_factory=dict)
     """Bytes of output by rank."""
 
+    outputs: Mapping[int, int] = field(default_factory=dict)
+    """Times at which each rank had written more."""
+
     steps: Mapping[int, int] = field(default_factory=dict)
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
@@ -105,8 +114,8 @@ class Suspicion:
     """The two longest gaps between signs of progress after the first steps, the longest first."""
 
     samples: tuple[tuple[RankView, ...], ...] = ()
-    has_calls: bool = False
-    """All calls of the ranks were requested in this gap."""
+    calls_requests: int = 0
+    """Requests for all calls of the ranks in this gap."""
 
     looked_at: float | None = None
     """Time of the last views in this gap."""
@@ -120,20 +129,29 @@ class Suspicion:
     @property
     def is_settled(self) -> bool:
         """Return True after the first steps, which take longer than later ones."""
+        return self.signs >= FIRST_SIGNS or self._is_training
+
+    @property
+    def _is_training(self) -> bool:
         furthest = max((each.last for counters in self.counters.values() for each in counters.values()), default=0)
-        return (
-            self.signs >= FIRST_SIGNS or furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
-        )
+        return furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
+
+    @property
+    def has_rhythm(self) -> bool:
+        """Return True once gaps are those of the run's work, and not of its start: imports, downloads, builds."""
+        return self._is_training or max(self.outputs.values(), default=0) >= FIRST_OUTPUT
 
     def with_activity(self, now: float, activity: Iterable[RankActivity]) -> Suspicion:
         """Add cheap samples: more output or another step of any rank is progress."""
-        written, steps = dict(self.written), dict(self.steps)
+        written, outputs, steps = dict(self.written), dict(self.outputs), dict(self.steps)
         for each in activity:
+            if each.written != written.get(each.rank):
+                outputs[each.rank] = outputs.get(each.rank, 0) + 1
             written[each.rank] = each.written
             if each.step is not None:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
-        after = replace(self, written=written, steps=steps)
+        after = replace(self, written=written, outputs=outputs, steps=steps)
         return replace(after.with_progress(now), sign_at=now) if is_progress else after
 
     def is_due(self, now: float) -> bool:
@@ -159,8 +177,13 @@ class Suspicion:
 
     @property
     def wants_calls(self) -> bool:
-        """Return True when all calls of the ranks should be requested now: two views show no progress."""
-        return len(self.samples) > 1 and not self.has_calls
+        """Return True when all calls of the ranks should be requested now: two views show no progress.
+
+        They are requested again for ranks that did not answer in time.
+        """
+        if len(self.samples) < 2 or self.calls_requests >= MOST_REQUESTS:
+            return False
+        return not self.calls_requests or any(map(is_brief, self.samples[-1]))
 
     def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
         """Add the views of one moment: an advanced collective of any rank is progress."""
@@ -169,9 +192,11 @@ class Suspicion:
         is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
         after = replace(self, counters={**self.counters, **counters})
         if is_progress:
-            after = after.with_progress(now)
+            # The rank may have advanced at any time since the views before.
+            after = after.with_progress(now, known_until=self.looked_at or self.quiet_since)
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
-        samples = (*after.samples, with_calls(views, after.samples[-1] if after.samples else ()))[-MOST_SAMPLES:]
+        known_calls = (view for sample in after.samples for view in sample)  # A rank may be late with one answer.
+        samples = (*after.samples, with_calls(views, known_calls))[-MOST_SAMPLES:]
         first = now if after.first_looked_at is None else after.first_looked_at
         return replace(after, samples=samples, looked_at=now, first_looked_at=first)
 
@@ -186,7 +211,7 @@ class Suspicion:
         return replace(
             self,
             samples=(*self.samples[:-1], with_calls(self.samples[-1], views)),
-            has_calls=True,
+            calls_requests=self.calls_requests + 1,
             quiet_since=max(self.sign_at, now - min(ages)) if is_exact else self.quiet_since,
             is_exact=is_exact,
         )
@@ -196,8 +221,10 @@ class Suspicion:
         if finding.kind is HangKind.ADVANCING:
             return self.with_progress(now), None
         quiet_s = now - self.quiet_since
+        finding = self._now_shown(quiet_s, finding)
         identity = (finding.kind, finding.ranks, finding.hosts)
-        if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or identity == self.reported:
+        is_known = identity == self.reported or (finding.kind is HangKind.BUSY and identity[1:] == self.reported[1:])
+        if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or is_known:
             return self, None
         # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
         may_end = finding.is_hang and (self.is_settled or finding.confidence is not Confidence.LOW)
@@ -210,6 +237,13 @@ class Suspicion:
             return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
         return None
 
+    def _now_shown(self, quiet_s: float, finding: HangFinding) -> HangFinding:
+        """Return `finding` as one of slow ranks while it is too early to call it a hang, and all others wait."""
+        if not (finding.delays_all and finding.is_hang) or quiet_s >= self._limit_s(finding):
+            return finding
+        confidence = Confidence.MEDIUM if finding.confidence is Confidence.HIGH else finding.confidence
+        return replace(finding, kind=HangKind.BUSY, confidence=confidence)
+
     def _limit_s(self, finding: HangFinding) -> float:
         is_import = finding.kind is HangKind.DISK_WAIT and not self.is_settled
         if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH and not is_import:
@@ -217,6 +251,8 @@ class Suspicion:
         usual = max(self.after_s, RHYTHM * self.gaps[1])
         if finding.kind is HangKind.UNDECIDED:
             return usual * SLOW_PHASE
+        if finding.kind is HangKind.BUSY and finding.delays_all:
+            return max(usual, self.after_s * UNSURE)
         if finding.kind is HangKind.BUSY:
             views = {view.rank: view for sample in self.samples for view in sample}
             asked = finding.ranks or tuple(views)
@@ -228,11 +264,11 @@ class Suspicion:
             return self.after_s * BEFORE_START
         return usual if finding.confidence is Confidence.HIGH else usual * UNSURE
 
-    def with_progress(self, now: float) -> Suspicion:
-        """Begin a new gap: a rank advanced."""
+    def with_progress(self, now: float, known_until: float | None = None) -> Suspicion:
+        """Begin a new gap: a rank advanced. The old one is known to have lasted until `known_until`, or until now."""
         gaps = self.gaps
-        if self.is_settled and not self.reported:
-            gap = now - self.quiet_since
+        if self.has_rhythm and not self.reported:
+            gap = (now if known_until is None else known_until) - self.quiet_since
             gaps = (max(gap, gaps[0]), max(min(gap, gaps[0]), gaps[1]))
         return replace(
             self,
@@ -240,7 +276,7 @@ class Suspicion:
             gaps=gaps,
             signs=self.signs + 1,
             samples=(),
-            has_calls=False,
+            calls_requests=0,
             is_exact=False,
             looked_at=None,
             first_looked_at=None,

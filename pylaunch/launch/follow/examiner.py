@@ -9,8 +9,8 @@ from pylaunch.agent import wire
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.rank_views import RunSample, ViewRequest
 
-EXAMINE_S = 2.0
-"""For nodes to send the views of their ranks, which have half of that time to answer."""
+EXAMINE_S = 4.0
+"""For nodes to send the views of their ranks, which have half of that time to answer: a busy machine takes a second."""
 
 
 class RunExaminer:

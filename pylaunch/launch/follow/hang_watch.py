@@ -87,7 +87,7 @@ class HangWatch:
                     return HangNews(report, tuple(filter(_has_trouble, self._facts))[:MOST_HOSTS])
 
     async def _look(self) -> HangReport | None:
-        sample = await self._examine(progress=True, node=self._suspicion.has_calls)
+        sample = await self._examine(progress=True, node=self._suspicion.calls_requests > 0)
         self._add_ends()
         self._become(self._suspicion.with_views(time.monotonic(), sample.views))
         if self._suspicion.wants_calls:

@@ -205,7 +205,8 @@ EVALUATES = one_late(4, 3, (Frame("evaluate", "/job/train.py", 3), Frame("main",
 
 def test_a_node_that_misses_one_answer_is_not_called_silent() -> None:
     def answers(look: int) -> RunSample:
-        return RunSample(tuple(EVALUATES if look % 2 else EVALUATES[:3]))
+        evaluates = [*EVALUATES[:3], replace(EVALUATES[3], cpu_s=float(look))]
+        return RunSample(tuple(evaluates if look % 2 else EVALUATES[:3]))
 
     assert news_within(9, answers, lambda _: STATE) is None
 
