@@ -61,6 +61,9 @@ class RunState:
     finished: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Leftovers by host; a key for each host that has finished."""
 
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why the files of the run cannot be read on finished hosts, by host."""
+
     unknown: frozenset[str] = frozenset()
     """Finished hosts that know nothing of the run: it never was there, or its files are gone."""
 
@@ -144,6 +147,10 @@ class RunState:
         if self.ranks[host] <= {end.rank for end in self.ends if end.host == host}:
             return after
         return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
+
+    def with_unreadable(self, host: str, reason: str) -> RunState:
+        """Note why the files of the run on `host` cannot be read at its end; "" for files that can."""
+        return replace(self, unreadable={**self.unreadable, host: reason}) if reason else self
 
     def with_unknown(self, host: str, grace: timedelta) -> RunState:
         """Mark `host`, which knows nothing of the run, as finished."""
@@ -252,7 +259,7 @@ class RunState:
                 Status.FAILED, f"hang: {hang.text}", now, self.ends, leftovers, unproven,
                 named=None if host is None or len(hang.ranks) > 1 else Named(host, rank),
                 evidence=hang.evidence, hint=hang.hint, is_hang=True, hang=hang, hosts=self.hosts,
-                answering=answering,
+                answering=answering, unreadable=self.unreadable,
             )  # fmt: skip
         if verdict is not None:
             status, reason = Status.FAILED, verdict.reason
@@ -278,7 +285,7 @@ class RunState:
             status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
             out_of_time=status is Status.STOPPED and self.is_time_up and not by_hand,
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
-            answering=answering,
+            answering=answering, unreadable=self.unreadable,
         )  # fmt: skip
 
     def _lost_contacts(self) -> list[str]:

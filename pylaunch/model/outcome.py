@@ -154,6 +154,9 @@ class Outcome:
     answering: tuple[str, ...] = ()
     """Hosts that answered when the agent of the run there no longer did."""
 
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Reasons why the files of the run could not be read at its end, by host."""
+
     def raise_for_failure(self) -> None:
         """Raises RunFailedError, with the last lines of the rank that is named, unless the run is done."""
         if self.status is not Status.DONE:

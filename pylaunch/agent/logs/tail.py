@@ -110,7 +110,7 @@ class LogFollower:
 
     def has_news(self, now: float) -> bool:
         """Return True if a file has grown."""
-        return any(rank_files.size(stream.path) > stream.offset for stream in self._streams)
+        return any(rank_files.size(each.path) > each.offset or self._obstacle(each) for each in self._streams)
 
     def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:
         """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
@@ -119,11 +119,15 @@ class LogFollower:
             self._streams.append(stream)
             start = stream.offset
             try:
-                text = self._read(stream, ended)
+                reason, text = self._obstacle(stream), self._read(stream, ended)
             except OSError as error:
-                note(f"{stream.path} cannot be followed any more: {error.strerror}")
-                self._streams.remove(stream)
-                continue
+                reason, text = f"{stream.path}: {error.strerror}", b""
+            if reason:
+                note(f"output cannot be followed any more: {reason}")
+                self._streams = [
+                    each for each in self._streams if each is not stream and self._obstacle(each) != reason
+                ]
+                return wire.Skipped(stream.name, start, start, stream.path, reason)
             if not text and stream.offset > start:
                 return wire.Skipped(stream.name, start, stream.offset, stream.path)
             if text:
@@ -135,6 +139,15 @@ class LogFollower:
                 text = self._mask.hide(text)
                 return wire.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
         return None
+
+    def _obstacle(self, stream: _Stream) -> str:
+        """Return why the file of a stream is not there any more, or cannot be reached; "" for one that is to be read.
+
+        A file without a byte may not be there yet.
+        """
+        if rank_files.size(stream.path):
+            return ""
+        return rank_files.obstacle(stream.path if stream.offset else f"{os.path.dirname(stream.path)}/.")
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:
         """Return the next bytes of a stream; b"", with a larger offset, at a hole or if the reader lags too far."""

@@ -23,7 +23,7 @@ from pylaunch.agent.run.preload import Preload
 from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
-from pylaunch.agent.shared import local_socket, processes
+from pylaunch.agent.shared import local_socket, processes, rank_files
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
@@ -420,9 +420,10 @@ class Run:
         self._scrub()
         self._report_facts(wait=True)
         self._kernel.close()
+        unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
         if self._signalled and self._workers.is_ended_from_outside and self.stopping is None:
             self._record.append(wire.Stopping(wire.SIGNALLED, time.time(), by_hand=False))
-        self._record.append(wire.Finished(left, self._checked_for_leftovers(), time.time()))
+        self._record.append(wire.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 
     def _scrub(self) -> None:

@@ -61,8 +61,12 @@ def open_run(
 def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
     """Relay to the supervisor of `run`, or replay the files of a run that is over. Raises AgentError if unknown."""
     directory = root.run(run)
-    if not os.path.isdir(directory.path):
-        raise RunNotOnNodeError(f"no run {run} on this host")
+    if reason := rank_files.obstacle(f"{directory.path}/."):
+        alive = len(processes.of_run(run, root.path))
+        if not alive and not os.path.isdir(directory.path):
+            raise RunNotOnNodeError(f"no run {run} on this host")
+        processes_of_run = f"; {alive} of its processes {'is' if alive == 1 else 'are'} alive" if alive else ""
+        raise AgentError(f"the files of run {run} cannot be read: {reason}{processes_of_run}")
     for _ in range(int(STARTING_S / POLL_S)):
         if not run_lock.is_live(directory):
             return replay.replay(directory, version)

@@ -58,6 +58,17 @@ def size(path: str) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
+def obstacle(path: str) -> str:
+    """Return the part of `path` that is not there, or cannot be passed, with the reason; "" for a path that exists."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        parent = os.path.dirname(path)
+        above = obstacle(parent) if parent != path else ""
+        return above or f"{path if error.errno == errno.ENOENT else parent}: {error.strerror}"
+    return ""
+
+
 def append(path: str, content: bytes) -> None:
     """Append `content` to `path`, which is created if missing. Raises OSError."""
     with open(open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab") as sink:

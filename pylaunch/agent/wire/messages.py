@@ -390,6 +390,8 @@ class Finished:
     """Things that were checked for leftovers: processes by run mark, the rendezvous port, device leases."""
 
     time: float
+    unreadable: str = ""
+    """Part of the path of the logs that is not there or cannot be passed, with the reason; "" for readable logs."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Part of a log that is not sent, because the reader was too slow (`Follow.lag`) or the part was removed."""
+    """Part of a log that is not sent: the reader was too slow (`Follow.lag`), or it was removed or cannot be read."""
 
     stream: str
     start: int
@@ -30,6 +30,9 @@ class Skipped:
 
     path: str
     """Path of the log file on the node."""
+
+    reason: str = ""
+    """Path and error for which nothing follows of this log, and of the other logs to which that applies."""
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,8 @@ def show_proof(plan: RunPlan, outcome: Outcome) -> None:
     clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
     if clean:
         console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
+    for host, reason in outcome.unreadable.items():
+        console.say(f"{host}: the files of the run cannot be read, output and record are incomplete: {reason}")
     for host in hosts:
         if left := outcome.leftovers.get(host):
             console.say(f"{host}: left behind: {'; '.join(left)}")

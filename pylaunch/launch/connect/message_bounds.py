@@ -24,7 +24,10 @@ def shortened(message: object) -> object:
         case wire.Preloaded():
             return replace(message, reason=_cut(message.reason))
         case wire.Finished():
-            return replace(message, leftovers=[_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]])
+            leftovers = [_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]]
+            return replace(message, leftovers=leftovers, unreadable=_cut(message.unreadable))
+        case wire.Skipped():
+            return replace(message, path=_cut(message.path), reason=_cut(message.reason))
         case wire.Failed():
             return replace(message, message=_cut(message.message))
         case wire.PeersTried():

@@ -36,7 +36,7 @@ def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable
     names = list(of) if of is not None else [node.host.name for node in record.plan.nodes]
     if len(reasons) >= len(names):
         raise ClusterNotReadyError(
-            f"run {record.plan.run}: none of its nodes ({fold(names)}) can be reached",
+            f"run {record.plan.run}: no agent of it answers on {fold(names)}",
             evidence=[
                 f"{hosts}: {reason}"
                 for hosts, reason in alike_errors(

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentStoppedError, RunUnknownError, reason_of
+from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentFailedError, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import with_fleet
 from pylaunch.launch.existing.reach import agent_of
@@ -100,7 +100,7 @@ def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: s
         return NodeState(name, absent)
     if isinstance(failures.get(name), RunUnknownError):
         return NodeState(name, absent)
-    if isinstance(failures.get(name), AgentStoppedError):
+    if isinstance(failures.get(name), AgentFailedError):
         return NodeState(name, "not answering", reason=reason_of(failures[name]))
     if name in failures:
         return NodeState(name, "unreachable", reason=reason_of(failures[name]))

@@ -222,6 +222,7 @@ class RunFollower:
             case wire.Finished():
                 self._fleet.dismiss(host)
                 self._state = self._state.with_finished(host, tuple(message.leftovers), self._plan.job.failure_grace)
+                self._state = self._state.with_unreadable(host, message.unreadable)
             case wire.Failed():
                 self._fleet.dismiss(host)
                 self.given_up(host, message.message, host_answers=message.code != wire.HOST_RESTARTED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from typing import Protocol
 
@@ -11,6 +13,7 @@ from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
 from pylaunch.model.usage import NodeUsage, RankStep
 
+DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20
 """Bytes of one log that may wait for a live reader; beyond that, the oldest are skipped."""
 
@@ -45,5 +48,8 @@ def node_usage(reported: wire.Usage, to_ours: Callable[[float], float]) -> NodeU
 
 def skipped_line(host: str, skipped: wire.Skipped) -> str:
     """Return the line that is printed in place of output that was skipped."""
+    if skipped.reason:
+        repair = f"; on {host}: chmod 700 {skipped.reason.rpartition(': ')[0]}" if DENIED in skipped.reason else ""
+        return f"warning: {host}: output cannot be read from here on: {skipped.reason}{repair}"
     source = skipped.stream.partition(".")[0]
     return f"{host}:{source} | … {shown_size(skipped.offset - skipped.start)} skipped, in {host}:{skipped.path}"

@@ -73,3 +73,34 @@ def test_last_lines_are_from_the_first_file_that_has_any(tmp_path: Path) -> None
     (tmp_path / "out").write_text("first\n\nlast   \n")
     assert last_lines(str(tmp_path / "err"), str(tmp_path / "out")) == ["first", "last"]
     assert last_lines(str(tmp_path / "absent")) == []
+
+
+def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_the_path(tmp_path: Path) -> None:
+    logs = tmp_path / "run" / "logs"
+    logs.mkdir(parents=True)
+    names = ("0.out", "0.err", "1.out")
+    paths = {name: str(logs / name) for name in names}
+    (logs / "0.out").write_text("one\n")
+    follower = LogFollower(paths, wire.Follow({}, None))
+    assert isinstance(follower.next(ended=False), wire.Output)
+    assert not follower.has_news(0.0)
+    (tmp_path / "run").rename(tmp_path / "gone")
+    (tmp_path / "run").touch()
+    assert follower.has_news(0.0)
+    lost = follower.next(ended=False)
+    assert isinstance(lost, wire.Skipped)
+    assert (lost.start, lost.offset, lost.reason) == (lost.start, lost.start, f"{tmp_path}/run: Not a directory")
+    assert follower.next(ended=True) is None
+    assert not follower.has_news(0.0)
+
+
+def test_a_log_that_is_removed_after_its_first_output_is_reported(tmp_path: Path) -> None:
+    for name in ("0.out", "1.out"):
+        (tmp_path / name).write_text("one\n")
+    follower = LogFollower({name: str(tmp_path / name) for name in ("0.out", "1.out")}, wire.Follow({}, None))
+    assert [type(follower.next(ended=False)) for _ in range(2)] == [wire.Output] * 2
+    (tmp_path / "1.out").unlink()
+    lost = follower.next(ended=False)
+    assert isinstance(lost, wire.Skipped)
+    assert (lost.stream, lost.reason) == ("1.out", f"{tmp_path}/1.out: No such file or directory")
+    assert follower.next(ended=True) is None
