@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.api.run_handle import RunHandle
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.model.cluster import Cluster
@@ -75,6 +75,8 @@ def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
+    if job.debug_rank is not None:
+        raise UsageError("debug_rank: a rank is debugged at a terminal", hint="pylaunch start --debug-rank N -- …")
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
     planned = starting.plan_start(cluster, job, early.append)

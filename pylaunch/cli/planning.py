@@ -13,6 +13,7 @@ from pylaunch.cli.flags import environment, options, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.job_here import StartSource
+from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.nodes import nodes_of_start
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
@@ -31,8 +32,12 @@ def plan_and_run(
     chosen, flags = program.understood(typed, tree)
     program.report_misplaced(chosen, flags.workdir, tree, _long_options())
     env = environment.given(flags, os.environ)
+    if flags.debug_rank is not None:
+        # What the rank writes is for this terminal.
+        env = replace(env, plain={"TERM": os.environ.get("TERM", "dumb"), **env.plain})
     chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
+    terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
     if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
         console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))
     checks = at_start_checks(skip=options.words(flags.skip))
@@ -42,6 +47,7 @@ def plan_and_run(
         tree=tree,
         turn=flags.turn(),
         ends_leftovers=flags.stale == "kill",
+        terminal=terminal,
     )
     with nodes_of_start(flags, source, inventory, limit, job) as nodes:
         planned = plan_start(nodes.cluster, job, StartView().show)

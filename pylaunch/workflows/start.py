@@ -25,6 +25,7 @@ from pylaunch.launch.attempts import AttemptIO, run_attempts
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.launch.follow.debug_session import DebugSession, PersonTerminal
 from pylaunch.launch.follow.job_time import beside, watch_job_time
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.start.agreement import judge
@@ -96,6 +97,9 @@ class StartOptions:
 
     usage_every_s: float = 0.0
     """Interval of `UsageReported`; 0 is never."""
+
+    terminal: PersonTerminal | None = None
+    """Terminal for the rank that the job names as `debug_rank`."""
 
     requeues: JobRequeues | None = None
     """Continue the run when its Slurm job returns to the queue."""
@@ -268,15 +272,28 @@ class _Attempt:
 
         await session.unless_interrupted(self._judge(prepared, checks))
 
+        debug = self._debug_session(fleet)
+        if debug is not None:
+            await debug.request()
         async with standing_by(plan, AgentVersion(launch.archive.version), self._watcher):
             started = await session.release()
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []
+            if debug is not None:
+                streams = [each for each in streams if each not in rank_streams(plan, debug.rank)]
             follower = RunFollower(plan, fleet, self._watcher, streams=streams)
+            if debug is not None:
+                follower.lend_terminal(debug)
             follower.add_known(self._known)
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()
+
+    def _debug_session(self, fleet: Fleet) -> DebugSession | None:
+        rank, terminal = self._plan.job.debug_rank, self._options.terminal
+        if rank is None or terminal is None:
+            return None
+        return DebugSession(rank, self._plan.node_of_rank(rank).host.name, fleet, terminal)
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""

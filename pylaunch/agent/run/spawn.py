@@ -133,7 +133,7 @@ def _become(
 
 def _redirect(outputs: tuple[str, ...]) -> None:
     if len(outputs) == 1:
-        terminal = os.open(outputs[0], os.O_RDWR)  # This session has no terminal yet, so this one controls it.
+        terminal = rank_files.open_terminal(outputs[0])
         for target in range(3):
             os.dup2(terminal, target)
         return

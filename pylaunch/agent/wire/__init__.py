@@ -63,8 +63,6 @@ from pylaunch.agent.wire.messages import (
     StepMark,
     Stop,
     Stopping,
-    TerminalInput,
-    TerminalOutput,
     TryPeers,
     Usage,
     WireError,
@@ -72,6 +70,7 @@ from pylaunch.agent.wire.messages import (
     encode,
     from_fields,
 )
+from pylaunch.agent.wire.terminal import TerminalInput, TerminalOutput
 
 __all__ = [
     "AGENT_STOPPED",

@@ -16,7 +16,7 @@
                        ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankExamined of each rank that runs (also before a stop), NodeEvidence if requested, Examined
-    TerminalInput      ──►              only for the rank with a terminal (`NodeTask.terminal_rank`)
+    TerminalInput      ──►              for the rank that has a terminal
                        ◄── TerminalOutput …  to the controller that sent input last
     Notify(signal)     ──►
                        ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
@@ -33,7 +33,7 @@ import json
 
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
-from pylaunch.agent.wire import fields
+from pylaunch.agent.wire import fields, terminal
 from pylaunch.agent.wire.examination import UNASKED as UNASKED
 from pylaunch.agent.wire.examination import Examined as Examined
 from pylaunch.agent.wire.examination import ExaminedCollective as ExaminedCollective
@@ -60,8 +60,6 @@ from pylaunch.agent.wire.rank_starts import FirstLine as FirstLine
 from pylaunch.agent.wire.rank_starts import Preloaded as Preloaded
 from pylaunch.agent.wire.rank_starts import RankStarted as RankStarted
 from pylaunch.agent.wire.rank_starts import Released as Released
-from pylaunch.agent.wire.terminal import TerminalInput as TerminalInput
-from pylaunch.agent.wire.terminal import TerminalOutput as TerminalOutput
 from pylaunch.agent.wire.usage_report import Activity as Activity
 from pylaunch.agent.wire.usage_report import RankSigns as RankSigns
 from pylaunch.agent.wire.usage_report import StepMark as StepMark
@@ -411,19 +409,16 @@ AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, TerminalInput, Notify, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, terminal.TerminalInput, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
     Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, NodeEvidence, PeersUnheard,
-    RankExamined, Examined, TerminalOutput, Finished, Failed,
+    RankExamined, Examined, terminal.TerminalOutput, Finished, Failed,
 )  # fmt: skip
-_PARTS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (
-        NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
-        ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride,
-    )
-}  # fmt: skip
+_PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
+    NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
+    ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride,
+)}  # fmt: skip
 _BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 
 

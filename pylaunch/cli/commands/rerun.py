@@ -11,6 +11,7 @@ from pylaunch.agent.shared.dataclass import replace
 from pylaunch.cli import console
 from pylaunch.cli.flags import environment, options, sync
 from pylaunch.cli.flags.resolve_run import find
+from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
@@ -48,6 +49,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             hint=f"start it again: pylaunch start --secret {variable_of(secret_options(job.command)[0])} … "
             "-- the command that reads this variable",
         )
+    terminal = lent_terminal(job.debug_rank, detach=detach, as_json=as_json)
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
@@ -56,4 +58,5 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     planned = plan_start(hosts, job, StartView().show)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
-    return run_planned(planned, StartOptions(at_start_checks(), secrets, tree), Presentation(detach, as_json))
+    options_of_start = StartOptions(at_start_checks(), secrets, tree, terminal=terminal)
+    return run_planned(planned, options_of_start, Presentation(detach, as_json))

@@ -134,6 +134,12 @@ Examples:
     is_flag=True,
     help="Run nothing of pylaunch in the ranks: stacks come from py-spy or the kernel, and collectives are unknown.",
 )
+@click.option(
+    "--debug-rank",
+    type=int,
+    metavar="N",
+    help="Give rank N this terminal, for breakpoint() and input(); Ctrl-C is for that rank, Ctrl-] stops the run.",
+)
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
 @click.option(
     "--kill-on-disconnect", is_flag=True, help="Stop the run when its controller is silent for --node-timeout."

@@ -10,6 +10,7 @@ from collections.abc import Set
 
 from pylaunch.agent import wire
 from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.agent.wire.terminal import MOST_WRITTEN
 from pylaunch.launch.connect.message_bounds import shortened
 from pylaunch.model.plan import NodePlan, RunPlan
 
@@ -42,6 +43,7 @@ class Scope:
         self._hosts = frozenset(each.host.name for each in plan.nodes)
         self._ranks = frozenset(rank.rank for rank in node.ranks)
         self._streams = frozenset(streams_of(node))
+        self._terminal_ranks = self._ranks & {plan.job.debug_rank}
         self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
 
     def confined(self, message: object, requested: Set[str]) -> object:
@@ -79,7 +81,13 @@ class Scope:
                 return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
             case wire.Ready():
                 return self._ready(message)
-        return message
+        return self._terminal(message) if isinstance(message, wire.TerminalOutput) else message
+
+    def _terminal(self, message: wire.TerminalOutput) -> object:
+        is_bounded = len(message.data) <= MOST_WRITTEN and all(byte <= "\xff" for byte in message.data)
+        if message.rank in self._terminal_ranks and is_bounded:
+            return message
+        return ForeignMessage(f"the terminal of rank {message.rank}")
 
     def _evidence(self, message: wire.NodeEvidence) -> wire.NodeEvidence:
         return replace(

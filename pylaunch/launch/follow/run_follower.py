@@ -17,6 +17,7 @@ from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow import hang_watch
 from pylaunch.launch.follow.connection_trials import ConnectionTrials
+from pylaunch.launch.follow.debug_session import DebugSession
 from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
@@ -65,6 +66,7 @@ class RunFollower:
         self._leads = True
         """A hang may end the run; another follower of the run only reports it."""
 
+        self._debug: DebugSession | None = None
         self._on_caught_up = on_caught_up
         self._behind = {node.host.name for node in plan.nodes}
         """Hosts that still send output from before this follower connected."""
@@ -89,6 +91,10 @@ class RunFollower:
     def add_known(self, known: KnownAtStart) -> None:
         """Add facts of the start, which may explain a failure."""
         self._state = replace(self._state, known=known)
+
+    def lend_terminal(self, debug: DebugSession) -> None:
+        """Let a rank have the terminal of this controller, until the rank has ended or the run is stopped."""
+        self._debug = debug
 
     def given_up(self, host: str, reason: str, *, host_answers: bool) -> None:
         """Count the agent on `host` as lost, and the host, too, unless it answers."""
@@ -130,8 +136,10 @@ class RunFollower:
         watching = asyncio.ensure_future(self._watch_for_hangs())
         watching.add_done_callback(self._report_failure)
         try:
+            self._begin_debugging()
             await self._follow_messages()
         finally:
+            self._end_debugging()
             watching.cancel()
             await asyncio.wait({watching})
         judge = None if self._loading is None else await self._loading
@@ -155,6 +163,16 @@ class RunFollower:
             self._note_caught_up(host, message)
             if self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
+
+    def _begin_debugging(self) -> None:
+        if self._debug is not None:
+            rank, host = self._debug.rank, self._debug.host
+            self._watcher.message(f"rank {rank} on {host} has this terminal, Ctrl-C included; Ctrl-] stops the run")
+            self._debug.begin()
+
+    def _end_debugging(self) -> bool:
+        """Take the terminal back; return whether the rank had it."""
+        return self._debug is not None and self._debug.end()
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
@@ -213,7 +231,7 @@ class RunFollower:
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
-            case wire.Output() | wire.Skipped() | wire.Usage():
+            case wire.Output() | wire.Skipped() | wire.Usage() | wire.TerminalOutput():
                 self._show(host, message)
             case wire.RankStarted() | wire.FirstLine() | wire.RanksNotified():
                 self._on_begin(host, message)
@@ -256,6 +274,8 @@ class RunFollower:
                     self._follow_message(self._offsets[host]),
                     [host],
                 )
+                if self._debug is not None and self._debug.host == host:
+                    await self._debug.request()
                 if self._notice is not None:
                     await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
@@ -269,7 +289,11 @@ class RunFollower:
             case _:
                 pass  # Pong, and Released after a reconnect.
 
-    def _show(self, host: str, message: wire.Output | wire.Skipped | wire.Usage) -> None:
+    def _show(self, host: str, message: wire.Output | wire.Skipped | wire.Usage | wire.TerminalOutput) -> None:
+        if isinstance(message, wire.TerminalOutput):
+            if self._debug is not None:
+                self._debug.show(message)
+            return
         if isinstance(message, wire.Usage):
             self._watcher.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
             return
@@ -304,6 +328,8 @@ class RunFollower:
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
+            if self._debug is not None and self._debug.rank == end.rank and self._end_debugging():
+                self._watcher.message(f"rank {end.rank} has ended; Ctrl-C stops the run")
 
     def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
         uncertainty_s = self._fleet.clock(host).uncertainty
@@ -347,6 +373,7 @@ class RunFollower:
             self._give_up_within(LAST_PROOF_S)
 
     async def _stop_all(self, stop: StopAll) -> None:
+        self._end_debugging()
         if self._loading is None and not stop.by_hand:
             self._loading = asyncio.create_task(asyncio.to_thread(_judge))
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)

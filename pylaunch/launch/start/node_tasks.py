@@ -43,4 +43,5 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         secret_arguments=list(secret_values(plan.job.command)),
         rank_thread=plan.job.rank_thread,
         preload=[] if command.launcher else list(plan.job.preload),
+        terminal_rank=next((rank.rank for rank in node.ranks if rank.rank == plan.job.debug_rank), None),
     )

@@ -52,6 +52,7 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Pty]]:
     out = open(terminal, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 -- closed below
 
     def attached() -> Pty:
+        monkeypatch.setattr(console, "_DOOR", console._Door())
         made = Pty(controller, terminal)
         made.resize(80)
         monkeypatch.setenv("TERM", "xterm-256color")
@@ -199,3 +200,42 @@ def test_a_question_that_nobody_answers_is_an_error_and_no_interrupt(monkeypatch
 def test_an_answer_may_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     assert console.confirm("remove it?") is agreed
+
+
+def test_lines_of_other_ranks_wait_while_a_prompt_of_the_rank_with_the_terminal_is_open(
+    attach: Callable[[], Pty],
+) -> None:
+    pty = attach()
+    console.relay(b"(Pdb) ")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "early")])
+    assert pty.written() == "(Pdb) "
+    console.relay(b"p x\n42\n(Pdb) ")
+    assert pty.written() == "p x\n42\nn1:0 | early\n(Pdb) "
+    console.say("n1: no heartbeat for 8 s")
+    assert pty.written() == "\nn1: no heartbeat for 8 s\n"
+    console.relay(b"done\n\x1b[?2004l\r")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "not within a line")])
+    assert pty.written() == "done\n\x1b[?2004l\rn1:0 | not within a line\n"
+
+
+def test_a_flood_of_other_ranks_does_not_wait(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "MOST_HELD", 20)
+    pty = attach()
+    console.relay(b"(Pdb) ")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "first")])
+    assert pty.written() == "(Pdb) "
+    console.rank_lines(sys.stderr, [("n1:0 | ", "second")])
+    assert pty.written() == "\nn1:0 | first\nn1:0 | second\n"
+
+
+def test_a_terminal_that_a_rank_has_gets_whole_line_ends(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    settings = termios.tcgetattr(pty.terminal)
+    settings[1] = 0
+    termios.tcsetattr(pty.terminal, termios.TCSANOW, settings)
+    console.become_raw(True)
+    console.say("one\ntwo")
+    console.become_raw(False)
+    console.say("three")
+    os.set_blocking(pty.controller, False)
+    assert os.read(pty.controller, 100) == b"one\r\ntwo\r\nthree\n"

@@ -9,6 +9,7 @@ import pytest
 
 from pylaunch.cli.flags.environment import Environment
 from pylaunch.cli.flags.start import NAMED_BY_RUN, StartFlags
+from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
@@ -51,3 +52,30 @@ def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) ->
     (tmp_path / "why.html").touch()
     with pytest.raises(UsageError, match="exists already"):
         StartFlags(report=str(tmp_path / "why.html")).report_file()
+
+
+def test_hangs_are_not_watched_and_the_run_ends_with_its_controller_while_a_person_debugs() -> None:
+    debugged = job(StartFlags(workdir="/", debug_rank=1))
+    assert (debugged.debug_rank, debugged.hang_after, debugged.ends_with_controller) == (1, None, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (StartFlags(debug_rank=1, max_restarts=2), "--debug-rank 1 and --max-restarts 2: another attempt"),
+        (StartFlags(debug_rank=1, max_requeues=2), "--debug-rank 1 and --max-requeues 2: another attempt"),
+        (StartFlags(debug_rank=1, preload="auto"), "--debug-rank 1 and --preload auto: ranks that are forked"),
+        (StartFlags(debug_rank=1, on_hang="stop"), "--debug-rank 1 and --on-hang stop: a rank at a prompt"),
+    ],
+)
+def test_what_contradicts_a_debugged_rank_is_refused(flags: StartFlags, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        job(flags)
+
+
+@pytest.mark.parametrize(("detach", "as_json"), [(True, False), (False, True), (False, False)])
+def test_a_rank_gets_no_terminal_where_no_person_is(detach: bool, as_json: bool) -> None:
+    assert lent_terminal(None, detach=detach, as_json=as_json) is None
+    expected = "--detach" if detach else "--json" if as_json else "stdin is not a terminal"
+    with pytest.raises(UsageError, match=expected):
+        lent_terminal(0, detach=detach, as_json=as_json)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import replace
+from pylaunch.agent.wire.terminal import MOST_WRITTEN
 from pylaunch.launch.connect.confine import ForeignMessage, Scope, streams_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -103,3 +105,18 @@ def _texts(value: object) -> list[str]:
         return [str(each) for each in value.values()]
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str)]
+
+
+def test_only_the_node_of_the_rank_with_the_terminal_may_write_to_it_and_bounded() -> None:
+    debugged = plan_run(CLUSTER, replace(PLAN.job, debug_rank=2), "7f3a9c01")
+    first, second = (Scope(debugged, node) for node in debugged.nodes)
+    written = wire.TerminalOutput(2, "\x1b[1m\xff" * 100)
+    assert second.confined(written, ALL) is written
+    for scope, message in (
+        (first, written),
+        (second, wire.TerminalOutput(3, "x")),
+        (second, wire.TerminalOutput(2, "x" * (MOST_WRITTEN + 1))),
+        (second, wire.TerminalOutput(2, "\u0100")),
+        (SECOND, written),
+    ):
+        assert isinstance(scope.confined(message, ALL), ForeignMessage)
