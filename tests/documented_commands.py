@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs/guides").glob("*.md")))
 _LINE = re.compile(r"^ {4,}(?:\$ )?(?:sudo )?(pylaunch .*)$", re.MULTILINE)
 REST = "…"
-"""Stands in a page for words that the reader has."""
+"""Placeholder of a page for words that the reader has."""
 
 
 @dataclass(frozen=True)

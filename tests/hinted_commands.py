@@ -29,10 +29,10 @@ def hinted_commands(printed: str) -> Iterator[list[str]]:
 
 def must_be_accepted(words: list[str]) -> None:
     """Fail unless pylaunch parses the command line: its verb, options, values and arguments."""
-    said = io.StringIO()
-    with mock.patch.object(click.Command, "invoke", return_value=None), contextlib.redirect_stderr(said):
+    printed = io.StringIO()
+    with mock.patch.object(click.Command, "invoke", return_value=None), contextlib.redirect_stderr(printed):
         code = main.run(words)
-    assert code != ExitCode.USAGE, f"a hint is refused: pylaunch {shlex.join(words)}\n{said.getvalue()}"
+    assert code != ExitCode.USAGE, f"a hint is refused: pylaunch {shlex.join(words)}\n{printed.getvalue()}"
 
 
 def hints_must_be_accepted(printed: str) -> None:

@@ -21,6 +21,7 @@ from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
+from pylaunch.store.output_directory import output_file
 from pylaunch.store.paths import run_paths
 from pylaunch.transport.process import Background, fork_to_background
 from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
@@ -146,8 +147,8 @@ def _report(run: str, file: Path) -> None:
     from pylaunch.workflows.report import write_report  # noqa: PLC0415 -- Jinja, for HTML, takes 0.03 s of every start
 
     record = runs.read(runs.attempts(run)[-1])
-    named = Path(NAMED_BY_RUN.replace("RUN", record.plan.run)).absolute() if file.name == NAMED_BY_RUN else file
     try:
+        named = output_file(f"pylaunch-{record.plan.run}.html") if file.name == NAMED_BY_RUN else file
         made = write_report(record, named, os.environ, hints.of_run(record.plan))
     except UsageError as error:
         console.say(f"warning: no report: {error.message}")

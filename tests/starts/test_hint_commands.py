@@ -1,4 +1,4 @@
-"""What a refused command line hints at is accepted as it is typed, until nothing is refused: no hint leads in a circle.
+"""A hint of a refused command line is accepted as it is typed, until nothing is refused: no hint leads in a circle.
 
 Hinted starts plan (--dry-run) and hinted files are rendered; all other hinted commands are only parsed. Options are
 typed into the command line that was refused. In the other files of this directory, the commands of each hint are

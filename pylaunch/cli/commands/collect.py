@@ -13,6 +13,7 @@ from pylaunch.cli.flags.resolve_run import find_newest
 from pylaunch.cli.views import archived, document
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.size import shown_size
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.workflows.collect import LEAST_LIMIT, LIMIT, CollectRequest, collect
 
 EXAMPLES = """\b
@@ -26,7 +27,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.run
 @options.nodes_know
-@options.output("Archive to write.  [default: pylaunch-RUN.tar.gz here]")
+@options.output(f"Archive to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.tar.gz]")
 @click.option(
     "--limit",
     default=f"{LIMIT // 1_000_000}MB",
@@ -45,7 +46,7 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, lim
     if size < LEAST_LIMIT:
         raise UsageError(f"--limit {limit}: expected {shown_size(LEAST_LIMIT)} or more", hint="--limit 5MB")
     record = find_newest(run, inventory)
-    file = output or Path(f"pylaunch-{record.plan.run}.tar.gz")
+    file = output or output_file(f"pylaunch-{record.plan.run}.tar.gz")
     made = collect(CollectRequest(record, file, os.environ, size), console.say)
     if as_json:
         document.show(archived.as_json(made))

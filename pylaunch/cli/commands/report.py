@@ -11,6 +11,7 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find_newest
 from pylaunch.cli.views import archived, document, hints
 from pylaunch.errors import ExitCode
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.workflows.report import write_report
 
 EXAMPLES = """\b
@@ -24,7 +25,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @options.run
 @options.nodes_know
-@options.output("File to write.  [default: pylaunch-RUN.html here]")
+@options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html]")
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
@@ -33,9 +34,8 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, as_
     nodes that answer.
     """
     record = find_newest(run, inventory)
-    made = write_report(
-        record, output or Path(f"pylaunch-{record.plan.run}.html"), os.environ, hints.of_run(record.plan)
-    )
+    file = output or output_file(f"pylaunch-{record.plan.run}.html")
+    made = write_report(record, file, os.environ, hints.of_run(record.plan))
     if as_json:
         document.show(archived.report_as_json(made))
     else:

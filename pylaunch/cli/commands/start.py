@@ -12,6 +12,7 @@ from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
 from pylaunch.cli.job_here import source_of_start
 from pylaunch.cli.late_import import imported
 from pylaunch.model.job import Framework, OnHang
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 
 EXAMPLES = """\b
 Examples:
@@ -106,7 +107,7 @@ Examples:
     is_flag=False,
     flag_value=NAMED_BY_RUN,
     metavar="[FILE]",
-    help=f"If the run fails, write it as one HTML file.  [default: {NAMED_BY_RUN} here]",
+    help=f"If the run fails, write it as one HTML file.  [default: {OUTPUT_DIRECTORY}/{NAMED_BY_RUN}]",
 )
 @click.option(
     "--node-timeout",

@@ -59,7 +59,7 @@ _SCHEDULER_OPTIONS = {
 
 
 COMMANDS = {word.replace(".", " "): command for command, words in _TYPED_FOR.items() for word in words.split()}
-"""What somebody types after `pylaunch` → the words that do it here."""
+"""Words of other tools, as they are typed after `pylaunch` → the words that do the same."""
 
 
 def _options() -> Mapping[str, str]:

@@ -19,11 +19,12 @@ from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
 from pylaunch.model.size import shown_size
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-NEVER = (".git", ".pylaunch/", "__pycache__/", "*.pyc")
+NEVER = (".git", ".pylaunch/", f"{OUTPUT_DIRECTORY}/", "__pycache__/", "*.pyc")
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
 GIT = IGNORE_FILES[0]
 BUILT_IN = "built in"
