@@ -12,6 +12,7 @@ from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.majority import Majority, majority
 from pylaunch.preflight.check import Check
+from pylaunch.preflight.checks.storage import hosts_without_workdir
 from pylaunch.preflight.survey import Survey, Wanted
 
 SHOWN_FILES = 5
@@ -76,9 +77,10 @@ def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
 
 
 def _files(survey: Survey) -> Iterable[Finding]:
+    without_workdir = hosts_without_workdir(survey)
     for host, found in survey.measured(code_readers.files).items():
         for path in (survey.wanted.script, *survey.wanted.files):
-            if path and found.get(path) == "":
+            if path and found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
                 text = f"{path} does not exist in {survey.wanted.workdir}"
                 fix = f"take the code along with --sync ., or {_copy(survey, path)}"
                 yield Finding("code.files", Severity.FAIL, (host,), text, fix)

@@ -88,6 +88,16 @@ def _places(survey: Survey) -> Iterator[StoragePlace]:
             yield StoragePlace(host, tuple(labels), by_label[labels[0]])
 
 
+def hosts_without_workdir(survey: Survey) -> frozenset[str]:
+    """Return the hosts that lack the working directory, which `storage.writable` reports."""
+    asked = survey.labelled(host_readers.filesystem).items()
+    return frozenset(
+        host
+        for host, by_label in asked
+        if any(label.startswith(WORKDIR) and not found["exists"] for label, found in by_label.items())
+    )
+
+
 def _writable(survey: Survey) -> Iterable[Finding]:
     for place in _places(survey):
         if place.found["read_only"]:
@@ -101,9 +111,9 @@ def _writable(survey: Survey) -> Iterable[Finding]:
             elif found["refused"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
-            if label.startswith(WORKDIR) and not found["exists"]:
-                text = f"{label} does not exist"
-                yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
+    for host in sorted(hosts_without_workdir(survey)):
+        text = f"{WORKDIR} {survey.wanted.workdir} does not exist"
+        yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
     yield from _missing_checkpoints(survey)
 
 
