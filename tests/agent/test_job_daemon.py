@@ -170,7 +170,7 @@ def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytes
     monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
     controller = node.open()
     failed = controller.until(wire.Failed)
-    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 10 s"
+    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 20 s"
 
 
 def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
@@ -179,7 +179,7 @@ def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
     return node.connected([*enter(host, AgentVersion(archive.build().version), "open", run)])
 
 
-def test_the_relay_of_a_job_loads_no_agent_and_reaches_the_supervisor(
+def test_a_connection_of_a_job_waits_for_the_daemon_which_starts_the_supervisor(
     node: Node, tmp_path: Path, start_daemon: StartDaemon
 ) -> None:
     relay = opened_as_in_a_job(node)  # Before the daemon.
@@ -187,15 +187,13 @@ def test_the_relay_of_a_job_loads_no_agent_and_reaches_the_supervisor(
     assert parent(relay.until(wire.Hello).pid) == daemon.pid
     relay.send(wire.Prepare(task(tmp_path, "read line; sleep 600"), {}))
     relay.until(wire.Ready)
-    command = Path(f"/proc/{relay.process.pid}/cmdline").read_bytes().split(b"\0")
-    assert command[1:4] == [b"-I", b"-S", b"-c"]
     again = opened_as_in_a_job(node)
     assert parent(again.until(wire.Hello).pid) == daemon.pid
     relay.disconnect()
     assert relay.process.returncode == 0
 
 
-def test_what_the_relay_of_a_job_cannot_do_the_agent_explains(
+def test_a_connection_of_a_job_reports_why_no_run_is_reached(
     node: Node, tmp_path: Path, start_daemon: StartDaemon
 ) -> None:
     start_daemon(LONG_S)

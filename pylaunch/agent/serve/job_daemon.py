@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 _GOOD = signal.Signals[f"SIG{GOOD_END}"]
 ENDS = {signal.SIGTERM, signal.SIGINT, _GOOD, signal.Signals[f"SIG{BAD_END}"]}
 ANSWERS_S = 10.0
+STARTS_S = 20.0
+"""Time for a daemon to listen after its node has the agent."""
+
 POLL_S = 0.005
 LONGEST_REQUEST = 256
 
@@ -158,8 +161,8 @@ def kept(root: NodeRoot, job: str) -> socket.socket:
 
 def _connected(root: NodeRoot, job: str, sleep: Callable[[float], None]) -> socket.socket:
     """Return a connection to the daemon, which may be starting. Raises AgentError."""
-    for _ in range(int(ANSWERS_S / POLL_S)):
+    for _ in range(int(STARTS_S / POLL_S)):
         with contextlib.suppress(OSError):
             return local_socket.connect(root.job_socket(job), ANSWERS_S)
         sleep(POLL_S)
-    raise AgentError(f"the agent of Slurm job {job} does not run on this node: no answer within {ANSWERS_S:g} s")
+    raise AgentError(f"the agent of Slurm job {job} does not run on this node: no answer within {STARTS_S:g} s")

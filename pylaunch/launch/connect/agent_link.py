@@ -15,7 +15,6 @@ from pylaunch.launch.connect.node_script import (
     ENTER,
     PYTHON_ABSENT,
     ROOT_UNTRUSTED,
-    job_relay,
     root_words,
 )
 from pylaunch.model import host_hints
@@ -94,8 +93,7 @@ class AgentVersion:
 
 def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
     """Return the command that reaches the agent on `host`. `{user}` in the node root becomes the user id there."""
-    relay = (job_relay(),) if host.slurm_job is not None and verb == "open" else ()
-    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run, *relay)
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
 
 
 class AgentLink:

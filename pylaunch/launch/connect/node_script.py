@@ -7,9 +7,6 @@ name. `sha256sum` and `ls` are of coreutils and of busybox.
 
 from __future__ import annotations
 
-import functools
-from importlib import resources
-
 from pylaunch.agent.shared.layout import JOB_VARIABLE
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
@@ -70,11 +67,9 @@ until whole "$agent" "$5"; do
   [ $left -gt 0 ] || exit {AGENT_ABSENT}
   sleep 0.05; left=$((left - 1))
 done
-[ -z "${{8-}}" ] || exec "$4" -I -S -c "$8" "$agent" "$root" "$7" "$root/jobs/${JOB_VARIABLE}.sock"
 exec "$4" -I -S "$agent" "$6" --root "$root" --run "$7"
 """)
-"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run, and
-for `open` in a Slurm job the source of its relay.
+"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run.
 
 An archive that is damaged counts as absent: it is installed again.
 """
@@ -111,12 +106,6 @@ exec "$4" -I -S "$agent" job --root "$root" --idle "$6" --job "$7" < /dev/null
 """
 """Words: as for ENTER, with idle seconds and Slurm job instead of verb and run. stdin is the archive, for a node that
 lacks it."""
-
-
-@functools.cache
-def job_relay() -> str:
-    """Return the source of the relay of `open` in a Slurm job."""
-    return resources.files("pylaunch.agent.piped").joinpath("job_relay.py").read_text(encoding="utf-8")
 
 
 def root_words(host: Host) -> Argv:
