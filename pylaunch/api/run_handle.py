@@ -10,10 +10,10 @@ from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.api.log_lines import RankLine, read_lines
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
-from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.stacks import StacksReport, stacks
 from pylaunch.workflows.start_events import RunEnded, StartEvent
 from pylaunch.workflows.status import RunReport, report

@@ -19,6 +19,7 @@ from pylaunch.drill.score import DrillScore, Observed, score
 from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
 from pylaunch.lab.lab import Lab
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, OnHang, Sync
@@ -27,7 +28,6 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.store import runs
 from pylaunch.workflows.clean import clean_hosts
-from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunEnded, StartEvent
 from pylaunch.workflows.stop import stop_run

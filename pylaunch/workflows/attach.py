@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.attach import FollowOptions, follow
+from pylaunch.launch.follow.run_events import Notice, RunEvent
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
 from pylaunch.workflows.prove import finish
-from pylaunch.workflows.run_events import Notice, RunEvent, RunWatcher
+from pylaunch.workflows.recording import recording
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,11 @@ def attach(
         recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
         leads = recorder.take_charge()
         emit(Attached(record, leads))
-        watcher = RunWatcher(recorder if leads else None, emit, usage_every_s)
-        options = FollowOptions(relays_output, leads, commands.time_left)
+        options = FollowOptions(relays_output, leads, commands.time_left, usage_every_s)
+        emit_run = recording(recorder if leads else None, emit)
         source = Interrupter() if interrupts is None else interrupts
         try:
-            outcome = follow(record, watcher, lambda: emit(LogsCaughtUp()), source, options)
+            outcome = follow(record, emit_run, lambda: emit(LogsCaughtUp()), source, options)
             if leads:
                 outcome = finish(record.plan, outcome, recorder, emit)
         finally:

@@ -21,6 +21,7 @@ from pylaunch.bench.pairs import Pair, Screening, round_numbers, screened
 from pylaunch.bench.sweep import MOST_RANKS
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.launch.connect.interruptible import InterruptSource
+from pylaunch.launch.follow.run_events import Notice
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
@@ -48,7 +49,6 @@ from pylaunch.workflows.bench_events import (
 from pylaunch.workflows.bench_peers import by_rank, peers_of
 from pylaunch.workflows.bench_progress import NOTHING
 from pylaunch.workflows.bench_run import MARGIN_S, BenchRun, RoundPlan, job
-from pylaunch.workflows.run_events import Notice
 
 CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
 CONNECT_S = 20.0

@@ -14,7 +14,7 @@ from pylaunch.bench.pairs import Pair
 from pylaunch.bench.peers import Straggler
 from pylaunch.bench.sweep import Sweep
 from pylaunch.errors import PylaunchError
-from pylaunch.workflows.run_events import Notice
+from pylaunch.launch.follow.run_events import Notice
 
 
 class BenchStage(Enum):

@@ -22,6 +22,7 @@ from pylaunch.bench.pairs import Pair, PairRate
 from pylaunch.bench.ranks.rounds import pairs_of
 from pylaunch.bench.rates import pair_rates
 from pylaunch.launch.connect.interruptible import InterruptSource
+from pylaunch.launch.follow.run_events import LinesWritten, Notice
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.launch.sync.tree import read_tree
 from pylaunch.model.cluster import Cluster
@@ -39,7 +40,6 @@ from pylaunch.workflows.bench_events import (
     StageState,
 )
 from pylaunch.workflows.bench_progress import reached
-from pylaunch.workflows.run_events import LinesWritten, Notice
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent
 from pylaunch.workflows.time_limit import TimeLimit

@@ -13,6 +13,7 @@ from datetime import timedelta
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster
@@ -21,7 +22,6 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.preflight.start_layers import LayerResult, LayerState, StartLayer
 from pylaunch.runtime import communication_test
-from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent
 from pylaunch.workflows.time_limit import TimeLimit

@@ -15,6 +15,7 @@ from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
 from pylaunch.explain.recognised_ends import scan_of_end
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.logs import LogQuery, read_logs
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import TextTail
 from pylaunch.model.outcome import Outcome, RankEnd, Status
@@ -24,7 +25,6 @@ from pylaunch.store import runs
 from pylaunch.store.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.store.signatures import signatures
 from pylaunch.workflows.notes import Notes, ignore
-from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
 
 STDIN = "-"
 TAIL_LINES = 2000
@@ -121,7 +121,7 @@ def explain_run(
     query = LogQuery(record.plan.nodes, streams, tail=TAIL_LINES)
     source = Interrupter() if interrupts is None else interrupts
     try:
-        read_logs(record, RunWatcher(None, collector.take), query, source)
+        read_logs(record, collector.take, query, source)
     except ClusterNotReadyError as error:
         notes.append(f"no node sent its logs: {error.message}; the record is used alone")
     scans = list(collector.scans(search))

@@ -9,9 +9,9 @@ from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.existing.logs import LogQuery, read_logs
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.model.excerpt import TextTail, first_part, joined
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
 
 DEADLINE_S = 60.0
 """For each of the two readings: the ends of all logs, then the beginnings of the long ones."""
@@ -60,7 +60,7 @@ class _Reading:
         timer = threading.Timer(deadline_s, end)
         timer.start()
         try:
-            read_logs(record, RunWatcher(None, self.take), query, interrupter)
+            read_logs(record, self.take, query, interrupter)
         except ClusterNotReadyError as error:
             self.notices += error.evidence
         except KeyboardInterrupt:

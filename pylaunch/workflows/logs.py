@@ -15,9 +15,9 @@ from pylaunch.errors import UsageError
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.logs import LogQuery, read_logs
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, RunWatcher
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def follow_logs(
     An interrupt ends the reading, not the run. Raises ClusterNotReadyError when no node can be reached.
     """
     source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, RunWatcher(None, emit if pattern is None else matching(pattern, emit)), query, source)
+    read_logs(record, emit if pattern is None else matching(pattern, emit), query, source)
 
 
 def matching(pattern: re.Pattern[str], emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:
@@ -70,7 +70,7 @@ def collect_logs(
     collector = Collector(directory, emit)
     streams = [*rank_streams(record.plan), *LAUNCHER_STREAMS]
     source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, RunWatcher(None, collector.take), LogQuery(record.plan.nodes, streams), source)
+    read_logs(record, collector.take, LogQuery(record.plan.nodes, streams), source)
     return CollectedLogs(directory, frozenset(collector.files), collector.size)
 
 

@@ -8,13 +8,13 @@ from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.launch.existing import proof
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.stop import proven
+from pylaunch.launch.follow.run_events import Notice
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.workflows.notes import Notes, ignore
-from pylaunch.workflows.run_events import Notice
 
 
 @dataclass(frozen=True)

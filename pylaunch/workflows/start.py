@@ -27,6 +27,7 @@ from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.launch.follow.debug_session import DebugSession, PersonTerminal
 from pylaunch.launch.follow.job_time import beside, watch_job_time
+from pylaunch.launch.follow.run_events import Notice, RunEvent
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.launch.start.agreement import judge
 from pylaunch.launch.start.archive import AgentArchive, build
@@ -41,7 +42,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
-from pylaunch.model.run import ran_s
+from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.occupancy.look import look, sweep
 from pylaunch.preflight.check import Check
@@ -50,8 +51,8 @@ from pylaunch.store import runs
 from pylaunch.store.node_record import pack
 from pylaunch.transport.slurm import commands
 from pylaunch.workflows.prove import finish
+from pylaunch.workflows.recording import recording
 from pylaunch.workflows.requeue import JobRequeues
-from pylaunch.workflows.run_events import Notice, RunWatcher
 from pylaunch.workflows.start_checks import ChecksAtStart
 from pylaunch.workflows.start_events import (
     AttemptEnded,
@@ -216,7 +217,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
 
 
 class _Attempt:
-    """One attempt: connect, prepare, judge, release, follow. A `launch.Watcher` of its own, that records and emits."""
+    """One attempt: connect, prepare, judge, release, follow."""
 
     def __init__(self, recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> None:
         self._recorded = recorded
@@ -224,7 +225,8 @@ class _Attempt:
         self._options = options
         self._emit = emit
         self._source = source
-        self._watcher = RunWatcher(recorded.recorder, emit, options.usage_every_s)
+        self._emit_run = recording(recorded.recorder, self._noting_releases)
+        self._releases: list[Event] = []
         self._released_at: float | None = None
         """On the monotonic clock; None before the release."""
 
@@ -249,9 +251,14 @@ class _Attempt:
             refused = error.reasons if isinstance(error, NodesRefusedError) else {}
             return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
         ended = finish(plan, ended, recorder, self._emit)
-        self._emit(AttemptEnded(plan, ended, ran_s(self._watcher.releases, ended)))
+        self._emit(AttemptEnded(plan, ended, ran_s(self._releases, ended)))
         seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
         return Attempt(plan.cluster.names, ended, seconds, progress=ended.furthest_step)
+
+    def _noting_releases(self, event: RunEvent) -> None:
+        if isinstance(event, Event) and event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED):
+            self._releases.append(event)
+        self._emit(event)
 
     def _with_findings(self, event: StartEvent) -> None:
         """Emit `event`; a finding is recorded, too."""
@@ -263,7 +270,7 @@ class _Attempt:
         plan, options = self._plan, self._options
         turn = options.turn if plan.restart == 0 else None
         launch = _launch(self._recorded, options)
-        session = Session(launch, fleet, self._watcher)
+        session = Session(launch, fleet, self._emit_run)
 
         if turn is not None:
             await session.unless_interrupted(checks.conclude_before_queue())
@@ -275,14 +282,15 @@ class _Attempt:
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()
-        async with standing_by(plan, AgentVersion(launch.archive.version), self._watcher):
+        async with standing_by(plan, AgentVersion(launch.archive.version), self._emit_run):
             started = await session.release()
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []
             if debug is not None:
                 streams = [each for each in streams if each not in rank_streams(plan, debug.rank)]
-            follower = RunFollower(plan, fleet, self._watcher, streams=streams)
+            follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
+            follower.usage_every_s = options.usage_every_s
             if debug is not None:
                 follower.lend_terminal(debug)
             follower.add_known(self._known)
@@ -358,7 +366,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     asked = planned_run(standby(plan))
     launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
     with _refusal_recorded(recorded.recorder, lambda: False):
-        reasons = vet(launch, RunWatcher(recorded.recorder, emit, 0.0), source)
+        reasons = vet(launch, recording(recorded.recorder, emit), source)
     for host, why in reasons.items():
         emit(SpareRefused(host, why))
     fit = tuple(host for host in plan.spares if host.name not in reasons)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.follow.run_events import RunEvent
 from pylaunch.launch.start.agreement import NodeDifference
 from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
-from pylaunch.workflows.run_events import RunEvent
 
 
 @dataclass(frozen=True)

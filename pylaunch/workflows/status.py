@@ -19,7 +19,7 @@ from pylaunch.store import runs
 from pylaunch.transport.slurm.commands import job_states
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.prove import is_in_doubt, prove_again
-from pylaunch.workflows.run_events import RunWatcher
+from pylaunch.workflows.recording import recording
 
 GLIMPSE_S = 3.0
 """Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
@@ -96,7 +96,7 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
         for record in unknown
     ]
     queries = [
-        StatusQuery(record, RunWatcher(recorder, lambda _: None), is_led=recorder is None)
+        StatusQuery(record, recording(recorder, lambda _: None), is_led=recorder is None)
         for record, recorder in zip(unknown, recorders, strict=True)
     ]
     answers = {}

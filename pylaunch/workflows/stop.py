@@ -10,6 +10,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.stop import stop
+from pylaunch.launch.follow.run_events import Notice, RunEvent
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
@@ -17,7 +18,7 @@ from pylaunch.store import runs
 from pylaunch.transport.process import ends, interrupt
 from pylaunch.workflows.notes import Notes, ignore
 from pylaunch.workflows.prove import is_in_doubt
-from pylaunch.workflows.run_events import Notice, RunEvent, RunWatcher
+from pylaunch.workflows.recording import recording
 
 GIVES_UP_S = 30.0
 """For the controller of a run that has not started: its ranks may just have begun, and it has to end them."""
@@ -103,9 +104,9 @@ def stop_run(
         return StopReport(record, record.outcome, was_over=True)
     recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
     leads = recorder.take_charge()
-    watcher = RunWatcher(recorder if leads else None, emit)
     grace = timedelta(0) if now else record.plan.job.stop_grace
-    outcome, proofs = stop(record, watcher, grace, Interrupter() if interrupts is None else interrupts)
+    emit_run = recording(recorder if leads else None, emit)
+    outcome, proofs = stop(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
     if proofs and not leads:
         # The controller records the end of the run now, and does not know the answers of the nodes.
         process = runs.controller(record.plan.run)

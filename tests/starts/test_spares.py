@@ -15,12 +15,10 @@ from pylaunch.agent.shared.layout import default_root
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.agent_link import AgentVersion
+from pylaunch.launch.follow.run_events import Notice, RunEvent
 from pylaunch.launch.start import archive, spares
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.rank_view import RankView
-from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
 from tests.starts.cluster import Directory, DirectoryCluster, ended, says
 from tests.waiting import wait_until
 
@@ -72,27 +70,14 @@ def test_what_a_spare_holds_is_there_for_the_attempt_that_needs_it(cluster: Dire
 
 
 class Reported:
-    """A `launch.Watcher` that keeps the reports about spares."""
-
-    usage_every_s = 0.0
+    """Keeps the reports about spares."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def message(self, text: str) -> None:
-        self.lines.append(text)
-
-    def event(self, event: Event) -> None:
-        raise AssertionError(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        raise AssertionError((host, stream, text, time))
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        raise AssertionError((host, reading))
-
-    def rank_view(self, view: RankView) -> None:
-        raise AssertionError(view)
+    def __call__(self, event: RunEvent) -> None:
+        assert isinstance(event, Notice), event
+        self.lines.append(event.text)
 
 
 def standing_by(cluster: DirectoryCluster, story: Callable[[Reported], Coroutine[None, None, None]]) -> None:

@@ -12,7 +12,6 @@ from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting
-from pylaunch.cli.views.following import shown_by
 from pylaunch.cli.views.live import Live
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
@@ -66,8 +65,7 @@ def command(run: str | None, *, inventory: Path | None, collect: Path | None, **
         )
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
     query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
-    live = Live(record.plan, None)
-    follow_logs(record, query, shown_by(live), signals, pattern=pattern(flags.grep))
+    follow_logs(record, query, Live(record.plan).show, signals, pattern=pattern(flags.grep))
     return ExitCode.DONE
 
 

@@ -11,7 +11,6 @@ from pylaunch.cli import console
 from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import discovered, find
 from pylaunch.cli.views import document, proving, queueing, run_data
-from pylaunch.cli.views.following import shown_by
 from pylaunch.cli.views.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
@@ -104,14 +103,14 @@ def _together(failed: list[ClusterNotReadyError], of: int) -> PylaunchError:
 
 
 def _stop(record: RunRecord, *, now: bool) -> StopReport:
-    show_event = shown_by(Live(record.plan, None))
+    live = Live(record.plan)
 
     def show(event: StopEvent) -> None:
         if isinstance(event, StartInterrupted):
             who = f"process {event.controller}, which starts it"
             console.say(f"run {event.run} has not started yet: interrupting {who}")
         else:
-            show_event(event)
+            live.show(event)
 
     report = stop_run(record, show, signals, now=now)
     run, outcome = record.plan.run, report.outcome

@@ -3,30 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from pylaunch.cli.views.live import Live, show_outcome
 from pylaunch.cli.views.terminal import watching
-from pylaunch.model.run import Event
 from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOver
-from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent, UsageReported
-
-
-def shown_by(live: Live) -> Callable[[RunEvent], None]:
-    """Return an emitter that shows events in `live`."""
-
-    def show(event: RunEvent) -> None:
-        match event:
-            case Event():
-                live.event(event)
-            case LinesWritten():
-                live.output(event.host, event.stream, event.text, event.time)
-            case UsageReported():
-                live.usage(event.host, event.usage)
-            case Notice():
-                live.message(event.text)
-
-    return show
 
 
 class AttachView:
@@ -50,7 +30,7 @@ class AttachView:
         match event:
             case Attached(record, leads):
                 self.leads = leads
-                self._live = self._open.enter_context(watching(record.plan, None, leads=leads))
+                self._live = self._open.enter_context(watching(record.plan, leads=leads))
                 self._live.hold()
             case LogsCaughtUp():
                 if self._live is not None:
@@ -59,6 +39,6 @@ class AttachView:
                 self._open.close()
                 show_outcome(record.plan, outcome, ran_s)
             case _ if self._live is not None:
-                shown_by(self._live)(event)
+                self._live.show(event)
             case _:
                 pass

@@ -9,6 +9,7 @@ from pylaunch.cli.views import hints
 from pylaunch.cli.views.causes import show_causes
 from pylaunch.cli.views.listing import duration
 from pylaunch.explain.rank_end import described
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.plan import RunPlan
@@ -16,7 +17,6 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.sanitise import Pieces
 from pylaunch.model.usage import NodeUsage
 from pylaunch.preflight.finding_lines import FIX
-from pylaunch.store.runs import Recorder
 
 LAST_LINES = 20
 
@@ -32,25 +32,33 @@ def shown(line: str) -> str:
 
 
 class Live:
-    """A `launch.Watcher` that prints ranks' stdout to stdout and their stderr to stderr, each line with its rank.
+    """Prints ranks' stdout to stdout and their stderr to stderr, each line with its rank.
 
-    Without a recorder it only shows. A view that `leads` shows the run of this controller, which must not end with its
-    reader.
+    A view that `leads` shows the run of this controller, which must not end with its reader.
     """
 
     usage_every_s = 0.0
 
-    def __init__(self, plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> None:
+    def __init__(self, plan: RunPlan, *, leads: bool = False) -> None:
         self._run = plan.run
-        self._recorder = recorder
-        self._leads = leads or recorder is not None
+        self._leads = leads
         self._pieces = Pieces()
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
 
+    def show(self, event: RunEvent) -> None:
+        """Show `event`, if this view does."""
+        match event:
+            case Event():
+                self.event(event)
+            case LinesWritten():
+                self.output(event.host, event.stream, event.text, event.time)
+            case UsageReported():
+                self.usage(event.host, event.usage)
+            case Notice():
+                console.say(event.text)
+
     def event(self, event: Event) -> None:
-        """Record `event`, and print those that a person must know at once."""
-        if self._recorder is not None:
-            self._recorder.append(event)
+        """Print `event` if a person must know it at once."""
         if event.kind is EventKind.STOP_ASKED:
             console.say(f"stopping all nodes: {event.text}")
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
@@ -88,10 +96,6 @@ class Live:
 
     def usage(self, host: str, reading: NodeUsage) -> None:
         """Ignore it."""
-
-    def message(self, text: str) -> None:
-        """Print a line of progress."""
-        console.say(text)
 
 
 def show_hang(event: Event) -> None:

@@ -18,6 +18,7 @@ from pylaunch.bench.summary import BenchSummary, drawn, latency_samples, lowest_
 from pylaunch.cli import console
 from pylaunch.cli.views import document, hints
 from pylaunch.errors import PylaunchError
+from pylaunch.launch.follow.run_events import Notice
 from pylaunch.model import argv
 from pylaunch.model.hostset import fold
 from pylaunch.workflows.bench_events import (
@@ -30,7 +31,6 @@ from pylaunch.workflows.bench_events import (
     again,
 )
 from pylaunch.workflows.bench_progress import NOTHING
-from pylaunch.workflows.run_events import Notice
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
 MOST_TRIPS = 8

@@ -9,6 +9,7 @@ from pylaunch.cli.views import findings, hints
 from pylaunch.cli.views.live import Live, counted, show_outcome
 from pylaunch.cli.views.terminal import watching
 from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, UsageReported
 from pylaunch.launch.start.session import Start
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
@@ -16,7 +17,6 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
-from pylaunch.workflows.run_events import LinesWritten, Notice, UsageReported
 from pylaunch.workflows.start_events import (
     AttemptEnded,
     AttemptRefused,
@@ -77,14 +77,14 @@ class StartView:
         """Print `event`."""
         match event:
             case Event() if self._live is not None:
-                self._live.event(event)
+                self._live.show(event)
                 self._report_first_lines(event, self._world_size)
             case LinesWritten() if self._live is not None:
                 self._has_complaints = self._has_complaints or event.stream.endswith(".err")
                 self._say_timing_after_calm(event.time)
-                self._live.output(event.host, event.stream, event.text, event.time)
+                self._live.show(event)
             case UsageReported() if self._live is not None:
-                self._live.usage(event.host, event.usage)
+                self._live.show(event)
             case RunBegun(plan):
                 self.run = plan.run
             case AttemptStarted(plan):
@@ -93,8 +93,8 @@ class StartView:
                 hosts, framework = fold(plan.cluster.names), plan.job.framework.value
                 console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {hosts} ({framework})")
                 is_debugged = plan.job.debug_rank is not None
-                view = Live(plan, None, leads=True)  # A board would take the terminal from the rank that has it.
-                self._live = view if is_debugged else self._open.enter_context(watching(plan, None, leads=True))
+                view = Live(plan, leads=True)  # A board would take the terminal from the rank that has it.
+                self._live = view if is_debugged else self._open.enter_context(watching(plan, leads=True))
                 self._is_timed = not is_debugged
             case AttemptRefused():
                 self._close()

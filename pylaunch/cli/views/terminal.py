@@ -20,7 +20,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.model.usage import NodeUsage
-from pylaunch.store.runs import Recorder
 
 TICK_S = 0.1
 HOLD_S = 10.0
@@ -34,12 +33,12 @@ USAGE_S = 2.0
 
 
 @contextlib.contextmanager
-def watching(plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> Iterator[Live]:
+def watching(plan: RunPlan, *, leads: bool = False) -> Iterator[Live]:
     """Show a live run: with a board on a terminal, in plain lines elsewhere."""
     if not has_board():
-        yield Live(plan, recorder, leads=leads)
+        yield Live(plan, leads=leads)
         return
-    with Terminal(plan, recorder, leads=leads) as terminal:
+    with Terminal(plan, leads=leads) as terminal:
         yield terminal
 
 
@@ -53,8 +52,8 @@ class Terminal(Live):
 
     usage_every_s = USAGE_S
 
-    def __init__(self, plan: RunPlan, recorder: Recorder | None, *, leads: bool = False) -> None:
-        super().__init__(plan, recorder, leads=leads)
+    def __init__(self, plan: RunPlan, *, leads: bool = False) -> None:
+        super().__init__(plan, leads=leads)
         self._board = Board(plan)
         self._merge = Merge()
         self._lock = threading.Lock()
@@ -79,7 +78,7 @@ class Terminal(Live):
         self._area.__exit__(*exception)
 
     def event(self, event: Event) -> None:
-        """Record, print and draw it."""
+        """Print and draw it."""
         with self._lock:
             self._board.on(event)
         super().event(event)

@@ -16,7 +16,7 @@ from pylaunch.cli.views.pace import Pace
 from pylaunch.cli.views.run_data import previous_data
 from pylaunch.cli.views.terminal import REDRAW_S
 from pylaunch.launch.connect.interruptible import Interrupter, signals
-from pylaunch.model.rank_view import RankView
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
 from pylaunch.workflows.status import glimpse, previous_attempt, watch_run
@@ -54,29 +54,25 @@ class Spectator:
 
     usage_every_s = USAGE_S
 
-    def __init__(self, board: Board, view: View, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, board: Board, view: View, clock: Callable[[], float] = time.time, say: Callable[[str], None] = console.say
+    ) -> None:
         self._board = board
         self._view = view
         self._clock = clock
+        self._say = say
 
-    def event(self, event: Event) -> None:
-        """Update the board. The record is left alone."""
-        self._board.on(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Update the last line of the rank."""
-        self._board.wrote(stream, text, time)
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        """Update the board."""
-        self._board.read(host, reading)
-
-    def rank_view(self, view: RankView) -> None:
-        """Ignore it: the board shows no stacks."""
-
-    def message(self, text: str) -> None:
-        """Print it."""
-        console.say(text)
+    def show(self, event: RunEvent) -> None:
+        """Update the board, or print a notice. The record is left alone, and the board shows no stacks."""
+        match event:
+            case Event():
+                self._board.on(event)
+            case LinesWritten():
+                self._board.wrote(event.stream, event.text, event.time)
+            case UsageReported():
+                self._board.read(event.host, event.usage)
+            case Notice():
+                self._say(event.text)
 
     def look(self) -> None:
         """Show the board."""
@@ -89,12 +85,10 @@ class _Glimpse(Spectator):
     usage_every_s = GLIMPSE_USAGE_S
 
     def __init__(self, board: Board, hosts: frozenset[str], interrupter: Interrupter) -> None:
-        super().__init__(board, PlainView(lambda _: None))
+        # `status` has printed what the nodes answered.
+        super().__init__(board, PlainView(lambda _: None), say=lambda _: None)
         self._hosts = hosts
         self._interrupter = interrupter
-
-    def message(self, text: str) -> None:
-        """Ignore it: `status` has printed what the nodes answered."""
 
     def look(self) -> None:
         """Interrupt when the board is complete."""

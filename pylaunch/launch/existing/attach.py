@@ -10,8 +10,8 @@ from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, attach_all, raise_if_none
 from pylaunch.launch.follow.job_time import TimeLeft, beside, watch_job_time
+from pylaunch.launch.follow.run_events import Emitter
 from pylaunch.launch.follow.run_follower import LAST_S, RunFollower, rank_streams
-from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
 
@@ -27,28 +27,31 @@ class FollowOptions:
     """A hang may end the run, as its job says, and so may the end of the time of its Slurm job."""
 
     time_left: TimeLeft
+    usage_every_s: float = 0.0
+    """Interval in seconds at which nodes report their load; 0 is never."""
 
 
 def follow(
     record: RunRecord,
-    watcher: Watcher,
+    emit: Emitter,
     on_caught_up: Callable[[], None],
     source: InterruptSource,
     options: FollowOptions,
 ) -> Outcome:
     """Follow a live run to its end, from the beginning of its logs. An interrupt stops the run, as in start.
 
-    Calls `on_caught_up` when the watcher has received all output that was written before. Raises ClusterNotReadyError
+    Calls `on_caught_up` when all output that was written before has been emitted. Raises ClusterNotReadyError
     when none of its nodes can be reached.
     """
 
     async def work(fleet: Fleet) -> Outcome:
         streams = rank_streams(record.plan) if options.relays_output else []
-        follower = RunFollower(record.plan, fleet, watcher, streams=streams, on_caught_up=on_caught_up)
+        follower = RunFollower(record.plan, fleet, emit, streams=streams, on_caught_up=on_caught_up)
+        follower.usage_every_s = options.usage_every_s
         if not options.leads:
             follower.only_observe()
         raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
-        watcher.event(Event(time.time(), EventKind.ATTACHED))
+        emit(Event(time.time(), EventKind.ATTACHED))
         if not options.leads:
             return await follower.follow()
         async with beside(watch_job_time(record.plan, options.time_left, fleet.post)):

@@ -14,7 +14,7 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.job_time import beside
-from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, skipped_line
+from pylaunch.launch.follow.run_events import LIVE_LAG, Emitter, LinesWritten, Notice, skipped_line
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
@@ -49,7 +49,7 @@ class LogQuery:
     """Omit output written before this time, in seconds since the epoch on the controller's clock."""
 
 
-def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: InterruptSource) -> None:
+def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: InterruptSource) -> None:
     """Relay the output written until now, or with `follow` until the run ends. An interrupt ends only the query."""
 
     async def work(fleet: Fleet) -> None:
@@ -58,40 +58,40 @@ def read_logs(record: RunRecord, watcher: Watcher, query: LogQuery, source: Inte
         _raise_if_unknown(record, failures, names)
         raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
-            watcher.message(f"{name}: {error}")
+            emit(Notice(f"{name}: {error}"))
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
         if query.since is not None:
             dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
             if dateless:
-                watcher.message(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown")
+                emit(Notice(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown"))
         if query.follow:
-            await relay(fleet, watcher, query)
+            await relay(fleet, emit, query)
             return
         async with beside(report_silence(fleet)):
-            await relay(fleet, watcher, query)
+            await relay(fleet, emit, query)
 
     on_fleet(record.plan, agent_of(record), work, source=source)
 
 
-async def relay(fleet: Fleet, watcher: Watcher, query: LogQuery) -> None:
+async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
     """Relay output until every node has sent what the query wants, or is silent; or until an interrupt."""
     waiting = set(fleet.links)
     while waiting:
         host, message = await fleet.hear()
         match message:
             case wire.Output():
-                watcher.output(host, message.stream, message.text, fleet.our_time(host, message.time))
+                emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
             case wire.Skipped():
-                watcher.message(skipped_line(host, message))
+                emit(Notice(skipped_line(host, message)))
             case ForeignMessage():
-                watcher.message(overstepped(host, message))
+                emit(Notice(overstepped(host, message)))
             case wire.Finished() | wire.Failed() | ConnectionEnded():
                 waiting.discard(host)
             case wire.CaughtUp() if not query.follow:
                 waiting.discard(host)
             case SilentNode() if message.host in waiting:
                 waiting.discard(message.host)
-                watcher.message(f"{message.host}: silent for {message.seconds:g} s; its logs may continue")
+                emit(Notice(f"{message.host}: silent for {message.seconds:g} s; its logs may continue"))
             case Interrupted():
                 return
 

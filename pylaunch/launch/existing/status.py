@@ -10,8 +10,8 @@ from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentFailedErro
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import with_fleet
 from pylaunch.launch.existing.reach import agent_of
+from pylaunch.launch.follow.run_events import Emitter
 from pylaunch.launch.follow.run_follower import RunFollower
-from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 
@@ -52,10 +52,10 @@ _LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not a
 
 @dataclass(frozen=True)
 class StatusQuery:
-    """A run to query, and the watcher that receives the events of its nodes."""
+    """A run to query, and the emitter of the events of its nodes."""
 
     record: RunRecord
-    watcher: Watcher
+    emit: Emitter
     is_led: bool
     """A controller leads the run: nodes that do not know the run yet are starting it."""
 
@@ -85,7 +85,7 @@ async def _ask(query: StatusQuery) -> RunStatus:
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
             return RunStatus(nodes, None)
-        follower = RunFollower(record.plan, fleet, query.watcher, streams=[])
+        follower = RunFollower(record.plan, fleet, query.emit, streams=[])
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()

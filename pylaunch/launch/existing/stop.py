@@ -10,15 +10,15 @@ from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.proof import NodeProof, end
 from pylaunch.launch.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.launch.follow.run_events import Emitter
 from pylaunch.launch.follow.run_follower import RunFollower
-from pylaunch.launch.follow.watcher import Watcher
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
 from pylaunch.store.account import user_and_host
 
 
 def stop(
-    record: RunRecord, watcher: Watcher, grace: timedelta, source: InterruptSource
+    record: RunRecord, emit: Emitter, grace: timedelta, source: InterruptSource
 ) -> tuple[Outcome, Mapping[str, NodeProof]]:
     """End a run on every node that can be reached; return its outcome, and the answers of nodes that were asked again.
 
@@ -27,7 +27,7 @@ def stop(
     """
 
     async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
-        follower = RunFollower(record.plan, fleet, watcher, streams=[])
+        follower = RunFollower(record.plan, fleet, emit, streams=[])
         reasons = await fleet.unless_interrupted(attach_all(fleet, record, follower))
         follower.order_stop(f"stopped with pylaunch stop by {user_and_host()}", grace)
         return await follower.follow(), reasons

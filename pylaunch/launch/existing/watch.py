@@ -18,8 +18,8 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.node_view import NodeView
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported, node_usage
 from pylaunch.launch.follow.run_follower import rank_streams
-from pylaunch.launch.follow.watcher import Watcher, node_usage
 from pylaunch.model.run import Event, EventKind, RunRecord
 
 LOOK_S = 0.5
@@ -36,8 +36,14 @@ SILENT_READINGS = 4
 """Load reports in a row that must be missing before a node counts as silent."""
 
 
-class Onlooker(Watcher, Protocol):
-    """A `Watcher` that shows a snapshot at intervals."""
+class Onlooker(Protocol):
+    """Receives the events of a run, and shows a snapshot at intervals."""
+
+    usage_every_s: float
+    """Interval in seconds at which nodes report their load."""
+
+    def show(self, event: RunEvent) -> None:
+        """Receive `event`."""
 
     def look(self) -> None:
         """Show the snapshot; called twice a second."""
@@ -152,9 +158,11 @@ class _Watch:
         match message:
             case wire.Usage():
                 self._reporting.add(host)
-                self._onlooker.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
+                usage = node_usage(message, lambda time: self._fleet.our_time(host, time))
+                self._onlooker.show(UsageReported(host, usage))
             case wire.Output():
-                self._onlooker.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
+                at = self._fleet.our_time(host, message.time)
+                self._onlooker.show(LinesWritten(host, message.stream, message.text, at))
             case wire.Released():
                 self._note(EventKind.RELEASED, host, at=message.time)
             case wire.RankStarted():
@@ -168,7 +176,7 @@ class _Watch:
             case ConnectionEnded() if host in self._view.heard:
                 self._lose(host, message.reason)
             case ForeignMessage():
-                self._onlooker.message(overstepped(host, message))
+                self._onlooker.show(Notice(overstepped(host, message)))
             case _:
                 pass  # CaughtUp, Pong, PeersUnheard, Skipped.
 
@@ -176,4 +184,4 @@ class _Watch:
         self, kind: EventKind, host: str, text: str = "", *, at: float | None = None, rank: int | None = None
     ) -> None:
         moment = time.time() if at is None else self._fleet.our_time(host, at)
-        self._onlooker.event(Event(moment, kind, host, rank, text))
+        self._onlooker.show(Event(moment, kind, host, rank, text))

@@ -25,7 +25,15 @@ from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, unfinished_ranks
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
-from pylaunch.launch.follow.watcher import LIVE_LAG, Watcher, node_usage, skipped_line
+from pylaunch.launch.follow.run_events import (
+    LIVE_LAG,
+    Emitter,
+    LinesWritten,
+    Notice,
+    UsageReported,
+    node_usage,
+    skipped_line,
+)
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
@@ -57,7 +65,7 @@ class RunFollower:
         self,
         plan: RunPlan,
         fleet: Fleet,
-        watcher: Watcher,
+        emit: Emitter,
         *,
         streams: list[str],
         on_caught_up: Callable[[], None] = lambda: None,
@@ -73,7 +81,10 @@ class RunFollower:
 
         self._streams = streams
         self._fleet = fleet
-        self._watcher = watcher
+        self._emit = emit
+        self.usage_every_s = 0.0
+        """Interval in seconds at which nodes report their load; 0 is never."""
+
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         self._state = RunState(ranks, address=plan.coordinator.host.rank_address)
         self._trials = ConnectionTrials(plan, fleet)
@@ -116,7 +127,7 @@ class RunFollower:
             self._state = self._state.with_job_end(f"Slurm job {job} ends in {left}", self._plan.job.stop_grace)
             return
         name = self._plan.job.checkpoint_signal
-        self._watcher.message(f"Slurm job {job} ends in {left}: SIG{name} to the ranks, which may save a checkpoint")
+        self._emit(Notice(f"Slurm job {job} ends in {left}: SIG{name} to the ranks, which may save a checkpoint"))
         self._notice = wire.Notify(int(signal.Signals[f"SIG{name}"]))
         await self._fleet.broadcast(self._notice, self._state.live)
 
@@ -146,7 +157,7 @@ class RunFollower:
         outcome = self._state.outcome(time.time())
         if outcome.causes:
             outcome = (judge or _judge())(outcome, self._plan)
-        self._watcher.event(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
+        self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
     async def _follow_messages(self) -> None:
@@ -167,7 +178,7 @@ class RunFollower:
     def _begin_debugging(self) -> None:
         if self._debug is not None:
             rank, host = self._debug.rank, self._debug.host
-            self._watcher.message(f"rank {rank} on {host} has this terminal, Ctrl-C included; Ctrl-] stops the run")
+            self._emit(Notice(f"rank {rank} on {host} has this terminal, Ctrl-C included; Ctrl-] stops the run"))
             self._debug.begin()
 
     def _end_debugging(self) -> bool:
@@ -176,7 +187,7 @@ class RunFollower:
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
-            self._watcher.message(f"warning: hangs are watched no longer: {type(error).__name__}: {error}")
+            self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
 
     async def _examine(self, **what: bool) -> RunSample:
         sample = await self._examiner.examine(**what)
@@ -211,7 +222,7 @@ class RunFollower:
             before, self._state = self._state, self._state.with_view(view)
             if self._state is not before:
                 # The first one only: a node that sends more must not fill the disk of the controller.
-                self._watcher.rank_view(view)
+                self._emit(view)
             return
         self._examiner.take(host, message)
 
@@ -285,7 +296,7 @@ class RunFollower:
             case Lost():
                 self.given_up(host, message.reason, host_answers=message.host_answers)
             case ForeignMessage():
-                self._watcher.message(overstepped(host, message))
+                self._emit(Notice(overstepped(host, message)))
             case _:
                 pass  # Pong, and Released after a reconnect.
 
@@ -295,20 +306,20 @@ class RunFollower:
                 self._debug.show(message)
             return
         if isinstance(message, wire.Usage):
-            self._watcher.usage(host, node_usage(message, lambda time: self._fleet.our_time(host, time)))
+            self._emit(UsageReported(host, node_usage(message, lambda time: self._fleet.our_time(host, time))))
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, wire.Skipped):
-            self._watcher.message(skipped_line(host, message))
+            self._emit(Notice(skipped_line(host, message)))
         else:
-            self._watcher.output(host, message.stream, message.text, self._fleet.our_time(host, message.time))
+            self._emit(LinesWritten(host, message.stream, message.text, self._fleet.our_time(host, message.time)))
 
     def _follow_message(self, offsets: dict[str, int]) -> wire.Follow:
         return wire.Follow(
             offsets,
             self._streams,
             lag=LIVE_LAG,
-            usage_s=self._watcher.usage_every_s,
+            usage_s=self.usage_every_s,
             activity_s=hang_watch.interval_s(self._plan),
         )
 
@@ -329,7 +340,7 @@ class RunFollower:
         if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
             if self._debug is not None and self._debug.rank == end.rank and self._end_debugging():
-                self._watcher.message(f"rank {end.rank} has ended; Ctrl-C stops the run")
+                self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
 
     def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
         uncertainty_s = self._fleet.clock(host).uncertainty
@@ -353,9 +364,11 @@ class RunFollower:
             return
         self._note(EventKind.PEERS_UNHEARD, host, fold(new))
         if not self._has_noted_unheard:
-            self._watcher.message(
-                f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
-                "without a controller, a failure on one of them would not stop the others"
+            self._emit(
+                Notice(
+                    f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
+                    "without a controller, a failure on one of them would not stop the others"
+                )
             )
         self._has_noted_unheard = True
 
@@ -365,10 +378,10 @@ class RunFollower:
             self._interrupts += 1
             self._state = self._state.with_job_end(f"{reason}: Slurm ends the job", self._plan.job.stop_grace)
         elif self._interrupts == 0:
-            self._watcher.message("stopping; Ctrl-C again kills at once")
+            self._emit(Notice("stopping; Ctrl-C again kills at once"))
             self.order_stop(reason, self._plan.job.stop_grace)
         else:
-            self._watcher.message("killing; Ctrl-C again ends pylaunch without waiting for the proof")
+            self._emit(Notice("killing; Ctrl-C again ends pylaunch without waiting for the proof"))
             self.order_stop(reason, timedelta(0))
             self._give_up_within(LAST_PROOF_S)
 
@@ -392,9 +405,9 @@ class RunFollower:
 
     def _record(self, event: Event) -> None:
         if self._bounds.admits(event):
-            self._watcher.event(event)
+            self._emit(event)
         elif notice := self._bounds.notice(event):
-            self._watcher.message(notice)
+            self._emit(Notice(notice))
 
 
 def _judge() -> Judge:

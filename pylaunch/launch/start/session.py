@@ -14,7 +14,7 @@ from pylaunch.agent.wire.messages import PAUSE_S
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.follow.run_events import Emitter, Notice
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.launch.start.barrier import Barrier, Decision
 from pylaunch.launch.start.node_tasks import node_task
@@ -131,12 +131,12 @@ class Start:
 class Session:
     """One attempt from the first connection to the release."""
 
-    def __init__(self, launch: Launch, fleet: Fleet, watcher: Watcher) -> None:
+    def __init__(self, launch: Launch, fleet: Fleet, emit: Emitter) -> None:
         plan = self._plan = launch.plan
         self._tasks = {node.host.name: node_task(plan, node, words, launch.record) for node, words in launch.commands}
         self._launch = launch
         self._fleet = fleet
-        self._watcher = watcher
+        self._emit = emit
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._hints: dict[str, list[str]] = {}
         self._taken = 0
@@ -177,7 +177,7 @@ class Session:
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
         for note, hosts in self._notes.items():
-            self._watcher.message(f"note: {fold(hosts)}: {note}")
+            self._emit(Notice(f"note: {fold(hosts)}: {note}"))
         asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         answered = time.monotonic()
@@ -198,17 +198,17 @@ class Session:
         phases = {**self._phases, "release": time.monotonic() - prepared}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
-            self._watcher.message(f"note: {slow}")
+            self._emit(Notice(f"note: {slow}"))
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
         return Start(phases, start, sum(clocks[:2]))
 
     async def _connect(self, install: Install) -> None:
         names = tuple(self._tasks)
-        self._watcher.message(f"connecting to {fold(names)}")
+        self._emit(Notice(f"connecting to {fold(names)}"))
         failures = await self._fleet.connect(names, "open")
         absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         if absent:
-            self._watcher.message(f"installing the agent on {fold(absent)}")
+            self._emit(Notice(f"installing the agent on {fold(absent)}"))
             began, unwanted = time.monotonic(), threading.Event()
             try:
                 refused = await asyncio.to_thread(install, absent, unwanted)
@@ -230,13 +230,13 @@ class Session:
 
     async def _ship(self, tree: Tree) -> None:
         """Ship the code of the run to every connected node."""
-        self._watcher.message(f"shipping code to {fold(self._fleet.links)}")
+        self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
         answers = await ship(tree, self._fleet, tuple(self._fleet.links))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._refuse(name, str(answer), None)
         for line in shipped_lines(tree, answers):
-            self._watcher.message(line)
+            self._emit(Notice(line))
 
     async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
         """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
@@ -248,7 +248,7 @@ class Session:
     async def _prepare(self) -> None:
         """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
         if self._fleet.links:
-            self._watcher.message(f"preparing {fold(self._fleet.links)}")
+            self._emit(Notice(f"preparing {fold(self._fleet.links)}"))
         values = dict(self._launch.secrets)
         await self._fleet.send({name: wire.Prepare(self._tasks[name], values) for name in self._fleet.links})
         now = time.monotonic()
@@ -265,7 +265,7 @@ class Session:
                 barrier = self._heard(barrier, *heard)
         if decision is Decision.ABORT:
             if barrier.is_settling and barrier.silent:
-                self._watcher.message(f"note: {fold(barrier.silent)} had not answered when another host refused")
+                self._emit(Notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))
             for name in () if barrier.is_settling else barrier.silent:
                 self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
             raise self._not_ready()
@@ -323,7 +323,7 @@ class Session:
         """
         began = time.monotonic()
         if self._preloading:
-            self._watcher.message(f"importing on {fold(self._preloading)}")
+            self._emit(Notice(f"importing on {fold(self._preloading)}"))
         try:
             async with asyncio.timeout(PRELOAD_TIMEOUT_S):
                 while self._preloading:
@@ -342,7 +342,7 @@ class Session:
         finally:
             self._fleet.put_back()
         for reason, hosts in self._not_preloaded.items():
-            self._watcher.message(f"note: no preload on {fold(hosts)}: {reason}")
+            self._emit(Notice(f"note: no preload on {fold(hosts)}: {reason}"))
         self._phases["preload"] = time.monotonic() - began
 
     def _on_preloaded(self, host: str, message: wire.Preloaded) -> None:
@@ -418,7 +418,7 @@ class Session:
     def _report(
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
-        self._watcher.event(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+        self._emit(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
 
 
 def lead_s(answered_s: float, nodes: int) -> float:

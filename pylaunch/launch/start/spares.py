@@ -19,7 +19,7 @@ import msgspec
 from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, AgentVersion, LinkError, enter, why_ended
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
-from pylaunch.launch.follow.watcher import Watcher
+from pylaunch.launch.follow.run_events import Emitter, Notice
 from pylaunch.launch.start.install import installer
 from pylaunch.launch.start.session import Launch, NodesRefusedError, Session
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
@@ -34,12 +34,12 @@ LEAVE_S = 2.0
 """Time that a spare may take to release its devices before the connection is closed."""
 
 
-def vet(launch: Launch, watcher: Watcher, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
+def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
     """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
 
     async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
         try:
-            await Session(launch, fleet, watcher).prepare(installer(launch.plan, launch.archive))
+            await Session(launch, fleet, emit).prepare(installer(launch.plan, launch.archive))
         except NodesRefusedError as refused:
             return refused.reasons
         return {}
@@ -48,9 +48,9 @@ def vet(launch: Launch, watcher: Watcher, source: InterruptSource) -> Mapping[st
 
 
 @contextlib.asynccontextmanager
-async def standing_by(plan: RunPlan, agent: AgentVersion, watcher: Watcher) -> AsyncIterator[None]:
+async def standing_by(plan: RunPlan, agent: AgentVersion, emit: Emitter) -> AsyncIterator[None]:
     """Keep the spares of `plan` ready while the body runs. The body waits for none of them."""
-    keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, watcher).keep()) for node in standby(plan).nodes]
+    keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, emit).keep()) for node in standby(plan).nodes]
     try:
         yield
     finally:
@@ -62,12 +62,12 @@ async def standing_by(plan: RunPlan, agent: AgentVersion, watcher: Watcher) -> A
 class _Keeper:
     """Keeps one spare."""
 
-    def __init__(self, plan: RunPlan, node: NodePlan, agent: AgentVersion, watcher: Watcher) -> None:
+    def __init__(self, plan: RunPlan, node: NodePlan, agent: AgentVersion, emit: Emitter) -> None:
         self._host = node.host
         self._connector = connector_of(node.host, plan.known_hosts)
         self._words = enter(node.host, agent, "hold", base_of(plan.run))
         self._order = json.dumps({"devices": list(node.devices)}).encode() + b"\n"
-        self._watcher = watcher
+        self._emit = emit
         self._trouble = ""
         """Reason that was reported last why the spare is not ready; "" when it is."""
 
@@ -80,7 +80,7 @@ class _Keeper:
                 trouble = f"{error.reason}; {error.hint}" if error.hint else error.reason
                 if trouble != self._trouble:
                     self._trouble = trouble
-                    self._watcher.message(f"note: spare {self._host.name} is not ready: {trouble}")
+                    self._emit(Notice(f"note: spare {self._host.name} is not ready: {trouble}"))
             await asyncio.sleep(RETRY_S)
 
     async def _hold(self) -> NoReturn:
@@ -117,7 +117,7 @@ class _Keeper:
     def _report_ready(self) -> None:
         if self._trouble:
             self._trouble = ""
-            self._watcher.message(f"note: spare {self._host.name} is ready again")
+            self._emit(Notice(f"note: spare {self._host.name} is ready again"))
 
 
 class _SpareAnswer(msgspec.Struct):

@@ -15,6 +15,7 @@ import pytest
 from pylaunch.bench.ranks.rounds import pairs_of
 from pylaunch.cli.views.measuring import as_csv, as_html, as_json, conclusions, plots, summary, with_next_steps
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
@@ -29,7 +30,6 @@ from pylaunch.workflows.bench_events import (
     StageState,
     again,
 )
-from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start import PlannedRun, StartOptions
 from pylaunch.workflows.start_events import Emit, RunBegun
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pylaunch.explain.logs.scan import LogSearch
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.store.signatures import signatures
 from pylaunch.workflows.explain_logs import _Tails
-from pylaunch.workflows.run_events import LinesWritten
 
 
 def test_of_a_long_log_the_end_is_kept() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.workflows.logs import Collector, matching
-from pylaunch.workflows.run_events import LinesWritten, Notice, RunEvent
 
 
 def collector_of(directory: Path) -> Collector:

@@ -2,33 +2,23 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.cli import console
 from pylaunch.cli.views.live import Live, show_outcome, shown
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.plan import plan_run
-from pylaunch.model.run import Event, EventKind
-from pylaunch.store.runs import Recorder
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w"), "7f3a9c01")
 
 
 def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.CaptureFixture[str]) -> None:
-    live = Live(PLAN, Recorder("7f3a9c01", complain=pytest.fail))
+    live = Live(PLAN)
     live.output("gpu02", "1.out", "loss 0.5\n\nloss 0.4\n", 1.0)
     live.output("gpu11", "10.err", "no newline yet", 1.0)
     captured = capsys.readouterr()
     assert captured.out == "gpu02:1  | loss 0.5\ngpu02:1  | \ngpu02:1  | loss 0.4\n"
     assert captured.err == "gpu11:10 | no newline yet\n"
-
-
-def test_a_record_that_cannot_be_written_is_reported_once_and_ends_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    live = Live(PLAN, Recorder("7f3a9c01", console.say))  # The record was never created: its directory is not there.
-    live.event(Event(1.0, EventKind.ATTACHED))
-    live.event(Event(2.0, EventKind.ATTACHED))
-    assert capsys.readouterr().err.count("cannot be written (No such file or directory); the run continues") == 1
 
 
 def test_a_progress_bar_shows_its_last_state() -> None:

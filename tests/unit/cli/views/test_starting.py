@@ -4,6 +4,7 @@ import pytest
 
 from pylaunch.cli.views.starting import StartView, lines
 from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.launch.start.agreement import NodeDifference
 from pylaunch.launch.start.session import Start
 from pylaunch.model.cluster import Cluster, Host
@@ -13,7 +14,6 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.preflight.result import REACH
-from pylaunch.workflows.run_events import LinesWritten
 from pylaunch.workflows.start_events import (
     AttemptEnded,
     AttemptStarted,

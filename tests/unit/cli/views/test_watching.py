@@ -6,6 +6,7 @@ import pytest
 
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot
+from pylaunch.launch.follow.run_events import LinesWritten, UsageReported
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -70,10 +71,10 @@ def test_json_is_printed_at_the_interval_of_the_readings() -> None:
 def test_json_has_the_board_in_numbers() -> None:
     board = Board(planned(max_restarts=3))
     onlooker = Spectator(board, JsonView(lambda _: None))
-    onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
-    onlooker.event(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
-    onlooker.usage("n1", READING)
-    onlooker.output("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0)
+    onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
+    onlooker.show(UsageReported("n1", READING))
+    onlooker.show(LinesWritten("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0))
     assert snapshot(board, 120.0) == {
         "time": "1970-01-01T00:02:00.000+00:00",
         "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,

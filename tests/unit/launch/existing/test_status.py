@@ -11,12 +11,11 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.run_events import RunWatcher
 
 
 def query(run: str) -> status.StatusQuery:
     plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), run)
-    return status.StatusQuery(RunRecord(plan, "v", 1.0, (), None), RunWatcher(None, lambda _: None), is_led=False)
+    return status.StatusQuery(RunRecord(plan, "v", 1.0, (), None), lambda _: None, is_led=False)
 
 
 def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

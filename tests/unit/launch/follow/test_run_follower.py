@@ -1,4 +1,4 @@
-"""Reports of nodes as the watcher receives them."""
+"""Reports of nodes as events of the run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pylaunch.agent import wire
 from pylaunch.explain.run_state import StopAll
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.launch.follow.run_events import Notice, RunEvent
 from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.usage import NodeUsage
 from pylaunch.store.signatures import signatures
 from tests.waiting import wait_until
 
@@ -26,29 +26,23 @@ PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c0
 
 
 class Listener:
-    """A `Watcher` that records its events."""
-
-    usage_every_s = 0.0
+    """Keeps the events of a run; nodes that only report their start and end write nothing."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.phases: list[str] = []
         self.views: list[RankView] = []
 
-    def event(self, event: Event) -> None:
-        self.events.append(event)
-
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        raise AssertionError((host, stream, text))
-
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        raise AssertionError((host, reading))
-
-    def rank_view(self, view: RankView) -> None:
-        self.views.append(view)
-
-    def message(self, text: str) -> None:
-        self.phases.append(text)
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case Event():
+                self.events.append(event)
+            case RankView():
+                self.views.append(event)
+            case Notice(text):
+                self.phases.append(text)
+            case _:
+                raise AssertionError(event)
 
 
 def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:

@@ -1,13 +1,13 @@
-"""The interface through which a run reports: events, output, load and progress; and the values that it passes."""
+"""Events of a run as it happens: the one stream from its nodes to the record, the views and programs."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Callable
-from typing import Protocol
 
 from pylaunch.agent import wire
+from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
@@ -18,26 +18,38 @@ LIVE_LAG = 16 << 20
 """Bytes of one log that may wait for a live reader; beyond that, the oldest are skipped."""
 
 
-class Watcher(Protocol):
-    """Receives everything about a run as it happens. Its methods must not block."""
+@dataclass(frozen=True)
+class LinesWritten:
+    """Whole lines that `stream` ("3.out", "launcher.err") wrote on `host`."""
 
-    def event(self, event: Event) -> None:
-        """Receive an event of the run."""
+    host: str
+    stream: str
+    text: str
+    time: float
+    """Seconds since the epoch on the controller's clock."""
 
-    usage_every_s: float
-    """Interval in seconds at which nodes report their load; 0 is never."""
 
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
-        """Receive whole lines of `stream` ("3.out", "launcher.err") on `host`; `time` is on the controller's clock."""
+@dataclass(frozen=True)
+class UsageReported:
+    """Load of one node, and the steps of its ranks."""
 
-    def usage(self, host: str, reading: NodeUsage) -> None:
-        """Receive the load of `host`."""
+    host: str
+    usage: NodeUsage
 
-    def rank_view(self, view: RankView) -> None:
-        """Receive the view of a rank that its node took before it stopped the rank."""
 
-    def message(self, text: str) -> None:
-        """Receive a line of progress."""
+@dataclass(frozen=True)
+class Notice:
+    """A line of progress, or a remark, for a person."""
+
+    text: str
+
+
+RunEvent = Event | LinesWritten | UsageReported | RankView | Notice
+"""A `model.run.Event` is what the record keeps: nodes prepared, ranks started and ended, contact lost and regained.
+A `RankView` is the view of a rank that its node took before it stopped the rank; the record keeps it, too."""
+
+Emitter = Callable[[RunEvent], None]
+"""Receives the events of a run. It must not block."""
 
 
 def node_usage(reported: wire.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
