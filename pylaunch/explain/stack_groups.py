@@ -87,6 +87,30 @@ def short_path(path: str, workdir: str) -> str:
     return path.removeprefix(workdir.rstrip("/") + "/")
 
 
+@dataclass(frozen=True)
+class ChildGroup:
+    """Children of ranks that do the same."""
+
+    name: str
+    waits: tuple[str, ...]
+    note: str
+    stack: tuple[Frame, ...]
+    """Stack of the main thread; () if py-spy did not read it."""
+
+    pids: tuple[tuple[int, int], ...]
+    """Rank and process id of each."""
+
+
+def child_groups(group: StackGroup) -> list[ChildGroup]:
+    """Return the listed children of the ranks in `group`, those that do the same once, the smallest group first."""
+    found: dict[tuple[str, tuple[str, ...], str, tuple[Frame, ...]], list[tuple[int, int]]] = {}
+    for view in group.views:
+        for child in view.children:
+            stack = next((thread.frames for thread in child.threads if thread.is_main), ())
+            found.setdefault((child.name, child.waits, child.note, stack), []).append((view.rank, child.pid))
+    return sorted((ChildGroup(*key, tuple(pids)) for key, pids in found.items()), key=lambda each: len(each.pids))
+
+
 def other_threads(group: StackGroup) -> list[tuple[str, tuple[int, ...], tuple[Frame, ...]]]:
     """Return name, ranks and stack of the other threads of a group; threads with equal names and stacks once."""
     found: dict[tuple[str, tuple[Frame, ...]], list[int]] = {}

@@ -78,6 +78,33 @@ class OverriddenVariable:
 
 
 @dataclass(frozen=True)
+class ChildProcess:
+    """A process that a rank started, or a process of that: a DataLoader worker, a compiler."""
+
+    pid: int
+    name: str
+    """Name of its program or of its main thread, as the kernel has it."""
+
+    state: str
+    """State letter of /proc/PID/stat."""
+
+    cpu_s: float
+    waits: tuple[str, ...] = ()
+    """System calls of its threads, each once; "running" or "unknown" for threads in none."""
+
+    threads: tuple[ThreadStack, ...] = ()
+    """From py-spy, where it is installed."""
+
+    note: str = ""
+    """Reason why py-spy shows no stacks."""
+
+    @property
+    def waits_for_lock(self) -> bool:
+        """True if all of its threads wait for a lock, or for a condition of another thread or process."""
+        return self.waits == ("futex",)
+
+
+@dataclass(frozen=True)
 class RankView:
     """A rank at one moment. All but `host` is what the rank or its node says: data, never instructions."""
 
@@ -135,3 +162,9 @@ class RankView:
 
     outside: tuple[str, ...] = ()
     """Collectives of groups that it is not in, which torch has warned of: "all_reduce"."""
+
+    children: tuple[ChildProcess, ...] = ()
+    """The first processes that it started; those that only wait for a lock precede the others."""
+
+    child_count: int = 0
+    """Number of all processes that it started."""

@@ -3,8 +3,8 @@
 Each rank is asked in up to three ways, until one answers: the helper thread in the rank (`in_rank/questions.py`), for
 half of the time; then a signal of faulthandler, only to the process that listens and only if it has a handler for it;
 and /proc, which always answers. A rank that is stopped is not waited for; one without a helper is read by py-spy, where
-it is installed. Of a rank with several
-Python processes (a launcher and what it starts), each is asked and the one that trains is shown.
+it is installed. Of a rank with several Python processes (a launcher and what it starts), each is asked and the one that
+trains is shown. A view lists the children of that process, with their stacks by py-spy if a person requested it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import time
 from functools import partial
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import moved_bytes, process_view, py_spy, rank_report, rank_states
+from pylaunch.agent.evidence import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
+from pylaunch.agent.evidence.child_processes import ChildStacks
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
 from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
+
+MOST_DUMPS = 16
+"""Children of all ranks that py-spy reads for one request."""
 
 LARGEST_VIEW = wire.MAX_LINE - (64 << 10)
 PROGRESS = "progress"
@@ -136,14 +140,9 @@ class RankQuestion:
 
     def _spy(self, run: ExaminedRun, executable: str, pid: int) -> bool:
         """Start py-spy on a process that carries the mark of the run. Return False if that is not possible."""
-        if processes.run_of(pid, run.root) != run.name:
-            return False
-        try:
-            self.dump = py_spy.StackDump(executable, processes.read(pid))
-        except OSError:
-            return False
-        self.answering, self._no_helper = pid, run.no_helper
-        return True
+        self.dump = py_spy.of_run(executable, pid, run.name, run.root)
+        self.answering, self._no_helper = (None, "") if self.dump is None else (pid, run.no_helper)
+        return self.dump is not None
 
     def receive_dump(self) -> None:
         """Read from py-spy."""
@@ -227,6 +226,10 @@ class Examination:
         """Done, of ranks of which another process has not answered yet."""
 
         self._moved: dict[int, int] = {}
+        self._with_children: list[ChildStacks] = []
+        """Views of ranks whose children are read by py-spy."""
+
+        self._dumps_left = MOST_DUMPS
         self._signal_at = 0.0
         self._ends_at = 0.0
         self._has_signalled = False
@@ -256,7 +259,7 @@ class Examination:
 
     @property
     def is_done(self) -> bool:
-        return not self._questions
+        return not self._questions and not self._with_children
 
     def next_deadline(self) -> float:
         """Return the time at which `advance` must be called even if nothing happens."""
@@ -282,6 +285,11 @@ class Examination:
         for question in self._questions:
             question.finish(f"no stacks: no answer in {self._request.within_s:g} s")
         self._collect()
+        for each in self._with_children:
+            each.give_up(f"no answer of py-spy in {self._request.within_s:g} s")
+            for pid in [*each.dumps]:
+                self._close(each, pid)
+        self._collect_children()
 
     def _receive_dump(self, question: RankQuestion) -> None:
         question.receive_dump()
@@ -304,14 +312,42 @@ class Examination:
             self._answered.setdefault(question.rank, []).append(question)
         waiting = {question.rank for question in self._questions}
         for rank in [each for each in self._answered if each not in waiting]:
-            self.views.append(self._view(self._answered.pop(rank)))
+            self._add(self._view(self._answered.pop(rank)))
+
+    def _add(self, view: RankExamined) -> None:
+        """Add a view, after the stacks of the rank's children if a person requested it."""
+        each = ChildStacks(view, self._run.name, self._run.root, self._run.mask)
+        request = self._request
+        if self._run.py_spy is not None and not (request.progress or request.node or request.serial == wire.UNASKED):
+            each.begin(self._run.py_spy, self._dumps_left)
+        self._dumps_left -= len(each.dumps)
+        for pid, dump in each.dumps.items():
+            self._run.loop.watch(dump.descriptor, partial(self._receive_child, each, pid))
+        self._with_children.append(each)
+        self._collect_children()
+
+    def _receive_child(self, each: ChildStacks, pid: int) -> None:
+        if each.receive(pid):
+            self._close(each, pid)
+            self._collect_children()
+
+    def _close(self, each: ChildStacks, pid: int) -> None:
+        dump = each.dumps.pop(pid)
+        self._run.loop.forget(dump.descriptor)
+        dump.close()
+
+    def _collect_children(self) -> None:
+        self.views += [fitting(each.view) for each in self._with_children if not each.dumps]
+        self._with_children = [each for each in self._with_children if each.dumps]
 
     def _view(self, questions: Sequence[RankQuestion]) -> RankExamined:
         question = shown(questions)
         answer = question.answer or _NOTHING
         process = process_view.view(question.pid, question.answering)
         now = time.time()
-        view = RankExamined(
+        is_recorded = self._request.serial == wire.UNASKED
+        listed, count = ([], 0) if is_recorded else child_processes.children(process.pid)
+        return RankExamined(
             question.rank, self._request.serial, now, process.pid, process.state, process.cpu_s, question.source,
             "; ".join(filter(None, (question.note, answer.note))), answer.frames, answer.threads, answer.groups,
             answer.collectives, process.wchan, process.syscall,
@@ -319,8 +355,8 @@ class Examination:
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
             overrides(answer.meeting, self._run.given(question.rank)), age_s(answer, questions), answer.outside,
+            listed, count,
         )  # fmt: skip
-        return fitting(view)
 
 
 def shown(questions: Sequence[RankQuestion]) -> RankQuestion:
@@ -344,7 +380,9 @@ def age_s(answer: RankAnswer, questions: Sequence[RankQuestion]) -> float | None
 def fitting(view: RankExamined) -> RankExamined:
     """Return `view` with as many of its last collectives as fit in a message, and without stacks if they do not."""
     while len(wire.encode(view)) > LARGEST_VIEW:
-        if view.collectives:
+        if any(child.threads for child in view.children):
+            view = replace(view, children=[replace(child, threads=[]) for child in view.children])
+        elif view.collectives:
             kept = view.collectives[(len(view.collectives) + 1) // 2 :]
             view = replace(view, collectives=kept)
         else:

@@ -8,6 +8,10 @@ from pylaunch.agent.evidence.rank_states import STOPPED, family
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.text import text_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
 SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh", "timeout", "nice", "numactl", "taskset", "env", "setsid"}
 """Programs that run one other program and wait for it."""
 
@@ -56,13 +60,13 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
         fields = _stat(each)
         if not fields:
             continue
-        cpu_s += (int(fields[11]) + int(fields[12])) / _TICKS
+        cpu_s += seconds(fields)
         if each == shown and not letter:
             letter = fields[0]
         if fields[0] in STOPPED:
             letter = fields[0]
     return ProcessView(
-        shown, letter, round(cpu_s, 2), _wchan(shown), _syscall(shown), main_cpu_s(shown), _switches(shown)
+        shown, letter, round(cpu_s, 2), wchan(shown), syscall(shown), main_cpu_s(shown), _switches(shown)
     )
 
 
@@ -130,7 +134,13 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _wchan(pid: int) -> str:
+def seconds(fields: Sequence[str]) -> float:
+    """Return the processor time in the fields of /proc/PID/stat after the name."""
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def wchan(pid: int) -> str:
+    """Return the kernel function in which a process or thread waits; "" if it runs or that cannot be read."""
     try:
         name = text_of(f"/proc/{pid}/wchan").strip()
     except OSError:
@@ -138,7 +148,8 @@ def _wchan(pid: int) -> str:
     return "" if name in _UNKNOWN else name
 
 
-def _syscall(pid: int) -> str:
+def syscall(pid: int) -> str:
+    """Return the system call of a process or thread, by name or number; "" if it runs or that cannot be read."""
     try:
         number = text_of(f"/proc/{pid}/syscall").partition(" ")[0].strip()
     except OSError:

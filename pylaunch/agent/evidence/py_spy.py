@@ -27,6 +27,16 @@ def program(interpreters: Sequence[str]) -> str | None:
     return next((found for found in (path_of(NAME, each) for each in beside) if found), None)
 
 
+def of_run(executable: str, pid: int, run: str, root: str) -> StackDump | None:
+    """Start py-spy on a process that carries the mark of `run`. Return None if that is not possible."""
+    if processes.run_of(pid, root) != run:
+        return None
+    try:
+        return StackDump(executable, processes.read(pid))
+    except OSError:
+        return None
+
+
 class StackDump:
     """py-spy at work on one process, whose output is read without waiting. Raises OSError if it cannot be started."""
 

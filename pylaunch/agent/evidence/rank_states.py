@@ -34,15 +34,16 @@ def state(pid: int) -> str:
     """Return the state letter of `pid`, or of its first stopped descendant; "" if it is gone."""
     found = ""
     for number, each in enumerate(family(pid)):
-        letter = _letter(each)
+        seen = letter(each)
         if number == 0:
-            found = letter
-        if letter and letter in STOPPED:
-            return letter
+            found = seen
+        if seen and seen in STOPPED:
+            return seen
     return found
 
 
-def _letter(pid: int) -> str:
+def letter(pid: int) -> str:
+    """Return the state letter of a process or thread; "" if it is gone."""
     try:
         return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
     except (OSError, IndexError):

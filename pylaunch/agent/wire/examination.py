@@ -20,6 +20,9 @@ MOST_TENSORS = 8
 MOST_FRAMES = 4096
 """Different places in the code of one view."""
 
+MOST_CHILDREN = 16
+MOST_CHILD_THREADS = 8
+MOST_WAITS = 8
 LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
 
@@ -85,6 +88,25 @@ class ExaminedOverride:
 
 
 @dataclass(frozen=True)
+class ExaminedChild:
+    """A process that the rank started, or a process of that."""
+
+    pid: int
+    name: str
+    """Name of its program or of its main thread, as the kernel has it: 15 characters."""
+
+    state: str
+    cpu_s: float
+    waits: list[str] = field(default_factory=list)
+    """System calls of its threads, each once; "running" or "unknown" for threads in none."""
+
+    threads: list[ExaminedThread] = field(default_factory=list)
+    """From py-spy."""
+
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class RankExamined:
     """View of one rank."""
 
@@ -126,6 +148,10 @@ class RankExamined:
 
     outside: list[str] = field(default_factory=list)
     """Collectives that it called of groups that it is not in."""
+
+    children: list[ExaminedChild] = field(default_factory=list)
+    child_count: int = 0
+    """Number of all children."""
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

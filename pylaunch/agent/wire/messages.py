@@ -36,6 +36,7 @@ from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_objec
 from pylaunch.agent.wire import fields, terminal
 from pylaunch.agent.wire.examination import UNASKED as UNASKED
 from pylaunch.agent.wire.examination import Examined as Examined
+from pylaunch.agent.wire.examination import ExaminedChild as ExaminedChild
 from pylaunch.agent.wire.examination import ExaminedCollective as ExaminedCollective
 from pylaunch.agent.wire.examination import ExaminedFrame as ExaminedFrame
 from pylaunch.agent.wire.examination import ExaminedGroup as ExaminedGroup
@@ -417,7 +418,7 @@ FROM_AGENT = (
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
-    ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride,
+    ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride, ExaminedChild,
 )}  # fmt: skip
 _BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
 

@@ -9,7 +9,14 @@ from pylaunch.agent.shared.dataclass import asdict
 from pylaunch.cli import console
 from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.live import counted
-from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, other_threads, shown_stack, stack_groups
+from pylaunch.explain.stack_groups import (
+    PROCESS_STATES,
+    StackGroup,
+    child_groups,
+    other_threads,
+    shown_stack,
+    stack_groups,
+)
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Status
 from pylaunch.model.rank_view import Collective, Frame, RankView
@@ -18,6 +25,9 @@ from pylaunch.workflows.stacks import StacksReport
 
 MOST_THREADS = 12
 """Other threads that are shown for one group of ranks."""
+
+MOST_PIDS = 4
+"""Process ids that are shown of children that do the same."""
 
 LAST = 3
 """Collectives that are shown for each process group."""
@@ -80,6 +90,20 @@ def _group(group: StackGroup, workdir: str) -> Iterator[str]:
         yield f"  thread {_plain(name) or 'without a name'}{of}: {_stack(frames, workdir)}"
     if len(threads) > MOST_THREADS:
         yield f"  … {len(threads) - MOST_THREADS} more threads; --json has all of them"
+    yield from _children(group, workdir)
+
+
+def _children(group: StackGroup, workdir: str) -> Iterator[str]:
+    groups = child_groups(group)
+    for each in groups[:MOST_THREADS]:
+        is_of_one = len(group.views) == 1
+        pids = ", ".join(str(pid) if is_of_one else f"{pid} (rank {rank})" for rank, pid in each.pids[:MOST_PIDS])
+        more = f" and {len(each.pids) - MOST_PIDS} more" if len(each.pids) > MOST_PIDS else ""
+        stack = f": {_stack(each.stack, workdir)}" if each.stack else f" ({_plain(each.note)})" if each.note else ""
+        yield f"  child {_plain(each.name)}, pid {pids}{more}: in {_plain(', '.join(each.waits))}{stack}"
+    listed = sum(len(each.pids) for each in groups[:MOST_THREADS])
+    if (rest := sum(view.child_count for view in group.views) - listed) > 0:
+        yield f"  … {rest} more of the processes that the {'ranks' if len(group.views) > 1 else 'rank'} started"
 
 
 def _stack(frames: tuple[Frame, ...], workdir: str) -> str:
@@ -157,4 +181,6 @@ def _view(view: RankView) -> dict[str, object]:
         "threads": [asdict(thread) for thread in view.threads],
         "process_groups": [asdict(group) for group in view.groups],
         "collectives": [asdict(each) for each in view.collectives],
+        "children": [asdict(child) | {"note": child.note or None} for child in view.children],
+        "child_count": view.child_count,
     }

@@ -16,7 +16,14 @@ from pylaunch.explain.hangs.calls import shown_call_place
 from pylaunch.explain.hangs.differing_calls import differing_calls
 from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.explain.hangs.outside_calls import with_outside_calls
-from pylaunch.explain.hangs.snapshot import STATES, STOPPED_STATES, TIMED_SLEEPS, HangEvidence, Snapshot
+from pylaunch.explain.hangs.snapshot import (
+    STATES,
+    STOPPED_STATES,
+    TIMED_SLEEPS,
+    HangEvidence,
+    Snapshot,
+    shown_lock_wait,
+)
 from pylaunch.explain.hangs.stacks import (
     JOINS,
     POINT_TO_POINT,
@@ -212,23 +219,25 @@ def _late(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFinding:
     several = len({call.group.key for call in graph.pending}) > 1
     named = tuple(roots) if snapshot.may_name(roots) else ()
-    waits = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
+    text = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
     phases = {slow_phase(snapshot.views[rank]) for rank in roots} - {None, SlowPhase.BUILD_LOCK}
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
+    at_locks = snapshot.children_at_locks(roots[0]) if is_constant and len(roots) == 1 else []
+    in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_constant)
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
-    text, in_healthy_phase = waits, False
     if SlowPhase.INPUT in phases:
         changed_by = "a person answers"
+    elif at_locks and not in_healthy_phase:
+        text, confidence = f"{text}, and {shown_lock_wait(at_locks)}", Confidence.MEDIUM
     elif phases:
-        in_healthy_phase = SlowPhase.DEBUGGER in phases or not is_constant
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
         if is_constant:
-            text, changed_by = f"{waits}, and neither computes nor moves data", "it computes or moves data"
+            text, changed_by = f"{text}, and neither computes nor moves data", "it computes or moves data"
     elif not is_constant and len(snapshot.evidence.samples) > 1:
         kind, confidence = HangKind.BUSY, Confidence.MEDIUM
         changed_by = "it neither computes nor changes its place in later samples"
         work = snapshot.work(roots[0])
-        text = f"{waits}, and {work}" if work and len(roots) == 1 else waits
+        text = f"{text}, and {work}" if work and len(roots) == 1 else text
     elif not all(snapshot.is_fixed(rank) for rank in roots) or several:
         confidence = Confidence.MEDIUM
     if not named:
@@ -375,6 +384,12 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
         yield HangFinding(
             HangKind.BUSY, f"no output and no step; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW,
             (), (), snapshot.lines(), "no rank computes", hint,
+        )  # fmt: skip
+    elif at_locks := sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.BUILD_LOCK):
+        yield HangFinding(
+            HangKind.STUCK, f"{snapshot.who(at_locks)} {snapshot.places(at_locks)}", Confidence.MEDIUM, tuple(at_locks),
+            snapshot.hosts_of(at_locks), snapshot.lines(), "another process builds the extension",
+            "if no process builds it: remove the file `lock` from the directory of the build",
         )  # fmt: skip
     elif snapshot.views and (
         all(_rests(snapshot, rank) for rank in snapshot.views) or any(map(slow_phase, snapshot.views.values()))

@@ -11,9 +11,12 @@ from pylaunch.explain.hangs.restarted import restarted_ranks
 from pylaunch.explain.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.rank_view import RankView
+from pylaunch.model.rank_view import ChildProcess, RankView
 
 STOPPED_STATES = ("T", "t")
+LOADER_WORKER = "pt_data_worker"
+"""Name that torch gives a worker of its DataLoader."""
+
 ENDED_OR_STOPPED = (*STOPPED_STATES, "Z", "X", "")
 FEW = 4
 """Ranks that are listed by number; more are counted."""
@@ -141,6 +144,20 @@ class Snapshot:
         history = self.history.get(rank, [])[-2:]
         return len(history) == 2 and (_moved(*history) or _returns(*history))
 
+    def children_at_locks(self, rank: int) -> list[ChildProcess]:
+        """Return the children of `rank` that waited for a lock in every sample, and did not compute."""
+        history = self.history.get(rank, [])
+        by_pid: dict[int, list[ChildProcess]] = {}
+        for child in (child for view in history for child in view.children):
+            by_pid.setdefault(child.pid, []).append(child)
+        return [
+            seen[-1]
+            for seen in by_pid.values()
+            if 1 < len(seen) == len(history)
+            and all(child.waits_for_lock for child in seen)
+            and seen[-1].cpu_s - seen[0].cpu_s <= LEAST_S
+        ]
+
     def hosts_of(self, ranks: Iterable[int]) -> tuple[str, ...]:
         """Return the hosts of `ranks`."""
         return tuple(sorted({self.evidence.hosts[rank] for rank in ranks}))
@@ -202,6 +219,18 @@ class Snapshot:
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
         return "; ".join([*parts, self.place(rank).removeprefix("is ")])
+
+
+def shown_lock_wait(children: Sequence[ChildProcess]) -> str:
+    """Return "its DataLoader worker pid 4121 waits for a lock"."""
+    kinds = {"DataLoader worker" if child.name.startswith(LOADER_WORKER) else "child process" for child in children}
+    kind = kinds.pop() if len(kinds) == 1 else "child process"
+    pids = ", ".join(str(child.pid) for child in children[:FEW])
+    more = f" and {len(children) - FEW} more" if len(children) > FEW else ""
+    if len(children) == 1:
+        return f"its {kind} pid {pids} waits for a lock"
+    plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
+    return f"its {plural} pid {pids}{more} wait for a lock"
 
 
 def with_answer(view: RankView, before: RankView | None) -> RankView:

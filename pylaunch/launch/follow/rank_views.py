@@ -13,7 +13,15 @@ from pylaunch.agent.wire import examination as bounds
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.model.rank_view import Collective, Frame, OverriddenVariable, ProcessGroup, RankView, ThreadStack
+from pylaunch.model.rank_view import (
+    ChildProcess,
+    Collective,
+    Frame,
+    OverriddenVariable,
+    ProcessGroup,
+    RankView,
+    ThreadStack,
+)
 
 
 def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> RankView:
@@ -31,10 +39,7 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
         cpu_s=examined.cpu_s,
         source=examined.source if examined.source in bounds.SOURCES else "",
         note=_text(examined.note),
-        threads=tuple(
-            ThreadStack(_text(each.name), each.is_main, _frames(frames, each.frames[: bounds.MOST_STACK_FRAMES]))
-            for each in examined.threads[: bounds.MOST_THREADS]
-        ),
+        threads=_threads(frames, examined.threads[: bounds.MOST_THREADS]),
         groups=tuple(
             ProcessGroup(_text(each.name), _text(each.description), tuple(each.ranks[: bounds.MOST_GROUP_RANKS]))
             for each in examined.groups[: bounds.MOST_GROUPS]
@@ -54,6 +59,23 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
         ),
         age_s=examined.age_s,
         outside=tuple(map(_text, examined.outside[: bounds.MOST_GROUPS])),
+        children=tuple(_child(frames, each) for each in examined.children[: bounds.MOST_CHILDREN]),
+        child_count=examined.child_count,
+    )
+
+
+def _child(frames: Sequence[Frame], each: wire.ExaminedChild) -> ChildProcess:
+    threads = each.threads[: bounds.MOST_CHILD_THREADS]
+    return ChildProcess(
+        each.pid, _text(each.name), _text(each.state)[:1], each.cpu_s,
+        tuple(map(_text, each.waits[: bounds.MOST_WAITS])), _threads(frames, threads), _text(each.note),
+    )  # fmt: skip
+
+
+def _threads(frames: Sequence[Frame], threads: Iterable[wire.ExaminedThread]) -> tuple[ThreadStack, ...]:
+    return tuple(
+        ThreadStack(_text(each.name), each.is_main, _frames(frames, each.frames[: bounds.MOST_STACK_FRAMES]))
+        for each in threads
     )
 
 

@@ -12,7 +12,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.model.rank_view import ChildProcess, Frame, ProcessGroup, RankView, ThreadStack
 from tests.unit.explain.hangs.views import (
     CASES,
     IN_ALL_REDUCE,
@@ -243,6 +243,56 @@ def test_a_late_rank_in_a_phase_that_takes_long_is_no_hang(frame: Frame) -> None
     assert (best.kind, best.is_hang) == (HangKind.BUSY, False)
 
 
+IN_LOADER = (Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 1400), Frame("main", "/job/train.py", 9))
+
+
+def with_workers(*seen: tuple[str, ...], frames: tuple[Frame, ...] = IN_LOADER) -> HangEvidence:
+    """Return two samples of ranks that wait for one whose two workers are in these system calls."""
+    found = evidence(one_late(4, 1, frames))
+    samples = []
+    for sample, waits in zip(found.samples, seen, strict=True):
+        workers = tuple(
+            ChildProcess(pid, "pt_data_worker", "S", 2.0, each)
+            for pid, each in ((4121, waits), (4122, ("futex", "poll")))
+        )
+        samples.append(tuple(replace(each, children=workers) if each.rank == 1 else each for each in sample))
+    return replace(found, samples=tuple(samples))
+
+
+def test_a_rank_whose_data_loader_worker_waits_for_a_lock_hangs() -> None:
+    best = judge(with_workers(("futex",), ("futex",)))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
+    assert best.text.endswith(
+        "rank 1 on n01 is loading data: main (train.py:9), in _next_data (dataloader.py:1400), "
+        "and its DataLoader worker pid 4121 waits for a lock"
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [(("futex",), ("poll",)), (("futex", "recvfrom"), ("futex", "recvfrom"))],
+    ids=["at times", "one thread reads"],
+)
+def test_a_rank_whose_data_loader_worker_waits_for_something_else_is_slow(seen: tuple[tuple[str, ...], ...]) -> None:
+    best = judge(with_workers(*seen))[0]
+    assert (best.kind, best.ranks, best.delays_all) == (HangKind.BUSY, (1,), True)
+    assert "lock" not in best.text
+
+
+def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
+    found = with_workers(("futex",), ("futex",))
+    computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
+    best = judge(replace(found, samples=(found.samples[0], computes)))[0]
+    assert (best.kind, best.delays_all) == (HangKind.BUSY, False)
+
+
+def test_a_rank_that_waits_for_a_child_at_a_lock_names_the_child() -> None:
+    joins = (Frame("poll", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 27), Frame("main", "/job/train.py", 9))
+    best = judge(with_workers(("futex",), ("futex",), frames=joins))[0]
+    assert best.kind is HangKind.LATE
+    assert "is in main (train.py:9), in poll (popen_fork.py:27), and its DataLoader worker pid 4121" in best.text
+
+
 def test_a_breakpoint_is_shown_as_one() -> None:
     frames = (Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 345), Frame("main", "/job/train.py", 9))
     best = judge(evidence(one_late(4, 1, frames)))[0]
@@ -352,6 +402,22 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
     busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
     assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
+
+
+IN_BATON = (
+    Frame("wait", f"{SITE}/torch/utils/file_baton.py", 50),
+    Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400),
+    Frame("main", "/job/train.py", 5),
+)
+
+
+def test_ranks_that_all_wait_for_the_lock_of_a_build_are_named_unless_one_builds() -> None:
+    waiting = [replace(view(rank, (), IN_BATON, []), wchan="hrtimer_nanosleep") for rank in range(3)]
+    best = judge(evidence(waiting))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (0, 1, 2), Confidence.MEDIUM)
+    first, second = evidence(waiting).samples
+    builds = (replace(second[0], cpu_s=second[0].cpu_s + 4), *second[1:])
+    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, builds)))[0].is_hang
 
 
 def test_idle_programs_that_are_no_python_are_no_hang() -> None:

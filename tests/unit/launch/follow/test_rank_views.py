@@ -40,6 +40,17 @@ def test_what_a_node_invents_is_cut_or_omitted() -> None:
     assert len(view.threads[0].frames) < bounds.MOST_STACK_FRAMES
 
 
+def test_children_have_their_stacks_and_are_bounded() -> None:
+    thread = wire.ExaminedThread("MainThread", is_main=True, frames=[1])
+    child = wire.ExaminedChild(12, "c" * 1000, "Sleeping", 0.5, ["futex"] * 100, [thread] * 100, "n" * 1000)
+    view = rank_view("n2", dataclasses.replace(SEEN, children=[child] * 100, child_count=200), CLOCK)
+    assert (len(view.children), view.child_count) == (bounds.MOST_CHILDREN, 200)
+    first = view.children[0]
+    assert (len(first.name), first.state, len(first.note)) == (bounds.LONGEST_TEXT, "S", bounds.LONGEST_TEXT)
+    assert (len(first.waits), len(first.threads)) == (bounds.MOST_WAITS, bounds.MOST_CHILD_THREADS)
+    assert first.threads[0].frames == (Frame("g", "p.py", 2),)
+
+
 def test_a_request_is_answered_by_the_views_of_its_serial_until_every_host_has_sent_them() -> None:
     request = ViewRequest(wire.Examine(1), ("n1", "n2"))
     request.take("n1", dataclasses.replace(SEEN, rank=0), CLOCK)

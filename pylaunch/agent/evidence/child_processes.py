@@ -1,0 +1,100 @@
+"""Processes that a rank has started, such as DataLoader workers: their state, and their stacks by py-spy on request."""
+
+from __future__ import annotations
+
+import os
+
+from pylaunch.agent import wire
+from pylaunch.agent.evidence import process_view, py_spy, rank_states
+from pylaunch.agent.shared.dataclass import replace
+from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.wire import examination as bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pylaunch.agent.logs.masking import Mask
+
+MOST_READ = 64
+"""Children of one rank, and threads of one child, that are read."""
+
+MOST_DUMPS = 4
+"""Children of one rank whose stacks py-spy reads."""
+
+LOCK = "futex"
+
+
+def children(pid: int) -> tuple[list[wire.ExaminedChild], int]:
+    """Return the first descendants of `pid`, those that only wait for a lock in front, and the number of all."""
+    pids = list(rank_states.family(pid))[1:]
+    found = [child for child in map(_child, pids[:MOST_READ]) if child is not None]
+    found.sort(key=lambda child: (child.waits != [LOCK], child.pid))
+    return found[: bounds.MOST_CHILDREN], len(pids)
+
+
+def _child(pid: int) -> wire.ExaminedChild | None:
+    try:
+        name, _, rest = text_of(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
+        fields = rest.split()
+        threads = os.listdir(f"/proc/{pid}/task")[:MOST_READ]
+        waits = sorted({_wait(int(thread)) for thread in threads})[: bounds.MOST_WAITS]
+        return wire.ExaminedChild(pid, name, fields[0], process_view.seconds(fields), waits)
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _wait(thread: int) -> str:
+    """Return the system call in which `thread` waits, else the kernel function; "running" or "unknown" without one."""
+    name = process_view.syscall(thread) or process_view.wchan(thread)
+    if name:
+        return LOCK if name.startswith("futex") else name
+    return "running" if rank_states.letter(thread) == "R" else "unknown"
+
+
+class ChildStacks:
+    """View of one rank while py-spy reads the stacks of its children."""
+
+    def __init__(self, view: wire.RankExamined, run: str, root: str, mask: Mask) -> None:
+        self.view = view
+        self.dumps: dict[int, py_spy.StackDump] = {}
+        """By process id; those that have not ended."""
+
+        self._run, self._root, self._mask = run, root, mask
+
+    def begin(self, executable: str, most: int) -> None:
+        """Start py-spy on `most` children that are Python programs of the run."""
+        for child in self.view.children:
+            if len(self.dumps) < min(most, MOST_DUMPS) and process_view.is_python(child.pid):
+                dump = py_spy.of_run(executable, child.pid, self._run, self._root)
+                if dump is not None:
+                    self.dumps[child.pid] = dump
+
+    def receive(self, pid: int) -> bool:
+        """Read from the py-spy of the child `pid`. Return True when it has ended."""
+        dump = self.dumps[pid]
+        if not dump.has_ended():
+            return False
+        try:
+            answer = dump.answer(self._mask.hide(dump.output()))
+        except ValueError as error:
+            self._add(pid, f"py-spy cannot read it: {error}", [], [])
+        else:
+            self._add(pid, "", answer.frames, answer.threads)
+        return True
+
+    def give_up(self, note: str) -> None:
+        """Note that py-spy is late with its last children."""
+        for pid in self.dumps:
+            self._add(pid, note, [], [])
+
+    def _add(self, pid: int, note: str, frames: list[wire.ExaminedFrame], threads: list[wire.ExaminedThread]) -> None:
+        first = len(self.view.frames)
+        if first + len(frames) > bounds.MOST_FRAMES:
+            note, frames, threads = "its stacks are too long", [], []
+        moved = [
+            replace(thread, frames=[first + number for number in thread.frames])
+            for thread in threads[: bounds.MOST_CHILD_THREADS]
+        ]
+        listed = [
+            replace(child, threads=moved, note=note) if child.pid == pid else child for child in self.view.children
+        ]
+        self.view = replace(self.view, frames=[*self.view.frames, *frames], children=listed)
