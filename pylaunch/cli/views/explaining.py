@@ -7,6 +7,7 @@ from pylaunch.cli.views.run_data import cause_data
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
 from pylaunch.explain.recognised_ends import PAGES
+from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.workflows.explain_logs import LogExplanation
@@ -25,7 +26,7 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
     if first is None:
         console.data(f"{_nothing(explained.record)} in {_read(explained)}")
     else:
-        _show_cause(first, abstains=verdict.abstains)
+        _show_cause(first, abstains=verdict.abstains, is_recorded=_is_recorded(explained.record, first))
         for other in verdict.causes[1:]:
             if verbose:
                 console.data(f"also: {_headline(other)}")
@@ -69,8 +70,19 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
             console.data(f"rejected: {rejected.reason} ({rejected.why})")
 
 
-def _show_cause(cause: LogCause, *, abstains: bool) -> None:
-    console.data(("cause not shown: " if abstains else "") + _headline(cause))
+def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
+    """Return True if `cause` is the text of a failure that the record names, with the confidence of all nodes."""
+    recorded = None if record is None else causes(record)
+    if recorded is None or not recorded.causes or recorded.causes[0].confidence is Certainty.POSSIBLE:
+        return False
+    first = recorded.causes[0]
+    is_alike = first.named is None and first.identifier == cause.cause.identifier
+    return is_alike or (first.named is not None and set(cause.ranks) == {first.named.rank})
+
+
+def _show_cause(cause: LogCause, *, abstains: bool, is_recorded: bool) -> None:
+    shown = f"its text: {cause.cause.identifier}: {cause.text}" if is_recorded else _headline(cause)
+    console.data(("cause not shown: " if abstains else "") + shown)
     _show_evidence(cause.evidence)
     if cause.because:
         console.data(f"  decided by: {cause.because}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.explaining import show
-from pylaunch.explain.logs.judgement import LogVerdict
+from pylaunch.explain.logs.judgement import LogCause, LogVerdict
+from pylaunch.model.cause import Certainty, FailureCause, Named
+from pylaunch.model.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.store.signatures import signatures
 from pylaunch.workflows.explain_logs import LogExplanation
 from tests.unit.cli.views.test_live import PLAN
 
@@ -35,3 +38,33 @@ def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureF
     lines = shown(capsys, Status.STOPPED, HANG)
     assert lines[-1].startswith("no text of a known cause found")
     assert lines[1:3] == ["before it ended: hang: ranks 0,2 wait in all_reduce #6", "  rank 1 on n2: in load"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "named", "ranks", "is_one"),
+    [
+        (Certainty.CERTAIN, Named("n2", 1), (1,), True),
+        (Certainty.LIKELY, None, (), True),
+        (Certainty.CERTAIN, Named("n2", 1), (0,), False),
+        (Certainty.POSSIBLE, Named("n2", 1), (1,), False),
+    ],
+    ids=["the rank of the record", "alike on all ranks", "another rank", "a record that is not sure"],
+)
+def test_one_failure_has_one_confidence_that_of_its_record(
+    capsys: pytest.CaptureFixture[str],
+    recorded: Certainty,
+    named: Named | None,
+    ranks: tuple[int, ...],
+    *,
+    is_one: bool,
+) -> None:
+    known = signatures().causes["program-error"]
+    cause = FailureCause(known.kind, "ValueError: x", recorded, named, text_class=known.id)
+    outcome = Outcome(Status.FAILED, "the reason", 3.0, (), {}, named=named, causes=(cause,))
+    found = LogCause(known, "exception", "ValueError: x", Confidence.MEDIUM, ranks, None, ())
+    record = RunRecord(PLAN, "v", 1.0, (), outcome)
+    show(LogExplanation(LogVerdict((found,), (), failed=True), 1, 0, 0, (), record), verbose=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{recorded.value} by the record of all nodes: rank-failed/program-error: ValueError: x" in lines
+    assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one
+    assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
