@@ -159,8 +159,13 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
 
 
 def _form(end: RankEnd) -> tuple[int | None, int | None, str]:
-    """Return the exit code, the signal and the error of an end, without numbers in which equal failures differ."""
-    return end.exit_code, end.signal, _NUMBER.sub("#", described(replace(end, step=None, exit_code=0, signal=None)))
+    """Return the exit code, the signal and the error of an end, without what differs between equal failures.
+
+    That are numbers, addresses, random names, the name of the host, and the directories of a path.
+    """
+    text = described(replace(end, step=None, exit_code=0, signal=None))
+    text = re.sub(rf"(?<!\w){re.escape(end.host)}(?!\w)", "#", text)
+    return end.exit_code, end.signal, _NUMBER.sub("#", _DIRECTORIES.sub("/", text))
 
 
 def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
@@ -170,14 +175,17 @@ def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
     ranks = f"{fold_ranks([end.rank for end in ends if end.rank is not None])} on {fold(hosts)}"
     who = f"all {count} ranks" if len(ends) == count else f"{len(ends)} of {count} ranks ({ranks})"
     same_step = first if len({end.step for end in ends}) == 1 else replace(first, step=None)
-    text = f"{who} failed alike: {described(same_step)}"
+    texts = {described(replace(end, step=None)) for end in ends}
+    as_one = f" (of {first.who})" if len(texts) > 1 else ""
+    text = f"{who} failed alike: {described(same_step)}{as_one}"
     confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
     lines = [line for end in ends for line in lines_about(evidence, end)]
     found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
     return _Observation(text, first, advised(found))
 
 
-_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_DIRECTORIES = re.compile(r"(?:/[^\s/'\":,;()]+)+/(?=[^\s/'\":,;()])")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{6,}\b|\btmp\w+|\d+")
 _DOUBTFUL = 3
 
 

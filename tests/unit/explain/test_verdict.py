@@ -155,3 +155,31 @@ def test_data_of_an_unexpected_size_is_a_disagreement_and_names_neither_side() -
 def test_a_stopped_rank_explains_an_unexpected_size_better() -> None:
     found = verdict(victim(0, 5.0, DIFFERED), n2=(waiting(1, "T"),))
     assert found.named == Named("n2", 1)
+
+
+def alike(*errors: str) -> Verdict:
+    """Return the verdict on three ranks that failed at the same moment with these errors."""
+    return verdict(*(failed(rank, 5.0 + rank / 100, error=error) for rank, error in enumerate(errors)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FileNotFoundError: [Errno 2] No such file or directory: '/scratch/{host}/job{rank}/train.npz'",
+        "DistNetworkError: The server socket has failed to listen on (10.0.0.{rank}, 2950{rank})",
+        "RuntimeError: no device on {host}: object at 0x7f{rank}a",
+        "OSError: cannot open /tmp/tmpx{rank}k_z/data",
+    ],
+)
+def test_failures_that_differ_in_host_path_address_or_number_are_alike_and_the_shown_text_has_its_rank(
+    text: str,
+) -> None:
+    found = alike(*(text.format(host=f"n{rank + 1}", rank=rank) for rank in range(3)))
+    assert found.named is None
+    shown = text.format(host="n1", rank=0)
+    assert found.reason == f"all 3 ranks failed alike: exited with code 1: {shown} (of rank 0 on n1)"
+
+
+def test_failures_with_different_files_or_modules_are_not_alike() -> None:
+    assert " failed alike" not in alike(*(f"ModuleNotFoundError: No module named '{name}'" for name in "abc")).reason
+    assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
