@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from signal import Signals
 
-from pylaunch.explain.rank_end import interruption
+from pylaunch.explain.rank_end import interruption, terminal_missed
 from pylaunch.model.outcome import RankEnd
 
 _STORAGE = re.compile(
@@ -42,4 +42,4 @@ def sounds_like_a_victim(end: RankEnd) -> bool:
     """Return True for an exception about other ranks or the network that no rule knows as a symptom."""
     if end.signal is not None and end.signal != Signals.SIGABRT:
         return False
-    return bool(_ABOUT_OTHERS.search(end.error)) and not _STORAGE.search(end.error)
+    return bool(_ABOUT_OTHERS.search(end.error)) and not _STORAGE.search(end.error) and not terminal_missed(end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from signal import Signals
 
 from pylaunch.model.outcome import MemoryKill, RankEnd
@@ -12,6 +13,12 @@ AT_EXIT = "terminate called without an active exception"
 
 PyTorch issue 190489: a thread of gloo that still releases a tensor when its rank is done.
 """
+_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
+_RAISED = re.compile(r"\braise KeyboardInterrupt\b")
+_READS_TERMINAL = {
+    "bdb.BdbQuit": "a debugger (breakpoint(), pdb)",
+    "EOFError: EOF when reading a line": "input()",
+}
 AT_EXIT_CAUSE = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
 
 
@@ -22,7 +29,8 @@ def described(end: RankEnd) -> str:
     memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)
     status = _status(end) if interruption(end) is None else "ended with KeyboardInterrupt"
     cause = cause or interruption(end) or ""
-    return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, memory))))))
+    terminal = f"{caller} found no terminal to read from" if (caller := terminal_missed(end)) else ""
+    return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, terminal, memory))))))
 
 
 def interruption(end: RankEnd) -> str | None:
@@ -31,11 +39,18 @@ def interruption(end: RankEnd) -> str | None:
     Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it
     (https://docs.python.org/3/library/signal.html#signal.SIGINT).
     """
-    if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in end.last_lines[-2:]):
+    lines = [_PREFIX.sub("", line) for line in end.last_lines]
+    if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in lines[-2:]):
         return None
-    if any(line.strip().startswith("raise KeyboardInterrupt") for line in end.last_lines):
+    innermost = max((at for at, line in enumerate(lines) if line.startswith("  File ")), default=0)
+    if any(_RAISED.search(line) for line in lines[innermost:]):
         return "the program raised it"
     return "SIGINT (Ctrl-C, kill -INT), or raised by the program"
+
+
+def terminal_missed(end: RankEnd) -> str:
+    """Return the function that failed because the rank has no terminal; "" for other ends."""
+    return next((caller for text, caller in _READS_TERMINAL.items() if end.error.startswith(text)), "")
 
 
 def _aborted_at_exit(end: RankEnd) -> bool:

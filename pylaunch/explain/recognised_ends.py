@@ -22,6 +22,10 @@ PAGES = "errors-"
 """Beginning of the topics of the pages about signatures."""
 
 MISSING_MODULE = "import-path"
+NO_TERMINAL = "terminal-missing"
+MOST_TEXTS = 8
+"""Different texts of ranks that failed alike which are searched."""
+
 GENERAL = ("rank-failed", "launcher-failed")
 """Kinds that the class of a text makes more precise."""
 
@@ -41,13 +45,22 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
     ends = {(end.host, end.rank): end for end in outcome.ends if end.failed and not end.symptom}
     search = LogSearch.of(catalogue)
 
+    def about(cause: FailureCause) -> list[RankEnd]:
+        """Return the ends of which `cause` is: that of the named rank, or all of those that failed alike."""
+        if cause.named is None:
+            return [*ends.values()] if cause is outcome.causes[0] else []
+        end = ends.get((cause.named.host, cause.named.rank))
+        return [] if end is None else [end]
+
     def recognised(cause: FailureCause) -> FailureCause:
-        end = None if cause.named is None else ends.get((cause.named.host, cause.named.rank))
-        found = None if end is None else _class_of(catalogue, search, end)
+        own = about(cause)
+        found = _class_of_all(catalogue, search, own)
         if found is None or (found.kind != cause.kind and cause.kind not in GENERAL):
             return cause
         command = advised(replace(cause, kind=found.kind)).hint
         hint = command if command.startswith("pylaunch ") else found.fix[0]
+        if found.id == NO_TERMINAL:
+            hint = f"give the rank a terminal: pylaunch start --debug-rank {own[0].rank} -- …"
         if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, cause)):
             hint = f"install the package for {python} on every host; code of your own: ship its directory, --sync DIR"
         return replace(
@@ -61,6 +74,13 @@ def _own_python(plan: RunPlan, cause: FailureCause) -> str | None:
     """Return the interpreter of the rank that `cause` names; None for that of the environment of `provision`."""
     pythons = {node.host.name: node.host.python for node in plan.nodes}
     return plan.job.python or (pythons.get(cause.named.host) if cause.named is not None else None)
+
+
+def _class_of_all(catalogue: SignatureCatalogue, search: LogSearch, ends: list[RankEnd]) -> CauseClass | None:
+    """Return the class that all of `ends` have; None if they differ or one has none."""
+    texts = {(end.error, end.last_lines[-1:]): end for end in ends}
+    found = [_class_of(catalogue, search, end) for end in [*texts.values()][:MOST_TEXTS]]
+    return found[0] if found and all(each == found[0] for each in found) else None
 
 
 def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:

@@ -45,7 +45,7 @@ TABLE = (
     (r"RendezvousConnectionError|RendezvousTimeoutError|RendezvousClosedError", STORE),
 )  # fmt: skip
 _PREFIX = re.compile(r"^\[rank\d+\]:\s?")
-_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout)(?::|$)")
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|BdbQuit)(?::|$)")
 _LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
 MESSAGE_LINES = 4
 """Lines of an exception's message that are searched. Later lines belong to the exit of the process."""

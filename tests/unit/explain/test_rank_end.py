@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.explain.own_failures import kind_of
+from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
 from pylaunch.model.outcome import RankEnd
 
@@ -45,6 +45,13 @@ def test_the_description_of_an_abort_while_python_exits_has_its_cause(
         (("    sleep(60)", "KeyboardInterrupt"),
          "ended with KeyboardInterrupt after step 3: SIGINT (Ctrl-C, kill -INT), or raised by the program",
          "rank-failed"),
+        (("[rank3]: Traceback (most recent call last):", '[rank3]:   File "train.py", line 3, in <module>',
+          "[rank3]:     if bad: raise KeyboardInterrupt", "[rank3]:             ^^^^^^^", "[rank3]: KeyboardInterrupt"),
+         "ended with KeyboardInterrupt after step 3: the program raised it", "rank-failed"),
+        (('  File "train.py", line 3, in raise_it', "    raise KeyboardInterrupt from None",
+          '  File "train.py", line 9, in <module>', "    sleep(60)", "KeyboardInterrupt"),
+         "ended with KeyboardInterrupt after step 3: SIGINT (Ctrl-C, kill -INT), or raised by the program",
+         "rank-failed"),
         (("step 3",), "was killed by SIGINT after step 3", "rank-killed"),
     ],
 )  # fmt: skip
@@ -53,3 +60,19 @@ def test_a_keyboard_interrupt_is_no_kill_from_outside_unless_that_is_known(
 ) -> None:
     end = RankEnd(0, "n1", None, 2, 1.0, stopped=False, last_lines=lines, step=3)
     assert (described(end), kind_of(end)) == (expected, kind)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("bdb.BdbQuit", "bdb.BdbQuit; a debugger (breakpoint(), pdb) found no terminal to read from"),
+        (
+            "EOFError: EOF when reading a line",
+            "EOFError: EOF when reading a line; input() found no terminal to read from",
+        ),
+    ],
+)
+def test_a_rank_that_reads_from_a_terminal_has_none_and_is_no_victim(error: str, expected: str) -> None:
+    end = RankEnd(0, "n1", 1, None, 1.0, stopped=False, error=error)
+    assert described(end) == f"exited with code 1: {expected}"
+    assert not sounds_like_a_victim(end)

@@ -16,7 +16,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.store.signatures import signatures
-from tests.unit.explain.evidence_sets import SETS, EvidenceSet
+from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet
 
 CATALOGUE = signatures()
 FULL = "OSError: [Errno 28] No space left on device: '/ckpt/step_400'"
@@ -103,6 +103,29 @@ def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
     plan = plan_run(cluster, JobSpec(("a.py",), Framework.DIRECT, "/", python=job_python), "7f3a9c01")
     before = outcome_of(end("ModuleNotFoundError: No module named 'flash_attn'"))
     assert with_classes(before, CATALOGUE, plan).causes[0].hint.startswith(hint)
+
+
+@pytest.mark.parametrize("error", ["bdb.BdbQuit", "EOFError: EOF when reading a line"])
+def test_a_rank_without_a_terminal_gets_the_command_that_gives_it_one(error: str) -> None:
+    found = outcome_of(end(error)).causes[0]
+    assert found.identifier == "rank-failed/terminal-missing"
+    assert found.hint == "give the rank a terminal: pylaunch start --debug-rank 1 -- …"
+
+
+def test_ranks_that_fail_alike_get_the_class_of_their_text_and_none_is_named() -> None:
+    ends = tuple(
+        RankEnd(
+            rank, f"n{rank + 1}", 1, None, 100.0, stopped=False, error=f"ModuleNotFoundError: No module named '{name}'"
+        )
+        for rank, name in enumerate(("flash_attn",) * 3)
+    )
+    found = outcome_on(Evidence(RANKS, ends))
+    assert found is not None
+    after = with_classes(found, CATALOGUE).causes[0]
+    assert (after.identifier, after.named) == ("rank-failed/import-path", None)
+    mixed = outcome_on(Evidence(RANKS, (ends[0], replace(ends[1], error="ValueError: x"), ends[2])))
+    assert mixed is not None
+    assert with_classes(mixed, CATALOGUE).causes[0].identifier == "rank-failed"
 
 
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)

@@ -108,3 +108,4 @@ def test_the_exception_in_the_error_file_decides(error: str, expected: str) -> N
 def test_the_last_exception_is_found_after_the_prefix_of_torch() -> None:
     assert last_exception(recorded("gloo-own-exception-then-abort")) == "RuntimeError: loss is NaN at step 3"
     assert last_exception(["an Error: of prose", "Error in line 7"]) == ""
+    assert last_exception(["    if self.quitting: raise BdbQuit", "bdb.BdbQuit"]) == "bdb.BdbQuit"
