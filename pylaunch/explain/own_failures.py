@@ -22,6 +22,9 @@ _ABOUT_OTHERS = re.compile(
     r"|NCCL|[Gg]loo|c10d|ProcessGroup|peer"
 )
 
+_OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|[Uu]nknown c10d backend|[Uu]nsupported .*backend")
+"""Texts about a backend that this torch or this node does not have."""
+
 
 def kind_of(end: RankEnd) -> str:
     """Return the kind of a failure that no other rank caused, one of `cause_kinds.KINDS`."""
@@ -42,4 +45,6 @@ def sounds_like_a_victim(end: RankEnd) -> bool:
     """Return True for an exception about other ranks or the network that no rule knows as a symptom."""
     if end.signal is not None and end.signal != Signals.SIGABRT:
         return False
-    return bool(_ABOUT_OTHERS.search(end.error)) and not _STORAGE.search(end.error) and not terminal_missed(end)
+    if _STORAGE.search(end.error) or _OF_BUILD.search(end.error) or terminal_missed(end):
+        return False
+    return bool(_ABOUT_OTHERS.search(end.error))

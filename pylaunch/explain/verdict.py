@@ -152,7 +152,8 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
         lines = [line for each in rivals for line in lines_about(evidence, each)]
         found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
         return _Observation(text, end, advised(found))
-    if best < _DOUBTFUL and (alike := [each for each in own if _form(each) == _form(end)])[1:]:
+    alike = [each for each in own if _form(each) == _form(end)]
+    if len(alike) > 1:
         return _of_alike(evidence, alike)
     is_sure = len(rivals) == 1 and best < _DOUBTFUL
     return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
@@ -179,6 +180,9 @@ def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
     as_one = f" (of {first.who})" if len(texts) > 1 else ""
     text = f"{who} failed alike: {described(same_step)}{as_one}"
     confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
+    if _weight(first) == _DOUBTFUL:
+        is_elsewhere = any(each.confidence is not Certainty.POSSIBLE for each in host_causes(evidence, first)[0])
+        confidence = Certainty.POSSIBLE if is_elsewhere else Certainty.LIKELY
     lines = [line for end in ends for line in lines_about(evidence, end)]
     found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
     return _Observation(text, first, advised(found))

@@ -48,7 +48,8 @@ class RankEnd:
     """Exactly one of `exit_code` and `signal` is set."""
 
     time: float
-    """Seconds since the epoch on the controller's clock, the node's clock offset taken out."""
+    """Seconds since the epoch on the controller's clock, the node's clock offset taken out: when the rank wrote its own
+    exception, else when it ended."""
 
     stopped: bool
     """A signal was sent to it before it ended."""

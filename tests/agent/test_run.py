@@ -44,6 +44,7 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
     ends = {ended.rank: ended for ended in controller.all(wire.RankEnded)}
     assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
     assert ends[1].error == "ValueError: mine"
+    assert 0.0 < ends[1].raised_at < ends[0].time
 
 
 def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> None:

@@ -79,6 +79,12 @@ def distance(pid: int, first: int) -> int:
 
 def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
     """Return the seconds since the last output of `rank`; None if it wrote none."""
+    at = written_at(rank, streams)
+    return max(0.0, now - at) if at else None
+
+
+def written_at(rank: int, streams: Mapping[str, str]) -> float:
+    """Return the time of the last output of `rank`; 0 if it wrote none."""
     written: dict[str, float] = {}
     for end in ("out", "err"):
         try:
@@ -87,4 +93,4 @@ def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
             continue
         if status.st_size:
             written[end] = status.st_mtime
-    return max(0.0, now - max(written.values())) if written else None
+    return max(written.values(), default=0.0)

@@ -298,8 +298,10 @@ class Run:
 
     def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
         last = self._last_lines(ended)
-        if ended.exit_code == 1 and symptoms.last_exception(last[-1:]) and self._is_silent_since_sigterm(rank):
-            ended = replace(ended, was_signalled=False)  # Python exits later than it writes the exception.
+        # Python exits later than it writes the exception.
+        raised_at = rank_states.written_at(rank, self.streams) if symptoms.last_exception(last[-1:]) else 0.0
+        if ended.exit_code == 1 and 0.0 < raised_at < self._terminated_at:
+            ended = replace(ended, was_signalled=False)
         error = rank_report.error(self._record.directory, rank, self.task.workdir)
         symptom = symptoms.symptom(ended.exit_code, ended.signal, error, last)
         failure = self._failure(ended, symptom)
@@ -315,7 +317,7 @@ class Run:
         self._record.append(
             wire.RankEnded(
                 rank, *self._how(ended, last), stopped=ended.was_signalled, error=error, symptom=symptom,
-                step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory,
+                step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory, raised_at=raised_at,
             )
         )  # fmt: skip
         if ended.was_signalled:
@@ -328,10 +330,6 @@ class Run:
             # Now, because a launcher ends the other ranks when it sees the first failure.
             self._held_states = self._rank_states()
             self._facts.collect(self._workers.pids)
-
-    def _is_silent_since_sigterm(self, rank: int) -> bool:
-        silent_s = rank_states.silent_s(rank, self.streams, now := time.time())
-        return silent_s is not None and now - silent_s < self._terminated_at
 
     def _last_lines(self, ended: Ended) -> list[str]:
         name = "launcher" if ended.rank is None else str(ended.rank)

@@ -319,6 +319,9 @@ class RankEnded:
     out_of_memory: OutOfMemory | None = None
     """Out-of-memory kill at that time; None for none."""
 
+    raised_at: float = 0.0
+    """Time at which the rank wrote its exception, its last line; 0 is unknown."""
+
 
 @dataclass(frozen=True)
 class RankState:

@@ -8,6 +8,9 @@ from pylaunch.agent import wire
 from pylaunch.explain.run_state import StopAll
 from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
 
+EXIT_S = 30.0
+"""Longest time between an exception and the exit of its rank; an earlier time is not believed."""
+
 
 def rank_end(
     host: str, message: wire.RankEnded | wire.LauncherEnded, at: float, uncertainty_s: float, *, is_stopping: bool
@@ -31,6 +34,17 @@ def rank_end(
         out_of_memory=None if of_rank is None else _memory(of_rank.out_of_memory),
         uncertainty_s=uncertainty_s,
     )
+
+
+def time_of(message: wire.RankEnded | wire.LauncherEnded) -> float:
+    """Return the time of a failure on the node's clock: libraries take seconds between an exception and the exit.
+
+    A victim wrote its exception after another rank failed, and is not earlier for that.
+    """
+    if isinstance(message, wire.LauncherEnded) or message.symptom:
+        return message.time
+    is_known = message.time - EXIT_S <= message.raised_at <= message.time
+    return message.raised_at if is_known else message.time
 
 
 def unfinished_ranks(message: wire.Stopping) -> tuple[UnfinishedRank, ...]:

@@ -23,7 +23,7 @@ from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
-from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, unfinished_ranks
+from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of, unfinished_ranks
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
 from pylaunch.launch.follow.run_events import (
     LIVE_LAG,
@@ -333,7 +333,7 @@ class RunFollower:
             self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
 
     def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
-        clock, at = self._fleet.clock(host), self._fleet.our_time(host, message.time)
+        clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))
         end = rank_end(host, message, at, clock.uncertainty, is_stopping=self._state.stop is not None)
         before = self._state
         self._state = before.with_end(end, self._plan.job.failure_grace)

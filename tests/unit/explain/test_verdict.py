@@ -8,6 +8,7 @@ import pytest
 
 from pylaunch.agent.evidence.symptoms import DIFFERED
 from pylaunch.explain.verdict import Evidence, Verdict, judge, judge_lost
+from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
@@ -178,6 +179,14 @@ def test_failures_that_differ_in_host_path_address_or_number_are_alike_and_the_s
     assert found.named is None
     shown = text.format(host="n1", rank=0)
     assert found.reason == f"all 3 ranks failed alike: exited with code 1: {shown} (of rank 0 on n1)"
+
+
+def test_failures_that_sound_like_those_of_victims_are_alike_too_and_no_rank_is_accused() -> None:
+    nccl = alike(*["RuntimeError: Distributed package doesn't have NCCL built in"] * 3)
+    assert (nccl.named, nccl.causes[0].confidence) == (None, Certainty.CERTAIN)
+    lost = verdict(*(failed(rank, 5.0 + rank, error="CommError: peer went away") for rank in range(2)), killed(2, 9.0))
+    assert lost.named is None
+    assert lost.reason.startswith("2 of 3 ranks (0-1 on n[1-2]) failed alike: ")
 
 
 def test_failures_with_different_files_or_modules_are_not_alike() -> None:

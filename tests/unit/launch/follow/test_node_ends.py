@@ -1,0 +1,30 @@
+"""Times of failures as nodes report them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.agent import wire
+from pylaunch.launch.follow.node_ends import time_of
+
+END = wire.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, error="ValueError: x")
+
+
+@pytest.mark.parametrize(
+    ("message", "time"),
+    [
+        (replace(END, raised_at=97.5), 97.5),
+        (replace(END, raised_at=97.5, symptom="lost the connection to another rank"), 100.0),
+        (replace(END, raised_at=0.0), 100.0),
+        (replace(END, raised_at=1.0), 100.0),
+        (replace(END, raised_at=101.0), 100.0),
+        (wire.LauncherEnded(1, None, 100.0, [], stopped=False), 100.0),
+    ],
+    ids=["own exception", "victim", "no exception", "long before", "after the end", "launcher"],
+)
+def test_a_rank_fails_when_it_writes_its_own_exception(
+    message: wire.RankEnded | wire.LauncherEnded, time: float
+) -> None:
+    assert time_of(message) == time
