@@ -63,7 +63,7 @@ def is_cooked(terminal: OnTerminal) -> bool:
 
 
 def exit_code(terminal: OnTerminal) -> int:
-    """How `pylaunch` ended. Its terminal stays open."""
+    """Return the exit code of `pylaunch`, whose terminal stays open."""
     return os.waitstatus_to_exitcode(os.waitpid(terminal.pid, 0)[1])
 
 

@@ -34,37 +34,22 @@ import json
 from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.agent.wire import fields, terminal
-from pylaunch.agent.wire.examination import UNASKED as UNASKED
-from pylaunch.agent.wire.examination import Examined as Examined
-from pylaunch.agent.wire.examination import ExaminedChild as ExaminedChild
-from pylaunch.agent.wire.examination import ExaminedCollective as ExaminedCollective
-from pylaunch.agent.wire.examination import ExaminedFrame as ExaminedFrame
-from pylaunch.agent.wire.examination import ExaminedGroup as ExaminedGroup
-from pylaunch.agent.wire.examination import ExaminedOverride as ExaminedOverride
-from pylaunch.agent.wire.examination import ExaminedThread as ExaminedThread
-from pylaunch.agent.wire.examination import RankExamined as RankExamined
-from pylaunch.agent.wire.fields import WireError as WireError
-from pylaunch.agent.wire.fields import excerpt
-from pylaunch.agent.wire.node_evidence import KernelMessage as KernelMessage
-from pylaunch.agent.wire.node_evidence import NodeEvidence as NodeEvidence
-from pylaunch.agent.wire.node_evidence import RankSocket as RankSocket
-from pylaunch.agent.wire.node_task import LAUNCHER_FILES as LAUNCHER_FILES
-from pylaunch.agent.wire.node_task import RANK_ENTRY as RANK_ENTRY
-from pylaunch.agent.wire.node_task import TREE as TREE
-from pylaunch.agent.wire.node_task import Need as Need
-from pylaunch.agent.wire.node_task import NodeTask as NodeTask
-from pylaunch.agent.wire.node_task import RankTask as RankTask
-from pylaunch.agent.wire.output import CaughtUp as CaughtUp
-from pylaunch.agent.wire.output import Output as Output
-from pylaunch.agent.wire.output import Skipped as Skipped
-from pylaunch.agent.wire.rank_starts import FirstLine as FirstLine
-from pylaunch.agent.wire.rank_starts import Preloaded as Preloaded
-from pylaunch.agent.wire.rank_starts import RankStarted as RankStarted
-from pylaunch.agent.wire.rank_starts import Released as Released
-from pylaunch.agent.wire.usage_report import Activity as Activity
-from pylaunch.agent.wire.usage_report import RankSigns as RankSigns
-from pylaunch.agent.wire.usage_report import StepMark as StepMark
-from pylaunch.agent.wire.usage_report import Usage as Usage
+from pylaunch.agent.wire.examination import (
+    Examined,
+    ExaminedChild,
+    ExaminedCollective,
+    ExaminedFrame,
+    ExaminedGroup,
+    ExaminedOverride,
+    ExaminedThread,
+    RankExamined,
+)
+from pylaunch.agent.wire.fields import WireError, excerpt
+from pylaunch.agent.wire.node_evidence import KernelMessage, NodeEvidence, RankSocket
+from pylaunch.agent.wire.node_task import Need, NodeTask, RankTask
+from pylaunch.agent.wire.output import CaughtUp, Output, Skipped
+from pylaunch.agent.wire.rank_starts import FirstLine, Preloaded, RankStarted, Released
+from pylaunch.agent.wire.usage_report import Activity, RankSigns, StepMark, Usage
 
 PROTOCOL = 1
 """Increased when a message changes its meaning. Controller and agent refuse a different number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.wire.messages import Need, NodeTask, RankTask
+from pylaunch.agent.wire.node_task import Need, NodeTask, RankTask
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
 from pylaunch.model.variables.lint import machines

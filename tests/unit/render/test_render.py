@@ -1,5 +1,5 @@
 from pylaunch.agent.run import spawn
-from pylaunch.agent.wire.messages import LAUNCHER_FILES, RANK_ENTRY
+from pylaunch.agent.wire.node_task import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
