@@ -1,4 +1,4 @@
-"""Views of ranks that use torch on gloo: collectives with their call sites, also while C code waits."""
+"""Views of ranks that use torch on gloo: collectives with their call sites, also while C code waits, and workers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent import wire
+from pylaunch.explain.hangs.snapshot import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
 
 SOURCE = """
-import os, sys, time
+import os, sys, threading, time
 import torch
 import torch.distributed as dist
+
+LOCK = threading.Lock()
+
+class Locked(torch.utils.data.Dataset):
+    def __len__(self): return 8
+    def __getitem__(self, number):
+        with LOCK: return number
 
 def load(): time.sleep(600)
 
@@ -31,6 +39,8 @@ print("up", flush=True)
 if rank == 1:
     sys.stderr = open(os.devnull, "w")  # torch warns of the call, and the test compares what the rank writes.
     dist.all_reduce(torch.ones(4), group=alone)
+    LOCK.acquire()
+    batches = iter(torch.utils.data.DataLoader(Locked(), num_workers=2, multiprocessing_context="fork"))
     load()
 reduce(torch.ones(2, 3))
 """
@@ -68,13 +78,15 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
             return {}  # Not released yet.
         pending = [each for each in found[0].collectives if not each.is_retired]
         waits, loads = pending and "all_reduce" in functions(found[0]), functions(found[1])[:1] == ["load"]
-        return found if waits and loads and len(found[1].collectives) == 4 else {}
+        at_locks = [child.waits for child in found[1].children] == [["futex"]] * 2
+        return found if waits and loads and at_locks and len(found[1].collectives) == 4 else {}
 
     found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 in load", 180.0)
     waits, loads = found[0], found[1]
     assert (waits.source, waits.note, loads.note) == ("helper", "", "")
     assert (waits.outside, loads.outside) == ([], ["all_reduce"])
     assert loads.age_s is not None
+    assert all(child.name.startswith(LOADER_WORKER) for child in loads.children)
     last = waits.collectives[-1]
     assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", [[2, 3]])
     assert (last.dtypes, last.is_p2p) == (["Float"], False)
