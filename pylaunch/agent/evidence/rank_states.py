@@ -6,13 +6,14 @@ import os
 import time
 
 from pylaunch.agent import wire
-from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.evidence import rank_report, symptoms
+from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Mapping
+    from typing import Iterable, Iterator, Mapping
 
 STOPPED = "Tt"
 """Letters of a process that a signal or a debugger has stopped."""
@@ -81,6 +82,11 @@ def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
     """Return the seconds since the last output of `rank`; None if it wrote none."""
     at = written_at(rank, streams)
     return max(0.0, now - at) if at else None
+
+
+def are_failing(ranks: Iterable[int], streams: Mapping[str, str]) -> bool:
+    """Return True if the last line of one of `ranks` is an exception."""
+    return any(symptoms.last_exception(last_lines(streams[f"{rank}.err"], count=1)) for rank in ranks)
 
 
 def written_at(rank: int, streams: Mapping[str, str]) -> float:

@@ -27,6 +27,18 @@ SETTLE_S = 0.3
 """Between the first failure and SIGTERM: Python takes this long from an exception to its exit on a busy node, and ranks
 reach the line on which all of them fail at slightly different times."""
 
+YOUNG_S = 60.0
+"""Age of a run up to which ranks are further apart: they import for as long as the node is busy."""
+
+YOUNG_SHARE, MOST_SETTLE_S = 0.2, 2.0
+"""Share of the age of such a run that replaces SETTLE_S, and its limit."""
+
+FAILING_S = 3.0
+"""The same for ranks whose last line is an exception: libraries take this long from there to the exit."""
+
+LOOK_S = 0.1
+"""Between two looks at the last lines of ranks."""
+
 KILL_S = 5.0
 """Seconds for which SIGKILL is repeated, before surviving processes are reported as leftovers."""
 
@@ -83,6 +95,7 @@ class Life:
     by_hand: bool = False
     """A person requested the stop."""
 
+    released_at: float = 0.0
     kill_at: float | None = None
     hold_until: float | None = None
     """Time until which the other ranks may end on their own, after one failed because of another."""
@@ -106,6 +119,11 @@ class Life:
         return self.phase == "stopping"
 
     @property
+    def awaits_settling(self) -> bool:
+        """True while a stop waits for views of the ranks, or for ranks that fail on their own."""
+        return self.is_stopping and self.examine_until is not None
+
+    @property
     def is_over(self) -> bool:
         """True when no process of the run is left to wait for."""
         if self.phase not in ("running", "stopping") or self.running or self.launcher_running or self.is_held:
@@ -117,10 +135,10 @@ class Life:
         return self.kill_at is not None and now > self.kill_at + KILL_S
 
 
-def released(life: Life) -> Life:
+def released(life: Life, now: float) -> Life:
     """Apply the release: the launcher runs, or all ranks do."""
     running = frozenset() if life.has_launcher else life.expected
-    return replace(life, phase="running", running=running, launcher_running=life.has_launcher)
+    return replace(life, phase="running", running=running, launcher_running=life.has_launcher, released_at=now)
 
 
 def rank_started(life: Life, rank: int) -> tuple[Life, list[Action]]:
@@ -172,24 +190,33 @@ def stop(life: Life, reason: str, now: float, grace_s: float, *, by_hand: bool =
     if by_hand:
         after = replace(after, examine_until=None, is_examined=True)
     elif not life.is_held and life.running:
-        after = replace(after, settle_until=now + SETTLE_S)
+        age_s = now - life.released_at
+        settle_s = max(SETTLE_S, min(MOST_SETTLE_S, age_s * YOUNG_SHARE)) if age_s < YOUNG_S else SETTLE_S
+        after = replace(after, settle_until=now + settle_s, kill_at=deadline + settle_s - SETTLE_S)
     after, more = _examine(after, now)
     if after.examine_until is None:
         after, more = _settled(after, now)
     return after, [Announce(reason, by_hand), *more]
 
 
-def examined(life: Life, now: float) -> tuple[Life, list[Action]]:
-    """Apply the arrival of the views: a stop that waited for them continues once the ranks have settled."""
+def examined(life: Life, now: float, *, is_failing: bool = False) -> tuple[Life, list[Action]]:
+    """Apply the arrival of the views: a stop that waited for them continues once the ranks have settled.
+
+    `is_failing`: the last line of a rank is an exception, and it has not ended yet.
+    """
     if life.examine_until is None:
         return life, []
     after = replace(life, examine_until=None, is_examined=True)
-    return _settled(after, now) if after.is_stopping else (after, [])
+    return _settled(after, now, is_failing=is_failing) if after.is_stopping else (after, [])
 
 
-def _settled(life: Life, now: float) -> tuple[Life, list[Action]]:
-    """Terminate the ranks, or wait until they have settled."""
-    return _terminate(life) if now >= life.settle_until else (replace(life, examine_until=life.settle_until), [])
+def _settled(life: Life, now: float, *, is_failing: bool = False) -> tuple[Life, list[Action]]:
+    """Terminate the ranks, or wait until they have settled. What a failing rank takes delays SIGKILL, too."""
+    if now < life.settle_until:
+        return replace(life, examine_until=life.settle_until), []
+    if is_failing and life.kill_at is not None and now < life.settle_until + FAILING_S:
+        return replace(life, examine_until=now + LOOK_S, kill_at=life.kill_at + LOOK_S), []
+    return _terminate(life)
 
 
 def examination_begun(life: Life, now: float) -> Life:
@@ -197,9 +224,10 @@ def examination_begun(life: Life, now: float) -> Life:
     return replace(life, examine_until=now + EXAMINE_S)
 
 
-def end_examination(life: Life, now: float) -> tuple[Life, list[Action]]:
+def end_examination(life: Life, now: float, *, is_failing: bool = False) -> tuple[Life, list[Action]]:
     """Wait for the views no longer if their time is over."""
-    return examined(life, now) if life.examine_until is not None and now >= life.examine_until else (life, [])
+    is_due = life.examine_until is not None and now >= life.examine_until
+    return examined(life, now, is_failing=is_failing) if is_due else (life, [])
 
 
 def tick(life: Life, now: float) -> list[Action]:

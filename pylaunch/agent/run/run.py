@@ -215,9 +215,9 @@ class Run:
         if self._release_at is not None and now >= self._release_at:
             self._release_at = None
             self._workers.release(self._rendezvous_port)
-            self.life = lifecycle.released(self.life)
+            self.life = lifecycle.released(self.life, now)
         self._follow(lifecycle.end_hold(self.life, now, self.task.grace_s))
-        self._follow(lifecycle.end_examination(self.life, now))
+        self._follow(lifecycle.end_examination(self.life, now, is_failing=self._is_failing()))
         self._obey(lifecycle.tick(self.life, now))
         if self.life.is_over or self.life.has_given_up(now):
             self._finish("finished", "")
@@ -298,7 +298,6 @@ class Run:
 
     def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
         last = self._last_lines(ended)
-        # Python exits later than it writes the exception.
         raised_at = rank_states.written_at(rank, self.streams) if symptoms.last_exception(last[-1:]) else 0.0
         if ended.exit_code == 1 and 0.0 < raised_at < self._terminated_at:
             ended = replace(ended, was_signalled=False)
@@ -347,6 +346,9 @@ class Run:
             return f"{name_of(ended.rank)} {symptom}"
         return ended.failure
 
+    def _is_failing(self) -> bool:
+        return self.life.awaits_settling and rank_states.are_failing(self.life.running, self.streams)
+
     def _full_file_systems(self) -> list[str]:
         """Return the full file systems among those that the run uses; a traceback may be lost there as well."""
         temporary = self.task.env.get("TMPDIR", "/tmp")
@@ -391,7 +393,7 @@ class Run:
         """Record the views that were taken before the stop, which continues."""
         for view in views:
             self._record.append(view)
-        self._follow(lifecycle.examined(self.life, time.monotonic()))
+        self._follow(lifecycle.examined(self.life, time.monotonic(), is_failing=self._is_failing()))
 
     def _on_facts(self) -> None:
         self._facts.acknowledge()

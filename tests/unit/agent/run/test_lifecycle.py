@@ -7,7 +7,9 @@ from dataclasses import replace
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.lifecycle import (
     EXAMINE_S,
+    FAILING_S,
     HOLD_S,
+    LOOK_S,
     SETTLE_S,
     Announce,
     ExamineRanks,
@@ -18,15 +20,16 @@ from pylaunch.agent.run.lifecycle import (
 )
 
 GRACE_S = 5.0
+LONG_AGO = -1000.0
 EXAMINE = ExamineRanks(EXAMINE_S)
 
 
 def running(*ranks: int) -> Life:
-    return lifecycle.released(Life(frozenset(ranks), has_launcher=False))
+    return lifecycle.released(Life(frozenset(ranks), has_launcher=False), LONG_AGO)
 
 
 def launched(*ranks: int) -> Life:
-    life = lifecycle.released(Life(frozenset(ranks), has_launcher=True))
+    life = lifecycle.released(Life(frozenset(ranks), has_launcher=True), LONG_AGO)
     for rank in ranks:
         life, _ = lifecycle.rank_started(life, rank)
     return life
@@ -56,6 +59,26 @@ def test_ranks_that_fail_in_the_same_moment_as_the_first_end_on_their_own() -> N
     life, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 10.1, GRACE_S)
     assert (actions, lifecycle.end_examination(life, 10.2)) == ([], (life, []))
     assert lifecycle.end_examination(life, 10.0 + SETTLE_S)[1] == [TerminateRanks(frozenset({2}))]
+
+
+def test_ranks_of_a_young_run_have_longer_to_fail_on_their_own() -> None:
+    young = lifecycle.released(Life(frozenset((0, 1)), has_launcher=False), 5.0)
+    life, _ = lifecycle.rank_ended(young, 1, "rank 1 died", 10.0, GRACE_S)
+    life, actions = lifecycle.examined(life, 10.01)
+    assert (actions, lifecycle.next_deadline(life)) == ([], 11.0)
+    life, actions = lifecycle.end_examination(life, 11.0)
+    assert (actions, life.kill_at) == ([TerminateRanks(frozenset({0}))], 11.0 - SETTLE_S + GRACE_S)
+
+
+def test_a_rank_that_has_written_its_exception_is_awaited_for_a_while() -> None:
+    life, _ = lifecycle.rank_ended(running(0, 1), 1, "rank 1 died", 10.0, GRACE_S)
+    life, _ = lifecycle.examined(life, 10.01)
+    life, actions = lifecycle.end_examination(life, 10.0 + SETTLE_S, is_failing=True)
+    assert (actions, lifecycle.next_deadline(life)) == ([], 10.0 + SETTLE_S + LOOK_S)
+    late = 10.0 + SETTLE_S + FAILING_S
+    assert lifecycle.end_examination(life, late, is_failing=True)[1] == [TerminateRanks(frozenset({0}))]
+    assert lifecycle.end_examination(life, late - 1.0)[1] == [TerminateRanks(frozenset({0}))]
+    assert lifecycle.stop(life, "stop", 11.0, GRACE_S, by_hand=True)[1][1:] == [TerminateRanks(frozenset({0}))]
 
 
 def test_a_person_who_requests_the_stop_does_not_wait_for_ranks_to_settle() -> None:
