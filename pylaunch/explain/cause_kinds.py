@@ -50,7 +50,7 @@ _TABLE = (
               "on {host}: journalctl --since -1h -g 'oom|killed'"),
     CauseKind("job-ended", "Slurm ended the job that had the nodes",
               "what ended the job: scancel, its time limit, preemption?",
-              "scontrol show job shows the state and the reason of its end; squeue --states=all lists it"),
+              "scontrol show job {job} shows the state and the reason of its end; squeue --states=all lists it"),
     CauseKind("rank-stopped", "The process of a rank is stopped",
               "who stopped it: a debugger, a terminal, a scheduler that suspends jobs?",
               "on {host}: ps -o pid,stat,lstart,args -e | grep ' T'"),
@@ -89,11 +89,11 @@ KINDS = {each.id: each for each in _TABLE}
 """By id."""
 
 
-def advised(cause: FailureCause, hosts: Iterable[str] = (), device: str = "") -> FailureCause:
-    """Return `cause` with the question and the hint of its kind; `hosts` are those that it is about."""
+def advised(cause: FailureCause, hosts: Iterable[str] = (), device: str = "", job: str = "") -> FailureCause:
+    """Return `cause` with the question and the hint of its kind; `hosts` are those that it is about, `job` its job."""
     known, at = KINDS[cause.kind], sorted(set(hosts) or ({cause.named.host} if cause.named is not None else ()))
     rank = None if cause.named is None else cause.named.rank
-    words = {"host": fold(at) if at else "the host", "rank": rank, "device": device}
+    words = {"host": fold(at) if at else "the host", "rank": rank, "device": device, "job": job}
     is_sure = cause.confidence is Certainty.CERTAIN
     has_all = ("{host}" not in known.hint or at) and ("{device}" not in known.hint or device)
     return replace(

@@ -200,6 +200,11 @@ class RunState:
         after = replace(self, by_hand_at=first, by_hand_reason=self.by_hand_reason or reason)
         return after.ordered(StopAll(reason, grace, by_hand=True))
 
+    def with_cancelled(self, hosts: Iterable[str], reason: str, grace: timedelta, at: float) -> RunState:
+        """End `hosts`, whose Slurm job a person cancelled at `at`: a stop by hand to which they do not answer."""
+        gone = {host: reason for host in hosts if host in self.live}
+        return replace(self, lost={**self.lost, **gone}).with_stop_by_hand(reason, grace, at)
+
     def with_notified(self, ranks: Iterable[int]) -> RunState:
         """Add ranks that got the signal after which they save a checkpoint and end; none before it was ordered."""
         return replace(self, notified=self.notified.union(ranks)) if self.is_time_up else self

@@ -36,7 +36,7 @@ from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd, UnfinishedRank
-from pylaunch.model.slurm_job import is_end_of_job
+from pylaunch.model.slurm_job import ended_job
 
 STATES = {
     "R": "running",
@@ -249,9 +249,10 @@ def _symptom_of(victim: RankEnd) -> str:
 def _of_lost(evidence: Evidence) -> _Observation:
     hosts = sorted(evidence.lost)
     why = evidence.lost[hosts[0]]
-    if all(is_end_of_job(each) for each in evidence.lost.values()):
+    if all(ended_job(each) for each in evidence.lost.values()):
         # All nodes of the job are victims of whoever ended it.
-        return _Observation(why, None, advised(FailureCause("job-ended", why, Certainty.CERTAIN, None), hosts))
+        found = FailureCause("job-ended", why, Certainty.CERTAIN, None)
+        return _Observation(why, None, advised(found, hosts, job=ended_job(why)))
     silent = [each for each in hosts if each not in evidence.answering]
     if not silent:
         reason = lost_contact(hosts, why, answer=True)

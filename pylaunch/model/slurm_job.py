@@ -15,6 +15,9 @@ OVER = frozenset((
 ))
 # fmt: on
 GRANTED = "RUNNING"
+ENDING = "COMPLETING"
+"""State of a job until Slurm has ended its processes on all nodes; the state in which it has ended follows."""
+
 UNKNOWN = "UNKNOWN"
 """State of a job that squeue does not list any more."""
 
@@ -24,14 +27,20 @@ def end_of_job(job: str) -> str:
     return f"Slurm job {job} has ended"
 
 
+def cancellation_of_job(job: str, by: str) -> str:
+    """Return the reason of a run whose job was cancelled by the user `by`; "" where Slurm does not say who it was."""
+    return f"Slurm job {job} was cancelled{f' by {by}' if by else ''} (scancel)"
+
+
 def requeue_of_job(job: str) -> str:
     """Return the reason why no node of `job`, which had nodes before, can be reached now."""
     return f"Slurm job {job} is in the queue again"
 
 
-def is_end_of_job(reason: str) -> bool:
-    """Return whether `reason` is that of `end_of_job` or `requeue_of_job`."""
-    return re.fullmatch(r"Slurm job \d+(?:\+\d+)? (?:has ended|is in the queue again)", reason) is not None
+def ended_job(reason: str) -> str:
+    """Return the job of a `reason` of `end_of_job` or `requeue_of_job`; "" for another reason."""
+    found = re.fullmatch(r"Slurm job (\d+(?:\+\d+)?) (?:has ended|is in the queue again)", reason)
+    return "" if found is None else found[1]
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,9 @@ class JobState:
 
     nodes: str = ""
     """Nodes, as a list of Slurm; "" before the grant."""
+
+    by: str = ""
+    """User who cancelled the job; "" where that is unknown."""
 
     @property
     def is_granted(self) -> bool:

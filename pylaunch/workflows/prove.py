@@ -35,9 +35,13 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
     """Record that a run of this controller is over, and return its outcome.
 
     First as it is: what follows may take long, or be interrupted. On hosts that answer and have lost the agent of the
-    run, end its other processes: the kernel ended the ranks with their agent, and not the children of the ranks.
+    run, end its other processes: the kernel ended the ranks with their agent, and not the children of the ranks. Nodes
+    of a Slurm job that has ended are proven clean by Slurm.
     """
     recorder.finish(outcome)
+    if outcome.unproven and (by_slurm := proof.of_ended_jobs(plan.cluster.only(outcome.unproven))):
+        outcome = _with_proofs(outcome, by_slurm)
+        recorder.finish(outcome)
     if not outcome.answering:
         return outcome
     emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))

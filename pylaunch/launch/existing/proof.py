@@ -88,11 +88,11 @@ def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, time
     answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
-    proofs |= _of_ended_jobs(cluster.only(unreachable))
+    proofs |= of_ended_jobs(cluster.only(unreachable))
     return proofs | {name: _read(answer) for name, answer in answers.items()}
 
 
-def _of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
+def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
     """Return the proofs of nodes whose Slurm job has ended, and whose slurmd has therefore ended its processes.
 
     A node that does not answer slurmctld proves nothing: its job ends without it.

@@ -22,6 +22,7 @@ from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
+from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of, unfinished_ranks
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
@@ -39,6 +40,7 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.transport.slurm import commands
 
 Judge = Callable[[Outcome, RunPlan], Outcome]
 
@@ -92,6 +94,10 @@ class RunFollower:
         self._examiner = RunExaminer(fleet, lambda: self._state.live)
         self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
         self._bounds = EventBounds()
+        self._jobs = JobQuestions(plan, commands.job_at_end, fleet.post)
+        self._unexplained: dict[str, ConnectionEnded | Lost] = {}
+        """Ends of connections to nodes about whose Slurm job an answer is awaited."""
+
         self._interrupts = 0
         self._has_noted_unheard = False
         self._notice: wire.Notify | None = None
@@ -151,6 +157,7 @@ class RunFollower:
             await self._follow_messages()
         finally:
             self._end_debugging()
+            self._jobs.end()
             watching.cancel()
             await asyncio.wait({watching})
         judge = None if self._loading is None else await self._loading
@@ -205,9 +212,11 @@ class RunFollower:
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
 
-    def _on_own(self, message: HangNews | Interrupted) -> None:
+    def _on_own(self, message: HangNews | JobAnswer | Interrupted) -> None:
         if isinstance(message, HangNews):
             self._on_hang(message)
+        elif isinstance(message, JobAnswer):
+            self._on_job_answer(message)
         else:
             self._interrupt(str(message))
 
@@ -265,21 +274,50 @@ class RunFollower:
                 self._state = self._state.with_tried(host, message.ends)
             case wire.PeersUnheard():
                 self._note_unheard(host, message.hosts)
-            case HangNews() | Interrupted():
+            case HangNews() | JobAnswer() | Interrupted():
                 self._on_own(message)
             case _:
                 await self._on_contact(host, message)
 
+    def _on_job_answer(self, answer: JobAnswer) -> None:
+        """End the nodes of a job that has ended; treat those of another job as nodes without one."""
+        hosts = [host for host in self._jobs.hosts(answer.job) if host in self._state.live]
+        if answer.is_ending:
+            self._watcher.message(f"Slurm job {answer.job} is ending")
+        if answer.is_ending or answer.end:
+            for host in hosts:
+                self._fleet.dismiss(host)
+        unexplained = {host: self._unexplained.pop(host) for host in hosts if host in self._unexplained}
+        if answer.is_ending:
+            self._unexplained |= unexplained
+        elif answer.is_cancelled:
+            self._state = self._state.with_cancelled(hosts, answer.end, self._plan.job.stop_grace, answer.at)
+        elif answer.end:
+            for host in hosts:
+                self.given_up(host, answer.end, host_answers=False)
+        else:
+            for host, message in unexplained.items():
+                self._on_unexplained(host, message)
+
+    def _on_unexplained(self, host: str, message: ConnectionEnded | Lost) -> None:
+        if isinstance(message, Lost):
+            self.given_up(host, message.reason, host_answers=message.host_answers)
+        else:
+            self._note(EventKind.CONTACT_LOST, host, message.reason)
+            self._fleet.reconnect(host)
+
     async def _on_contact(self, host: str, message: object) -> None:
         match message:
-            case ConnectionEnded() if host in self._state.live:
-                self._note(EventKind.CONTACT_LOST, host, message.reason)
-                self._fleet.reconnect(host)
+            case ConnectionEnded() | Lost() if host in self._state.live and self._jobs.ask(host):
+                self._unexplained[host] = message
+            case ConnectionEnded() | Lost() if host in self._state.live:
+                self._on_unexplained(host, message)
             case NodeSilent():
                 self._note(EventKind.CONTACT_LOST, host, f"no heartbeat for {message.seconds:.0f} s")
             case HeardAgain():
                 self._note(EventKind.CONTACT_REGAINED, host, "")
             case Reconnected():
+                self._unexplained.pop(host, None)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
                 await self._fleet.broadcast(
                     self._follow_message(self._offsets[host]),
@@ -293,8 +331,6 @@ class RunFollower:
                     await self._fleet.broadcast(stop_order(stop), [host])
             case JobTimeNews():
                 await self._on_job_time(message)
-            case Lost():
-                self.given_up(host, message.reason, host_answers=message.host_answers)
             case ForeignMessage():
                 self._emit(Notice(overstepped(host, message)))
             case _:
@@ -354,6 +390,8 @@ class RunFollower:
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
             reason = stop_reason(host, message, self._state.ranks)
+            if message.reason.endswith(wire.SIGNALLED):
+                self._jobs.ask(host)
             # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
             job = self._plan.job
             grace = job.stop_grace if message.reason.endswith(wire.SIGNALLED) else job.failure_grace

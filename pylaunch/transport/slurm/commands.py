@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 
+from pylaunch.agent.shared.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobRequest, JobState, SlurmNode
@@ -81,6 +82,18 @@ def job_states(jobs: Sequence[str]) -> dict[str, JobState]:
     if _GONE.search(ended.stderr):
         return {}
     raise _failed("squeue", ended)
+
+
+def job_at_end(job: str) -> JobState:
+    """Return the state of `job`, with the user who cancelled it if the accounting of Slurm says so.
+
+    Raises ClusterNotReadyError.
+    """
+    state = job_state(job)
+    if state.state != "CANCELLED" or process.program_path("sacct") is None:
+        return state
+    ended = _run(("sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job}", "--format=JobID,State"))
+    return replace(state, by=readings.canceller(ended.stdout, job))
 
 
 def job_life(job: str) -> JobLife:

@@ -6,6 +6,7 @@ its fields change between releases.
 
 from __future__ import annotations
 
+import pwd
 import re
 from collections.abc import Mapping
 
@@ -21,6 +22,7 @@ TIME_FORMAT = "%A|%i|%L"
 
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
 _TIME_LEFT = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,3}):)?(\d{1,3}):(\d{2})")
+_CANCELLED_BY = re.compile(r"\|CANCELLED by (\d+)")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
 _DOWN = re.compile(r"\bDOWN\b|NOT_RESPONDING|UNKNOWN|\*")
 _GPUS = re.compile(r"(?:^|,)gpu:")
@@ -50,6 +52,20 @@ def job_states(output: str) -> dict[str, JobState]:
             known = JobState(state, "" if reason == "None" else reason, starts if is_waiting else "", nodes)
             found |= {job: known, written: known}
     return found
+
+
+def canceller(output: str, job: str) -> str:
+    """Return the user who cancelled `job`, by name if this host knows it, in the output of sacct: JobID|State.
+
+    "" where sacct does not say, as without accounting (slurmdbd).
+    """
+    found = _CANCELLED_BY.search(next((line for line in output.splitlines() if line.startswith(f"{job}|")), ""))
+    if found is None:
+        return ""
+    try:
+        return pwd.getpwuid(int(found[1])).pw_name
+    except (KeyError, OverflowError):
+        return f"uid {found[1]}"
 
 
 def job_life(output: str, job: str) -> JobLife:

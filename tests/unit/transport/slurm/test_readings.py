@@ -185,3 +185,17 @@ def test_the_element_of_an_array_that_has_its_id_is_not_taken_for_another() -> N
     assert readings.job_life(listed, "1") == JobLife("RUNNING", 0, "1_2")
     assert readings.job_life(listed, "3") == JobLife("PENDING", 2, "1_1")
     assert readings.job_life(listed, "4") == JobLife(UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("output", "user"),
+    [
+        ("20|CANCELLED by 0\n", "root"),
+        ("120|CANCELLED by 1000\n20|CANCELLED by 4294967294\n", "uid 4294967294"),
+        ("20|CANCELLED\n", ""),
+        ("20|RUNNING\n", ""),
+        ("", ""),
+    ],
+)
+def test_who_cancelled_a_job_is_known_to_the_accounting_alone(output: str, user: str) -> None:
+    assert readings.canceller(output, "20") == user

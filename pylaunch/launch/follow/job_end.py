@@ -1,0 +1,104 @@
+"""The end of a Slurm job as a follower of its run sees it: connections end together, and Slurm knows why.
+
+Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.slurm_job import ENDING, JobState, cancellation_of_job, end_of_job, requeue_of_job
+
+POLL_S = 0.5
+ENDING_S = 60.0
+"""For a job that ends: KillWait of Slurm is 30 s, and an epilog may follow."""
+
+NOTICED_S = 2.0
+"""From SIGTERM of Slurm, which ranks get, too, until this process notices: ends of ranks since then follow from it."""
+
+
+@dataclass(frozen=True)
+class JobAnswer:
+    """Answer of Slurm about a job some of whose nodes end. Message to the follower."""
+
+    job: str
+    state: JobState | None
+    """None where Slurm does not answer."""
+
+    is_ending: bool = False
+    """The job has begun to end; another answer follows."""
+
+    was_ending: bool = False
+    """The answer before this one had `is_ending`."""
+
+    at: float = 0.0
+    """Time since which ranks may have ended with the job."""
+
+    @property
+    def end(self) -> str:
+        """Return how the job has ended; "" for a job that has not, as far as Slurm says."""
+        if self.is_ending or self.state is None:
+            return ""
+        if self.is_cancelled:
+            return cancellation_of_job(self.job, self.state.by)
+        if self.state.is_over or self.state.state == ENDING:
+            return end_of_job(self.job)
+        return requeue_of_job(self.job) if self.was_ending or self.state.state == "PENDING" else ""
+
+    @property
+    def is_cancelled(self) -> bool:
+        """A person has cancelled the job."""
+        return self.state is not None and self.state.state == "CANCELLED"
+
+
+class JobQuestions:
+    """Asks Slurm about the jobs of the nodes of a run, and posts each JobAnswer."""
+
+    def __init__(
+        self, plan: RunPlan, state_of: Callable[[str], JobState], post: Callable[[object], Awaitable[None]]
+    ) -> None:
+        self._jobs = {node.host.name: node.host.slurm_job for node in plan.nodes}
+        self._state_of = state_of
+        self._post = post
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def ask(self, host: str) -> bool:
+        """Ask about the job of `host`, unless an answer is awaited; return False for a host without a job."""
+        job = self._jobs.get(host)
+        if job is not None and job not in self._tasks:
+            self._tasks[job] = asyncio.ensure_future(self._answer(job))
+        return job is not None
+
+    def hosts(self, job: str) -> tuple[str, ...]:
+        """Return the nodes of `job`."""
+        return tuple(host for host, each in self._jobs.items() if each == job)
+
+    def end(self) -> None:
+        """Await no answer any more."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    async def _answer(self, job: str) -> None:
+        at = time.time() - NOTICED_S
+        state = await self._state(job)
+        is_ending = state is not None and state.state == ENDING
+        if state is not None and is_ending:
+            await self._post(JobAnswer(job, state, is_ending=True))
+            for _ in range(int(ENDING_S / POLL_S)):
+                await asyncio.sleep(POLL_S)
+                state = await self._state(job) or state
+                if state.state != ENDING:
+                    break
+        del self._tasks[job]
+        await self._post(JobAnswer(job, state, was_ending=is_ending, at=at))
+
+    async def _state(self, job: str) -> JobState | None:
+        try:
+            return await asyncio.to_thread(self._state_of, job)
+        except ClusterNotReadyError:
+            return None
