@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.explain.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.model.confidence import Confidence
@@ -37,7 +37,11 @@ class _Shift:
 
 
 def differing_calls(snapshot: Snapshot, group: GroupCalls) -> HangFinding | None:
-    """Return the first difference between the calls of one group in which ranks wait; None if there is none."""
+    """Return the first difference between the calls of one group in which ranks wait; None if there is none.
+
+    A rank that did not answer the request for all calls in time shows no operations, and is not compared.
+    """
+    group = replace(group, calls={rank: calls for rank, calls in group.calls.items() if _has_operations(calls)})
     waiting = group.waiting()
     if not waiting:
         return None
@@ -46,6 +50,10 @@ def differing_calls(snapshot: Snapshot, group: GroupCalls) -> HangFinding | None
     if shift is not None and (number is None or shift.number <= number):
         return _shifted(snapshot, group, shift)
     return None if number is None else _other_call(snapshot, group, number)
+
+
+def _has_operations(calls: Mapping[int, Collective]) -> bool:
+    return all(call.operation for call in calls.values())
 
 
 def _first_differing_shape(group: GroupCalls, pending: int) -> int | None:

@@ -319,7 +319,12 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
     is_outside = by_signal == silent and all(not distributed_call(snapshot.views[rank]) for rank in silent)
     named = tuple(silent) if is_outside and snapshot.may_name(silent) else ()
     place = shown_place(snapshot.views[silent[0]]) if by_signal else ""
-    why = f"does not answer while C code holds its interpreter lock, in {place}" if place else "does not answer"
+    why = "does not answer" if len(silent) == 1 else "do not answer"
+    why = (
+        f"{why} while C code holds {'its' if len(silent) == 1 else 'their'} interpreter lock, in {place}"
+        if place
+        else why
+    )
     waits = _who_waits(snapshot, graph)
     return HangFinding(
         HangKind.INTERPRETER_HELD if named else HangKind.LATE,
