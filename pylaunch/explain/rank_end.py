@@ -33,13 +33,18 @@ def described(end: RankEnd) -> str:
     return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, terminal, memory))))))
 
 
+def without_rank(line: str) -> str:
+    """Return a line without the prefix that torch puts before the lines of a traceback."""
+    return _PREFIX.sub("", line)
+
+
 def interruption(end: RankEnd) -> str | None:
     """Return how a Python rank came to its KeyboardInterrupt, as far as its last lines show; None for other ends.
 
     Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it
     (https://docs.python.org/3/library/signal.html#signal.SIGINT).
     """
-    lines = [_PREFIX.sub("", line) for line in end.last_lines]
+    lines = [*map(without_rank, end.last_lines)]
     if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in lines[-2:]):
         return None
     innermost = max((at for at, line in enumerate(lines) if line.startswith("  File ")), default=0)

@@ -5,6 +5,8 @@ A class adds to a cause and never names another rank: the ends of all ranks have
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pylaunch.agent.shared.dataclass import replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
@@ -13,6 +15,7 @@ from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
 from pylaunch.explain.logs.signature import CauseClass, SignatureCatalogue
 from pylaunch.explain.logs.traceback import CHAINED
 from pylaunch.explain.logs.uncaught import EXCEPTION
+from pylaunch.explain.rank_end import without_rank
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.outcome import Outcome, RankEnd
@@ -94,8 +97,17 @@ def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> Cau
     first = verdict.first
     if first is None or first.confidence is not Confidence.HIGH or first.cause.id in ABSTAINING:
         return None
+    later = end.last_lines[first.evidence[0].line :]
+    if _is_in_traceback(end.error, later):
+        return first.cause
     if any(cause.signature == EXCEPTION for cause in verdict.causes):
         return None
-    later = end.last_lines[first.evidence[0].line :]
     is_own = not end.error or not end.last_lines or any(line.lstrip().startswith(CHAINED) for line in later)
     return first.cause if is_own else None
+
+
+def _is_in_traceback(error: str, later: Sequence[str]) -> bool:
+    """Return True if only source lines are between a line and the exception of a rank: the line is in its traceback."""
+    plain = [without_rank(line) for line in later]
+    rest = [line for line in plain if not line.startswith(" ")]
+    return len(rest) == 1 and error.startswith(rest[0])

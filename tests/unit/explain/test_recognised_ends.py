@@ -21,6 +21,7 @@ from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet
 CATALOGUE = signatures()
 FULL = "OSError: [Errno 28] No space left on device: '/ckpt/step_400'"
 TRACEBACK = ("Traceback (most recent call last):", '  File "/app/train.py", line 88, in <module>', "    main()")
+GONE = "FileNotFoundError: [Errno 2] No such file or directory"
 CHAINED = (*TRACEBACK, FULL, "", "During handling of the above exception, another exception occurred:", "", *TRACEBACK)
 
 
@@ -53,6 +54,9 @@ def end(error: str = "", lines: tuple[str, ...] = (), code: int = 1, symptom: st
         (end("RuntimeError: lost", (*CHAINED, "RuntimeError: lost")), "storage/storage-full", "errors-files"),
         (end("ModuleNotFoundError: No module named 'flash_attn'"), "rank-failed/import-path", "errors-python"),
         (end("OSError: [Errno 24] Too many open files"), "rank-failed/nofile", "errors-limits"),
+        (end(GONE, ("[rank1]: Traceback (most recent call last):", '[rank1]:   File "/app/train.py", line 7, in f',
+                    "[rank1]:     print(os.getcwd())", "[rank1]:           ^^^^^^^^^", f"[rank1]: {GONE}")),
+         "rank-failed/workdir-removed", "errors-files"),
         (end("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
              "79.15 GiB of which 1.00 GiB is free. Of the allocated memory 77.00 GiB is allocated by PyTorch"),
          "out-of-memory/gpu-memory", "errors-memory"),
@@ -78,10 +82,17 @@ def test_the_next_step_is_a_command_that_knows_the_host_or_the_first_repair() ->
     [
         end("ValueError: loss is NaN"),
         end("ValueError: loss is NaN", (*TRACEBACK, FULL, "step 9", *TRACEBACK, "ValueError: loss is NaN")),
+        end("ValueError: loss is NaN", (*TRACEBACK, FULL, "ValueError: loss is NaN", "exit")),
         end(code=3),
         end("RuntimeError: DataLoader worker (pid 4242) is killed by signal: Killed."),
     ],
-    ids=["own exception", "an earlier exception that it caught", "exit code alone", "a text that only suggests memory"],
+    ids=[
+        "own exception",
+        "an earlier exception that it caught",
+        "and output after its own",
+        "exit code alone",
+        "a text that only suggests memory",
+    ],
 )
 def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) -> None:
     (cause, *_) = outcome_of(failed).causes
