@@ -11,6 +11,8 @@ import pytest
 from pylaunch.agent import wire
 from pylaunch.agent.wire.terminal import MOST_TYPED
 from tests.agent.controller import Controller, Node, task
+from tests.agent.test_job_daemon import LONG_S, StartDaemon, opened_as_in_a_job
+from tests.agent.test_job_daemon import start_daemon as start_daemon
 from tests.agent.test_launcher import launched
 from tests.waiting import wait_until
 
@@ -132,3 +134,15 @@ def test_a_terminal_that_nobody_reads_does_not_stop_the_stop(node: Node, tmp_pat
     assert other.until(wire.Finished).leftovers == []
     assert other.all(wire.RankEnded)[0].signal in (signal.SIGTERM, signal.SIGKILL)
     controller.kill()
+
+
+def test_a_rank_on_a_node_of_a_slurm_job_has_the_terminal(
+    node: Node, tmp_path: Path, start_daemon: StartDaemon
+) -> None:
+    start_daemon(LONG_S)
+    controller = opened_as_in_a_job(node)
+    controller.send(wire.Prepare(task(tmp_path, "tty -s && read line && echo got $line", terminal_rank=0)))
+    typed(controller, "this\r")
+    controller.send(wire.Follow({}, None), wire.Release(0.0))
+    controller.until(wire.Finished)
+    assert "got this\r\n" in shown(controller)

@@ -23,7 +23,6 @@ rank, gate = int(os.environ["RANK"]), pathlib.Path({gate!r})
 print("rank", rank, "begins", flush=True)
 if rank == 1:
     secret = 6 * 7
-    gate.with_suffix(".pid").write_text(str(os.getpid()))
     breakpoint()
     gate.touch()
 else:
@@ -36,12 +35,12 @@ LOOPS = """
 import os, pathlib, time
 rank, gate = int(os.environ["RANK"]), pathlib.Path({gate!r})
 print("rank", rank, "begins", flush=True)
-try:
-    while rank == 1 or not gate.exists():
-        time.sleep(0.02)
-except KeyboardInterrupt:
-    print("interrupted rank", rank, flush=True)
-    gate.touch()
+if rank == 1:
+    breakpoint()
+print("rank", rank, "loops", flush=True)
+while not gate.exists():
+    time.sleep(0.02)
+print("rank", rank, "done", flush=True)
 """
 
 
@@ -93,16 +92,24 @@ def test_a_person_debugs_one_rank_with_pdb_while_the_others_wait(directories: Ca
     assert "rank 1 done\n" in logs
 
 
-def test_ctrl_c_interrupts_that_rank_and_no_other_and_not_the_run(directories: Callable[..., DirectoryCluster]) -> None:
+def test_ctrl_c_leads_that_rank_back_into_pdb_and_reaches_no_other(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
     cluster = directories("n1", "n2")
     terminal = on_terminal(cluster, *ranks(cluster, LOOPS))
     before = settings(terminal)
-    at = terminal.shows(r"\nrank 1 begins\n")
-    terminal.shows("rank 0 begins\n")
+    at = terminal.shows(r"\(Pdb\) ")
+    terminal.press(b"c\r")
+    at = terminal.shows(r"rank 1 loops\n", at)
+    terminal.shows(r"n1:0 \| rank 0 loops\n")
     terminal.press(CTRL_C)
-    terminal.shows(r"interrupted rank 1\n.*run \w+ done", at)
+    at = terminal.shows(r"Program interrupted.*\(Pdb\) ", at)
+    terminal.press(b"!gate.touch()\r")
+    at = terminal.shows(r"\(Pdb\) ", at)
+    terminal.press(b"c\r")
+    terminal.shows(r"rank 1 done\n.*run \w+ done", at)
     assert exit_code(terminal) == ExitCode.DONE
-    assert "interrupted rank 0" not in terminal.written()
+    assert "n1:0 | rank 0 done\n" in terminal.written()
     assert settings(terminal) == before
 
 
@@ -121,7 +128,7 @@ def test_the_stop_key_stops_the_run_and_ctrl_c_then_kills_it(directories: Callab
     assert settings(terminal) == before
 
 
-@pytest.mark.parametrize("ending", ["SIGTERM", "another rank fails", "the rank is killed", "its node is lost"])
+@pytest.mark.parametrize("ending", ["SIGTERM", "another rank fails", "its node is lost"])
 def test_the_terminal_is_restored_however_the_run_ends(
     ending: str, directories: Callable[..., DirectoryCluster]
 ) -> None:
@@ -136,8 +143,6 @@ def test_the_terminal_is_restored_however_the_run_ends(
         os.kill(terminal.pid, signal.SIGTERM)
     elif ending == "another rank fails":
         gate.touch()
-    elif ending == "the rank is killed":
-        os.kill(int(gate.with_suffix(".pid").read_text()), signal.SIGKILL)
     else:
         (agent,) = cluster.nodes["n2"].agents()
         os.kill(agent, signal.SIGKILL)
