@@ -40,6 +40,7 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.slurm_job import ended_job
 from pylaunch.transport.slurm import commands
 
 Judge = Callable[[Outcome, RunPlan], Outcome]
@@ -308,10 +309,13 @@ class RunFollower:
 
     async def _on_contact(self, host: str, message: object) -> None:
         match message:
-            case ConnectionEnded() | Lost() if host in self._state.live and self._jobs.ask(host):
-                self._unexplained[host] = message
             case ConnectionEnded() | Lost() if host in self._state.live:
-                self._on_unexplained(host, message)
+                # A node that is silent is given up at once: Slurm may take long to answer.
+                may_end_with_job = isinstance(message, ConnectionEnded) or ended_job(message.reason)
+                if may_end_with_job and self._jobs.ask(host):
+                    self._unexplained[host] = message
+                else:
+                    self._on_unexplained(host, message)
             case NodeSilent():
                 self._note(EventKind.CONTACT_LOST, host, f"no heartbeat for {message.seconds:.0f} s")
             case HeardAgain():

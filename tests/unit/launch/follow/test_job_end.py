@@ -158,3 +158,11 @@ def test_a_connection_that_ends_in_a_job_that_runs_is_opened_again(state: str, m
 
     (lost,) = asyncio.run(follow())
     assert (called, lost.host, lost.text) == (["n2"], "n2", CLOSED.reason)
+
+
+def test_a_silent_node_of_a_job_is_given_up_without_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = [(host, Lost("no heartbeat for 10 s")) for host in PLAN.cluster.names]
+    slurm = Slurm("RUNNING")
+    outcome, _ = followed(slurm, monkeypatch, *silent)
+    assert [cause.kind for cause in outcome.causes] == ["node-lost"]
+    assert slurm.asked == 0
