@@ -23,8 +23,13 @@ _END = re.compile(r"\n|;|&&|,\s|\s\(|\sor\s|\?$|\s…")
 def hinted_commands(printed: str) -> Iterator[list[str]]:
     """Yield the words after `pylaunch` of each command in the hints of `printed`."""
     for hint in _HINT.findall(printed):
-        for rest in _COMMAND.split(hint)[1:]:
-            yield shlex.split(_END.split(rest)[0])
+        yield from commands_in(hint)
+
+
+def commands_in(text: str) -> Iterator[list[str]]:
+    """Yield the words after `pylaunch` of each command in a sentence."""
+    for rest in _COMMAND.split(text)[1:]:
+        yield shlex.split(_END.split(rest)[0], comments=True)
 
 
 def must_be_accepted(words: list[str]) -> None:

@@ -27,9 +27,9 @@ def wait_until_well(run: str, background: Background, log: Path) -> int:
         return code
     console.say(
         f"run {run} continues in the background\n\n"
-        f"hint: pylaunch attach {run}    follows it\n"
-        f"      pylaunch logs -f {run}   shows what its ranks write\n"
-        f"      pylaunch stop {run}      ends it"
+        f"hint: pylaunch attach {run}    # follow it; Ctrl-C stops it\n"
+        f"      pylaunch logs -f {run}   # only its output\n"
+        f"      pylaunch stop {run}"
     )
     return ExitCode.DONE
 

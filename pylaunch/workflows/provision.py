@@ -237,7 +237,7 @@ def refuse_live_ranks(cluster: Cluster) -> None:
     raise ClusterNotReadyError(
         "ranks need the Python environment, so nothing was undone",
         evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
-        hint="\n      ".join([*stops, f"{pylaunch('gpus')} shows who uses each host"]),
+        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
     )
 
 

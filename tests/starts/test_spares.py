@@ -128,7 +128,7 @@ def test_a_spare_that_somebody_took_first_is_reported_with_its_holder(
         await until(lambda: reported.lines)
         (line,) = reported.lines
         assert line.startswith(f"note: spare n3 is not ready: device 0 is leased to pid {os.getpid()} of ")
-        assert line.endswith("; pylaunch gpus shows who holds what")
+        assert line.endswith("; who holds what: pylaunch gpus")
         taken.close()
         await until(lambda: reported.lines[1:] == ["note: spare n3 is ready again"])
 

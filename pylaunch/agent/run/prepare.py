@@ -15,7 +15,7 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.layout import NodeRoot
 from pylaunch.agent.shared.record import Record
 
-CONTINUE = "pylaunch stop RUN ends that run; kill -CONT PID on the node continues it"
+CONTINUE = "to end it: pylaunch stop RUN; to resume it, there: kill -CONT PID"
 
 
 class RefusedError(Exception):

@@ -128,7 +128,7 @@ def _show_verdict(report: CleanReport) -> None:
     if report.not_clean and not report.dry_run:
         console.say(f"{fold(report.not_clean)}: not clean")
         stopped = {name for name, each in report.latest.items() if each.stopped}
-        next_steps = ["pylaunch stop RUN ends a run whose agent is stopped"] if stopped else []
+        next_steps = ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
         if report.not_clean - stopped:
             next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(report.not_clean - stopped)))
         hints.say(*next_steps)

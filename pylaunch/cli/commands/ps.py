@@ -45,5 +45,5 @@ def command(*, everything: bool, inventory: Path | None, as_json: bool) -> int:
         rows = [(*cells[:-1], slurm_cell(each), cells[-1]) for cells, each in zip(rows, listed, strict=True)]
     console.table(columns, rows)
     if any(each.status.outcome is not None and each.status.outcome.unproven for each in listed):
-        console.say("\nhint: pylaunch stop RUN proves a run clean when its nodes can be reached again")
+        console.say("\nhint: when the nodes of a run can be reached again, to prove it clean: pylaunch stop RUN")
     return ExitCode.DONE

@@ -15,7 +15,7 @@ from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import quoted_with_env
+from pylaunch.model.argv import pylaunch, quoted_with_env
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.workflows.start import StartOptions, plan_start
@@ -33,7 +33,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     if record.is_foreign:
         raise UsageError(
             f"run {record.plan.run} was started by another controller, and what nodes say is not run",
-            hint=f"rerun it there, or look at its command (pylaunch status {record.plan.run}) and start that",
+            hint=f"rerun it there, or start the command that this shows: {pylaunch('status', record.plan.run)}",
         )
     before = record.plan
     if before.submitted_job is not None:

@@ -49,7 +49,7 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
     elif acceptable:
         raise ClusterNotReadyError(
             f"nothing was accepted: {fold(each.host for each in acceptable)} cannot be connected to",
-            hint="compare the fingerprints with those on the hosts, then run pylaunch trust again",
+            hint="compare the fingerprints with those on the hosts, then: pylaunch trust",
         )
     elif offer.keys and all(each.state == "trusted" for each in offer.keys):
         console.say(f"nothing to accept: {_count(offer.keys)} trusted already")

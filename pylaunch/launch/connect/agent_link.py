@@ -230,7 +230,7 @@ async def _not_obeyed(connector: Connector) -> LinkError | None:
 
 def _refused(failed: wire.Failed, call: Call) -> LinkError:
     if failed.code == wire.AGENT_STOPPED:
-        return AgentStoppedError(failed.message, f"pylaunch stop {call.run} ends it; kill -CONT resumes it")
+        return AgentStoppedError(failed.message, f"to end it: pylaunch stop {call.run}; to resume it: kill -CONT")
     return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else AgentFailedError(failed.message)
 
 

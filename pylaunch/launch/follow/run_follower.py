@@ -284,7 +284,7 @@ class RunFollower:
         """End the nodes of a job that has ended; treat those of another job as nodes without one."""
         hosts = [host for host in self._jobs.hosts(answer.job) if host in self._state.live]
         if answer.is_ending:
-            self._watcher.message(f"Slurm job {answer.job} is ending")
+            self._emit(Notice(f"Slurm job {answer.job} is ending"))
         if answer.is_ending or answer.end:
             for host in hosts:
                 self._fleet.dismiss(host)

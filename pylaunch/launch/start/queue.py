@@ -134,7 +134,7 @@ class _Queue:
             raise ClusterNotReadyError(
                 f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
                 evidence=self._words() or ["not every node has answered"],
-                hint="pylaunch gpus shows who holds what; --queue without --queue-timeout waits for ever",
+                hint="who holds what: pylaunch gpus; --queue without --queue-timeout waits for ever",
             ) from None
         finally:
             for reader in readers:

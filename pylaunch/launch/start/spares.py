@@ -129,7 +129,7 @@ def _refusal(answer: bytes) -> LinkError | None:
     with contextlib.suppress(NotAnAnswerError):
         refused = decoded(answer, _SpareAnswer)
         if refused.taken:
-            return LinkError("; ".join(refused.taken), "pylaunch gpus shows who holds what")
+            return LinkError("; ".join(refused.taken), "who holds what: pylaunch gpus")
         if refused.error:
             return LinkError(refused.error)
     return None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
+from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind, RankActivity
 from pylaunch.model.rank_view import Frame, RankView
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
@@ -181,7 +182,7 @@ def test_output_after_a_report_is_reported_as_progress() -> None:
 
     found = watched(world, 110)
     assert [type(each) for _, each in found] == [HangReport, ProgressResumed]
-    assert found[1] == (100, ProgressResumed(84.0)), "at least 84 s: the first views were at 16 s"
+    assert found[1][0] == 100
 
 
 def test_collectives_that_advance_between_two_views_are_progress() -> None:
@@ -206,16 +207,24 @@ def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
 MAIN = Frame("main", "/job/train.py", 9)
 HEALTHY = {
     "compiling": late_in((Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 7), MAIN), cpu=1.0),
-    "compiling in workers": late_in((Frame("wait", f"{SITE}/torch/_inductor/async_compile.py", 7), MAIN)),
-    "triton": late_in((Frame("make_cubin", f"{SITE}/triton/backends/nvidia/compiler.py", 7), MAIN)),
-    "checkpoint": late_in((Frame("save", f"{SITE}/torch/serialization.py", 7), MAIN)),
-    "own checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)),
+    "compiling in workers": late_in((Frame("wait", f"{SITE}/torch/_inductor/async_compile.py", 7), MAIN), cpu=0.8),
+    "triton": late_in((Frame("make_cubin", f"{SITE}/triton/backends/nvidia/compiler.py", 7), MAIN), cpu=0.8),
+    "checkpoint": late_in((Frame("save", f"{SITE}/torch/serialization.py", 7), MAIN), cpu=0.2),
+    "own checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN), cpu=0.2),
     "evaluation on rank 0": late_in(
-        (Frame("forward", "/job/model.py", 7), Frame("evaluate", "/job/train.py", 3), MAIN)
+        (Frame("forward", "/job/model.py", 7), Frame("evaluate", "/job/train.py", 3), MAIN), cpu=0.2
     ),
-    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN)),
+    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN), cpu=0.2),
     "breakpoint": late_in((Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 7), MAIN)),
 }
+"""Phases that advance, which processor time shows; nothing does so at a breakpoint."""
+
+STALLED = {
+    "checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)),
+    "evaluation": late_in((Frame("evaluate", "/job/train.py", 3), MAIN)),
+    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN)),
+}
+"""The same phases without processor time, data or another place."""
 
 
 def downloads(moved: Callable[[float], tuple[int, int]], place: str = "recvfrom") -> World:
@@ -246,7 +255,7 @@ def test_a_rank_that_reads_data_however_slowly_is_not_called_a_hang(name: str) -
     [(at, report)] = watched(MOVES[name], 400)
     assert isinstance(report, HangReport)
     assert not report.finding.is_hang
-    assert at >= 45
+    assert at > 1.5 * AFTER_S - POLL_S
     assert "rank 0 on n00 is in fetch_weights (train.py:7)" in report.finding.text
     assert "reads or writes data" in report.finding.text
 
@@ -279,11 +288,163 @@ def test_a_slow_phase_is_never_called_a_hang(phase: str) -> None:
     ] == []
 
 
-def test_a_rank_that_computes_in_its_own_code_is_mentioned_late_and_not_called_a_hang() -> None:
+@pytest.mark.parametrize("phase", STALLED)
+def test_a_phase_that_shows_no_work_is_slow_within_a_minute_and_never_called_a_hang(phase: str) -> None:
+    [(at, report)] = watched(STALLED[phase], 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks, report.may_end_run) == (False, (0,), False)
+    assert report.finding.text.endswith("and neither computes nor moves data")
+    assert 45 <= at <= 60
+
+
+def test_a_rank_that_computes_in_its_own_code_is_named_within_a_minute_and_not_called_a_hang() -> None:
     [(at, report)] = watched(late_in((Frame("spin", "/job/train.py", 7), MAIN), cpu=1.0), 3600)
     assert isinstance(report, HangReport)
-    assert 120 <= at <= 140
-    assert not report.finding.is_hang
+    assert 45 <= at <= 60
+    assert (report.finding.is_hang, report.finding.ranks) == (False, (0,))
+    assert report.finding.text.endswith("rank 0 on n00 is in spin (train.py:7), and computes")
+
+
+def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named() -> None:
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = one_late(2, 0, (Frame("spin", "/job/train.py", 7), MAIN))
+        return [RankActivity(0, 100, 7)], [replace(views[0], cpu_s=now), views[1]]
+
+    [(at, report)] = watched(world, 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (False, (), True)
+
+
+def test_ranks_that_compute_while_one_is_ahead_of_them_are_mentioned_late() -> None:
+    """The rank that waits has called something that the others may never call."""
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        groups = [default_group(4)]
+        late = [
+            view(rank, calls(4, over=True), (Frame("spin", "/job/train.py", 7), MAIN), groups) for rank in (1, 2, 3)
+        ]
+        views = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups), *(replace(each, cpu_s=now) for each in late)]
+        return [RankActivity(0, 100, 7)], views
+
+    assert watched(world, 119) == []
+
+
+def test_a_rank_that_waits_before_the_first_step_is_slow_at_first_and_a_hang_later() -> None:
+    """Downloads and builds take long in healthy runs: only a line says so."""
+    found = watched(silent(one_late(4, 2, number=2)), 3600)
+    reports = [(at, each.finding) for at, each in found if isinstance(each, HangReport)]
+    assert [(each.is_hang, each.ranks) for _, each in reports] == [(False, (2,)), (True, (2,))]
+    assert reports[0][0] <= 60
+    assert reports[1][0] >= 120
+
+
+POLLS = [
+    (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait_for", "/job/train.py", 7), MAIN),
+    (Frame("wait_for", "/job/train.py", 8), MAIN),
+]
+
+
+def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        views = one_late(4, 1, POLLS[int(now) % 2])
+        views[1] = replace(views[1], cpu_s=now * 0.003)
+        return [RankActivity(0, 100, 7)], views
+
+    [(at, report)] = watched(world, 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (True, (1,), Confidence.MEDIUM)
+    assert at <= 60
+
+
+def test_a_lock_of_an_extensions_build_that_an_interrupted_build_left_behind_is_named() -> None:
+    baton = f"{SITE}/torch/utils/file_baton.py"
+    compiles = Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400)
+    lines = [
+        (Frame("wait", baton, 50), compiles, MAIN),
+        (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait", baton, 49), compiles, MAIN),
+    ]
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        return [RankActivity(0, 100, 7)], one_late(4, 1, lines[int(now) % 2])
+
+    [(at, report)] = watched(world, 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (True, (1,), True)
+    assert "is waiting for the lock file of an extension's build" in report.finding.text
+
+
+def without(views: Sequence[RankView], *ranks: int) -> list[RankView]:
+    """Return `views`; `ranks` did not answer in time."""
+    return [
+        replace(each, source="", note="no stacks: no answer in 1 s", threads=(), groups=(), collectives=())
+        if each.rank in ranks
+        else each
+        for each in views
+    ]
+
+
+@pytest.mark.parametrize("name", ["skips_and_continues", "other_operation", "opens_file", "chain_of_groups"])
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_rank_that_answers_late_every_other_time_delays_no_report(name: str, rank: int) -> None:
+    """On a busy machine. The call that a rank added or another one shows only in a request for all calls."""
+    views = [replace(each, step=7) for each in recorded(name).samples[0]]
+    asked = 0
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        nonlocal asked
+        asked += now % 15 == 0
+        older = [aged(each, now) for each in views]
+        return [RankActivity(0, 100, 7)], without(older, rank) if asked % 2 == 0 else older
+
+    reports = [(at, each.finding) for at, each in watched(world, 300) if isinstance(each, HangReport)]
+    assert {each.is_hang for _, each in reports} == {True}
+    assert {each.ranks for _, each in reports} == {judge(recorded(name))[0].ranks}
+    assert reports[0][0] <= 61
+
+
+def test_calls_that_were_seen_once_are_kept_while_their_rank_answers_late() -> None:
+    whole = tuple(replace(each, step=7) for each in recorded("skips_and_continues").samples[0])
+
+    def at(now: float, views: Sequence[RankView]) -> tuple[RankView, ...]:
+        return tuple(replace(each, time=now) for each in views)
+
+    state = Suspicion(AFTER_S, 0.0).with_views(15.0, at(15, list(map(brief, whole))))
+    state = state.with_views(30.0, at(30, list(map(brief, whole)))).with_all_calls(30.0, at(30, without(whole, 2)))
+    assert state.wants_calls, "rank 2 was late"
+    state = state.with_views(45.0, at(45, without(list(map(brief, whole)), 0))).with_all_calls(45.0, at(45, whole))
+    state = state.with_views(60.0, at(60, list(map(brief, whole))))
+    assert not state.wants_calls
+    assert (
+        judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0].kind
+        is HangKind.OTHER_PLACE
+    )
+
+
+def test_the_slow_start_of_a_run_is_not_its_rhythm() -> None:
+    """Under load, ranks print some lines and import for a minute, twice."""
+
+    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+        lines = sum(now >= at for at in (1, 2, 3, 4, 5, 6, 66, 126, *range(127, 147)))
+        imports = [replace(view(rank, (), (MAIN,), []), cpu_s=now) for rank in range(4)]
+        views = imports if now < 126 else one_late(4, 1)
+        return [RankActivity(0, lines)], views
+
+    found = [
+        (at, each) for at, each in watched(world, 230) if isinstance(each, HangReport) and each.finding.ranks == (1,)
+    ]
+    assert [at - 146 <= 60 for at, _ in found] == [True]
+
+
+def test_progress_that_only_views_show_makes_no_rhythm() -> None:
+    state = Suspicion(AFTER_S, 0.0)
+    for number in range(1, 20):
+        now = number * 17.0  # A busy machine views late.
+        state = viewed(
+            state,
+            now,
+            [view(rank, calls(30 + number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)],
+        )
+    assert state.gaps[1] == 0
 
 
 def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
