@@ -22,9 +22,7 @@ _ABOUT_OTHERS = re.compile(
     r"|NCCL|[Gg]loo|c10d|ProcessGroup|peer"
 )
 
-_OF_BUILD = re.compile(
-    r"have NCCL built in|only supported with GPUs|(?i:unknown) c10d backend|[Uu]nsupported .*backend"
-)
+_OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|(?i:unknown c10d backend|unsupported .*backend)")
 """Texts about a backend that this torch or this node does not have."""
 
 
