@@ -290,9 +290,9 @@ class _Attempt:
             if debug is not None:
                 streams = [each for each in streams if each not in rank_streams(plan, debug.rank)]
             follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
-            follower.usage_every_s = options.usage_every_s
+            follower.relay.usage_every_s = options.usage_every_s
             if debug is not None:
-                follower.lend_terminal(debug)
+                follower.relay.debug = debug
             follower.add_known(self._known)
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()

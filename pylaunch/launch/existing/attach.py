@@ -47,7 +47,7 @@ def follow(
     async def work(fleet: Fleet) -> Outcome:
         streams = rank_streams(record.plan) if options.relays_output else []
         follower = RunFollower(record.plan, fleet, emit, streams=streams, on_caught_up=on_caught_up)
-        follower.usage_every_s = options.usage_every_s
+        follower.relay.usage_every_s = options.usage_every_s
         if not options.leads:
             follower.only_observe()
         raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))

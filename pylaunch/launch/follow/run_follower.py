@@ -17,7 +17,6 @@ from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.launch.follow import hang_watch
 from pylaunch.launch.follow.connection_trials import ConnectionTrials
-from pylaunch.launch.follow.debug_session import DebugSession
 from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
@@ -26,15 +25,8 @@ from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of, unfinished_ranks
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
-from pylaunch.launch.follow.run_events import (
-    LIVE_LAG,
-    Emitter,
-    LinesWritten,
-    Notice,
-    UsageReported,
-    node_usage,
-    skipped_line,
-)
+from pylaunch.launch.follow.relay import OutputRelay
+from pylaunch.launch.follow.run_events import Emitter, Notice
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
@@ -77,21 +69,13 @@ class RunFollower:
         self._leads = True
         """A hang may end the run; another follower of the run only reports it."""
 
-        self._debug: DebugSession | None = None
-        self._on_caught_up = on_caught_up
-        self._behind = {node.host.name for node in plan.nodes}
-        """Hosts that still send output from before this follower connected."""
-
-        self._streams = streams
         self._fleet = fleet
         self._emit = emit
-        self.usage_every_s = 0.0
-        """Interval in seconds at which nodes report their load; 0 is never."""
+        self.relay = OutputRelay(plan, fleet, emit, streams, on_caught_up)
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         self._state = RunState(ranks, address=plan.coordinator.host.rank_address)
         self._trials = ConnectionTrials(plan, fleet)
-        self._offsets: dict[str, dict[str, int]] = {name: {} for name in self._state.ranks}
         self._examiner = RunExaminer(fleet, lambda: self._state.live)
         self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
         self._bounds = EventBounds()
@@ -109,10 +93,6 @@ class RunFollower:
     def add_known(self, known: KnownAtStart) -> None:
         """Add facts of the start, which may explain a failure."""
         self._state = replace(self._state, known=known)
-
-    def lend_terminal(self, debug: DebugSession) -> None:
-        """Let a rank have the terminal of this controller, until the rank has ended or the run is stopped."""
-        self._debug = debug
 
     def given_up(self, host: str, reason: str, *, host_answers: bool) -> None:
         """Count the agent on `host` as lost, and the host, too, unless it answers."""
@@ -150,14 +130,14 @@ class RunFollower:
         if self._state.stop is not None:
             # Before Follow: a node on which the run is over ends the connection after it.
             await self._stop_all(self._state.stop)
-        await self._fleet.broadcast(self._follow_message({}), self._fleet.links)
+        await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan)), self._fleet.links)
         watching = asyncio.ensure_future(self._watch_for_hangs())
         watching.add_done_callback(self._report_failure)
         try:
-            self._begin_debugging()
+            self.relay.begin_debugging()
             await self._follow_messages()
         finally:
-            self._end_debugging()
+            self.relay.end_debugging()
             self._jobs.end()
             watching.cancel()
             await asyncio.wait({watching})
@@ -179,19 +159,9 @@ class RunFollower:
             await self._on_message(host, message)
             await self._trials.after(message, self._state.live)
             self._examiner.wake()
-            self._note_caught_up(host, message)
+            self.relay.note_caught_up(host, message, self._state.live)
             if self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
-
-    def _begin_debugging(self) -> None:
-        if self._debug is not None:
-            rank, host = self._debug.rank, self._debug.host
-            self._emit(Notice(f"rank {rank} on {host} has this terminal, Ctrl-C included; Ctrl-] stops the run"))
-            self._debug.begin()
-
-    def _end_debugging(self) -> bool:
-        """Take the terminal back; return whether the rank had it."""
-        return self._debug is not None and self._debug.end()
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
@@ -236,15 +206,6 @@ class RunFollower:
             return
         self._examiner.take(host, message)
 
-    def _note_caught_up(self, host: str, message: object) -> None:
-        if not self._behind:
-            return
-        self._behind.intersection_update(self._state.live)
-        if isinstance(message, wire.CaughtUp):
-            self._behind.discard(host)
-        if not self._behind:
-            self._on_caught_up()
-
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """Request a stop by hand; `follow` carries it out."""
         self._interrupts += 1
@@ -253,7 +214,7 @@ class RunFollower:
     async def _on_message(self, host: str, message: object) -> None:
         match message:
             case wire.Output() | wire.Skipped() | wire.Usage() | wire.TerminalOutput():
-                self._show(host, message)
+                self.relay.take(host, message)
             case wire.RankStarted() | wire.FirstLine() | wire.RanksNotified():
                 self._on_begin(host, message)
             case wire.RankEnded() | wire.LauncherEnded():
@@ -323,12 +284,9 @@ class RunFollower:
             case Reconnected():
                 self._unexplained.pop(host, None)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
-                await self._fleet.broadcast(
-                    self._follow_message(self._offsets[host]),
-                    [host],
-                )
-                if self._debug is not None and self._debug.host == host:
-                    await self._debug.request()
+                await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan), host), [host])
+                if self.relay.debug is not None and self.relay.debug.host == host:
+                    await self.relay.debug.request()
                 if self._notice is not None:
                     await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
@@ -339,29 +297,6 @@ class RunFollower:
                 self._emit(Notice(overstepped(host, message)))
             case _:
                 pass  # Pong, and Released after a reconnect.
-
-    def _show(self, host: str, message: wire.Output | wire.Skipped | wire.Usage | wire.TerminalOutput) -> None:
-        if isinstance(message, wire.TerminalOutput):
-            if self._debug is not None:
-                self._debug.show(message)
-            return
-        if isinstance(message, wire.Usage):
-            self._emit(UsageReported(host, node_usage(message, lambda time: self._fleet.our_time(host, time))))
-            return
-        self._offsets[host][message.stream] = message.offset
-        if isinstance(message, wire.Skipped):
-            self._emit(Notice(skipped_line(host, message)))
-        else:
-            self._emit(LinesWritten(host, message.stream, message.text, self._fleet.our_time(host, message.time)))
-
-    def _follow_message(self, offsets: dict[str, int]) -> wire.Follow:
-        return wire.Follow(
-            offsets,
-            self._streams,
-            lag=LIVE_LAG,
-            usage_s=self.usage_every_s,
-            activity_s=hang_watch.interval_s(self._plan),
-        )
 
     def _on_begin(self, host: str, message: wire.RankStarted | wire.FirstLine | wire.RanksNotified) -> None:
         if isinstance(message, wire.RanksNotified):
@@ -379,7 +314,7 @@ class RunFollower:
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
-            if self._debug is not None and self._debug.rank == end.rank and self._end_debugging():
+            if self.relay.debug is not None and self.relay.debug.rank == end.rank and self.relay.end_debugging():
                 self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
 
     def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
@@ -428,7 +363,7 @@ class RunFollower:
             self._give_up_within(LAST_PROOF_S)
 
     async def _stop_all(self, stop: StopAll) -> None:
-        self._end_debugging()
+        self.relay.end_debugging()
         if self._loading is None and not stop.by_hand:
             self._loading = asyncio.create_task(asyncio.to_thread(_judge))
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
