@@ -65,8 +65,13 @@ def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is
         started.says("| talks")
         with inject(lab["n1"], Filter(PORT, Direction.IN)):
             assert started.ends() == ExitCode.JOB_FAILED
-        assert "between n1 and n2 get no answer, and new ones do: a firewall" in started.stderr
-    outcome = json.loads(lab.pylaunch("status", newest(lab), "--json", timeout_s=60).stdout)["outcome"]
+            assert "between n1 and n2 get no answer, and new ones do: a firewall" in started.stderr
+            blocked = newest(lab)
+            sleeps = ("--hang-after", "2", "--workdir", "/tmp", "--framework", "command", "--", "sleep", "8")
+            with starting(lab, tmp_path, *sleeps) as later:
+                assert later.ends() == ExitCode.DONE
+            assert "get no answer" not in later.stderr, "the kernel still sends the packets of the ended run"
+    outcome = json.loads(lab.pylaunch("status", blocked, "--json", timeout_s=60).stdout)["outcome"]
     assert outcome["named"] is None
     (first, *_) = outcome["causes"]
     assert (first["kind"], first["confidence"], first["host"]) == ("path-blocked", "likely", None)

@@ -162,8 +162,9 @@ class Suspicion:
     @property
     def still_since(self) -> float:
         """Time from which on no rank has advanced, also unseen: the first views, unless the ranks know it."""
-        is_known = self.is_exact or self.first_looked_at is None
-        return self.quiet_since if is_known else self.first_looked_at or 0.0
+        if self.is_exact or self.first_looked_at is None:
+            return self.quiet_since
+        return self.first_looked_at
 
     def with_over(self, now: float, ranks: Iterable[int]) -> Suspicion:
         """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
