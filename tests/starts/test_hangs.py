@@ -193,3 +193,36 @@ def test_slow_phases_of_one_rank_are_no_hang(directories: Callable[..., Director
     done = ended(starts(cluster, written(tmp_path, body)), LONG_S)
     assert done.returncode == ExitCode.DONE
     assert hangs(cluster) == []
+
+
+MEETING = """\
+import os, time
+def _create_c10d_store(hostname, port, rank, world_size):
+    time.sleep(600)
+"""
+INIT = """\
+import os
+from rendezvous import _create_c10d_store
+def init_process_group():
+    _create_c10d_store(*(os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")))
+"""
+
+
+def test_a_rank_that_waits_for_the_others_at_another_address_is_named_while_it_waits(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    modules = tmp_path / "site-packages" / "torch" / "distributed"
+    modules.mkdir(parents=True)
+    (modules / "rendezvous.py").write_text(MEETING)
+    (modules / "distributed_c10d.py").write_text(INIT)
+    script = written(
+        tmp_path,
+        f"sys.path.insert(0, {str(modules)!r})\nfrom distributed_c10d import init_process_group\n"
+        "if rank == 1: os.environ['MASTER_ADDR'] = '127.0.0.9'\ninit_process_group()\n",
+    )
+    done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S)
+    text = "rank 1 on n2 uses MASTER_ADDR=127.0.0.9, but the run's is 127.0.0.1"
+    assert f"warning: hang: {text} (" in done.stderr
+    [outcome] = cluster.outcomes().values()
+    assert (outcome["reason"], outcome["named"]) == (f"hang: {text}", {"host": "n2", "rank": 1})

@@ -104,7 +104,11 @@ def test_a_node_that_lost_the_files_of_a_run_is_not_called_clean_while_its_ranks
     (agent,) = cluster.nodes["n1"].agents()
     shutil.rmtree(cluster.nodes["n1"].path / "root" / "runs" / run)
     status = cluster.run("status", run)
-    assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
+    directory = cluster.nodes["n1"].path / "root" / "runs" / run
+    words = (
+        f"the files of run {run} cannot be read: {directory}: No such file or directory; 1 of its processes is alive"
+    )
+    assert f"n1: not answering ({words})" in status.stdout
     assert "clean (" not in status.stderr
     stop = cluster.run("stop", run)
     assert stop.returncode == ExitCode.DONE, stop.stderr
