@@ -12,7 +12,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import ChildProcess, Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.model.rank_view import Frame, ProcessGroup, RankView, ThreadStack
 from tests.unit.explain.hangs.views import (
     CASES,
     IN_ALL_REDUCE,
@@ -244,56 +244,6 @@ def test_a_late_rank_in_a_phase_that_takes_long_is_no_hang(frame: Frame) -> None
     assert (best.kind, best.is_hang) == (HangKind.BUSY, False)
 
 
-IN_LOADER = (Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 1400), Frame("main", "/job/train.py", 9))
-
-
-def with_workers(*seen: tuple[str, ...], frames: tuple[Frame, ...] = IN_LOADER) -> HangEvidence:
-    """Return two samples of ranks that wait for one whose two workers are in these system calls."""
-    found = evidence(one_late(4, 1, frames))
-    samples = []
-    for sample, waits in zip(found.samples, seen, strict=True):
-        workers = tuple(
-            ChildProcess(pid, "pt_data_worker", "S", 2.0, each)
-            for pid, each in ((4121, waits), (4122, ("futex", "poll")))
-        )
-        samples.append(tuple(replace(each, children=workers) if each.rank == 1 else each for each in sample))
-    return replace(found, samples=tuple(samples))
-
-
-def test_a_rank_whose_data_loader_worker_waits_for_a_lock_hangs() -> None:
-    best = judge(with_workers(("futex",), ("futex",)))[0]
-    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
-    assert best.text.endswith(
-        "rank 1 on n01 is loading data: main (train.py:9), in _next_data (dataloader.py:1400), "
-        "and its DataLoader worker pid 4121 waits for a lock"
-    )
-
-
-@pytest.mark.parametrize(
-    "seen",
-    [(("futex",), ("poll",)), (("futex", "recvfrom"), ("futex", "recvfrom"))],
-    ids=["at times", "one thread reads"],
-)
-def test_a_rank_whose_data_loader_worker_waits_for_something_else_is_slow(seen: tuple[tuple[str, ...], ...]) -> None:
-    best = judge(with_workers(*seen))[0]
-    assert (best.kind, best.ranks, best.delays_all) == (HangKind.BUSY, (1,), True)
-    assert "lock" not in best.text
-
-
-def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
-    found = with_workers(("futex",), ("futex",))
-    computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
-    best = judge(replace(found, samples=(found.samples[0], computes)))[0]
-    assert (best.kind, best.delays_all) == (HangKind.BUSY, False)
-
-
-def test_a_rank_that_waits_for_a_child_at_a_lock_names_the_child() -> None:
-    joins = (Frame("poll", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 27), Frame("main", "/job/train.py", 9))
-    best = judge(with_workers(("futex",), ("futex",), frames=joins))[0]
-    assert best.kind is HangKind.LATE
-    assert "is in main (train.py:9), in poll (popen_fork.py:27), and its DataLoader worker pid 4121" in best.text
-
-
 def test_a_breakpoint_is_shown_as_one() -> None:
     frames = (Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 345), Frame("main", "/job/train.py", 9))
     best = judge(evidence(one_late(4, 1, frames)))[0]
@@ -462,38 +412,3 @@ def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -
         tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
     )
     assert judge(replace(asked, samples=shuffled)) == judge(asked)
-
-
-def pair_and_all(*, outside: tuple[str, ...]) -> list[RankView]:
-    """Return views of three ranks: rank 0 waits for rank 1 in the group of both, and the others for it in all_reduce.
-
-    Rank 2 called the collective of the pair in place of rank 1, if it has called one of a group that it is not in.
-    """
-    groups = [default_group(3), ProcessGroup("1", "pair", (0, 1))]
-    views = [view(rank, calls(26, over=False), IN_ALL_REDUCE, groups[: 3 - max(rank, 1)]) for rank in range(3)]
-    made = (*calls(25, over=True), call(1, group="1", over=False))
-    views[0] = view(0, made, IN_ALL_REDUCE, groups)
-    views[2] = replace(views[2], outside=outside)
-    return views
-
-
-def test_a_rank_that_calls_a_collective_of_a_group_that_it_is_not_in_is_shown() -> None:
-    finding = judge(evidence(pair_and_all(outside=("all_reduce",))))[0]
-    assert "; rank 2 on n02 called all_reduce of a group that it is not in" in finding.text
-    assert (finding.confidence, finding.ranks) == (Confidence.MEDIUM, ())
-    assert "new_group" in finding.hint
-    assert "same order" not in finding.hint
-
-
-def test_of_the_two_ranks_of_a_group_neither_is_named_for_its_order() -> None:
-    """Rank 0 made one call more, or rank 1 skipped it: two ranks have no majority."""
-    finding = judge(evidence(pair_and_all(outside=())))[0]
-    assert (finding.kind, finding.confidence, finding.ranks) == (HangKind.GROUP_ORDER, Confidence.LOW, ())
-
-
-def test_a_call_of_a_foreign_group_is_evidence_only_where_a_rank_is_elsewhere() -> None:
-    views = [replace(each, outside=("broadcast",) if each.rank == 4 else ()) for each in one_late(8, 3)]
-    finding = judge(evidence(views))[0]
-    assert (finding.kind, finding.ranks) == (HangKind.LATE, (3,))
-    assert "called" not in finding.text
-    assert finding.evidence[0].startswith("rank 4 on n04 called broadcast of a group that it is not in")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,58 +12,18 @@ from hypothesis import strategies as st
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
-from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind, RankActivity
 from pylaunch.model.rank_view import Frame, RankView
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
-
-AFTER_S = 30.0
-POLL_S = 1.0
-
-World = Callable[[float], tuple[Sequence[RankActivity], Sequence[RankView]]]
-"""State of all ranks at a time."""
-
-
-def watched(world: World, for_s: float) -> list[tuple[float, HangReport | ProgressResumed]]:
-    """Return what a watch that polls `world` reports, with the times."""
-    now, state = 0.0, Suspicion(AFTER_S, 0.0)
-    found: list[tuple[float, HangReport | ProgressResumed]] = []
-    while now < for_s:
-        now += POLL_S
-        activity, views = world(now)
-        before, state = state, state.with_activity(now, activity)
-        if news := state.resumed(before):
-            found.append((now, news))
-        if state.is_due(now):
-            whole = tuple(replace(each, time=now) for each in views)
-            before, state = state, state.with_views(now, tuple(map(brief, whole)))
-            if state.wants_calls:
-                state = state.with_all_calls(now, whole)
-            hosts = {each.rank: each.host for each in views}
-            state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples))[0])
-            if report is not None:
-                found.append((now, report))
-            elif news := state.resumed(before):
-                found.append((now, news))
-    return found
-
-
-def aged(seen: RankView, age_s: float) -> RankView:
-    """Return `seen` with calls of this age."""
-    return replace(seen, collectives=tuple(replace(call, age_s=age_s) for call in seen.collectives))
-
-
-def silent(views: Sequence[RankView]) -> World:
-    """Return ranks that write nothing and never change."""
-    return lambda now: (
-        [RankActivity(each.rank, 100, each.step) for each in views],
-        [aged(each, now) for each in views],
-    )
-
-
-def after_start(world: World, at: float) -> World:
-    """Return ranks that write a line every second until `at`."""
-    return lambda now: ([RankActivity(0, int(min(now, at)))], world(now)[1])
+from tests.unit.explain.hangs.watched_runs import (
+    AFTER_S,
+    MAIN,
+    World,
+    after_start,
+    aged,
+    silent,
+    watched,
+)
 
 
 @pytest.mark.parametrize(
@@ -191,186 +151,6 @@ def test_collectives_that_advance_between_two_views_are_progress() -> None:
         return [], [view(rank, calls(number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)]
 
     assert watched(world, 3600) == []
-
-
-def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
-    """Return ranks of which one is late in `frames`, and uses this share of a core."""
-
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        views = one_late(4, 0, frames)
-        views[0] = replace(views[0], cpu_s=now * cpu)
-        return [RankActivity(each.rank, 100, 7) for each in views], views
-
-    return world
-
-
-MAIN = Frame("main", "/job/train.py", 9)
-HEALTHY = {
-    "compiling": late_in((Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 7), MAIN), cpu=1.0),
-    "compiling in workers": late_in((Frame("wait", f"{SITE}/torch/_inductor/async_compile.py", 7), MAIN), cpu=0.8),
-    "triton": late_in((Frame("make_cubin", f"{SITE}/triton/backends/nvidia/compiler.py", 7), MAIN), cpu=0.8),
-    "checkpoint": late_in((Frame("save", f"{SITE}/torch/serialization.py", 7), MAIN), cpu=0.2),
-    "own checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN), cpu=0.2),
-    "evaluation on rank 0": late_in(
-        (Frame("forward", "/job/model.py", 7), Frame("evaluate", "/job/train.py", 3), MAIN), cpu=0.2
-    ),
-    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN), cpu=0.2),
-    "breakpoint": late_in((Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 7), MAIN)),
-}
-"""Phases that advance, which processor time shows; nothing does so at a breakpoint."""
-
-STALLED = {
-    "checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)),
-    "evaluation": late_in((Frame("evaluate", "/job/train.py", 3), MAIN)),
-    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN)),
-}
-"""The same phases without processor time, data or another place."""
-
-
-def downloads(moved: Callable[[float], tuple[int, int]], place: str = "recvfrom") -> World:
-    """Return ranks of which one is late in a function that reads, which does not compute.
-
-    `moved`: time → bytes that it has read, and waits of its main thread.
-    """
-
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        views = one_late(4, 0, (Frame("fetch_weights", "/job/train.py", 7), MAIN))
-        size, switches = moved(now)
-        views[0] = replace(views[0], moved=size, main_switches=switches, syscall=place)
-        return [RankActivity(each.rank, 100, 7) for each in views], views
-
-    return world
-
-
-MOVES = {
-    "20 KB/s": downloads(lambda now: (int(20_000 * now), 0)),
-    "20 KB/s in a thread": downloads(lambda now: (int(20_000 * now), 0), "futex"),
-    "500 bytes/s": downloads(lambda now: (int(500 * now), int(now))),
-    "unknown bytes": downloads(lambda now: (0, int(now))),
-}
-
-
-@pytest.mark.parametrize("name", MOVES)
-def test_a_rank_that_reads_data_however_slowly_is_not_called_a_hang(name: str) -> None:
-    [(at, report)] = watched(MOVES[name], 400)
-    assert isinstance(report, HangReport)
-    assert not report.finding.is_hang
-    assert at > 1.5 * AFTER_S - POLL_S
-    assert "rank 0 on n00 is in fetch_weights (train.py:7)" in report.finding.text
-    assert "reads or writes data" in report.finding.text
-
-
-WAITS = {
-    "nothing arrives": downloads(lambda now: (300 << 20, 5)),
-    "heartbeats of a library": downloads(lambda now: (int(1000 * now), 0)),
-    "a lock with a time limit": downloads(lambda now: (0, int(10 * now)), "futex"),
-    "looks for a file ten times per second": downloads(lambda now: (0, int(10 * now)), "clock_nanosleep"),
-    "the data has arrived": downloads(lambda now: (int(20_000 * min(now, 20)), int(min(now, 20)))),
-}
-
-
-@pytest.mark.parametrize("name", WAITS)
-def test_a_rank_that_waits_for_data_is_named_within_a_minute(name: str) -> None:
-    _, report = watched(WAITS[name], 61)[0]
-    assert isinstance(report, HangReport)
-    assert (report.finding.kind, report.finding.ranks) == (HangKind.LATE, (0,))
-
-
-@pytest.mark.parametrize("phase", HEALTHY)
-def test_a_slow_phase_raises_no_alarm_for_four_minutes(phase: str) -> None:
-    assert watched(HEALTHY[phase], 240) == []
-
-
-@pytest.mark.parametrize("phase", HEALTHY)
-def test_a_slow_phase_is_never_called_a_hang(phase: str) -> None:
-    assert [
-        each for _, each in watched(HEALTHY[phase], 3600) if isinstance(each, HangReport) and each.finding.is_hang
-    ] == []
-
-
-@pytest.mark.parametrize("phase", STALLED)
-def test_a_phase_that_shows_no_work_is_slow_within_a_minute_and_never_called_a_hang(phase: str) -> None:
-    [(at, report)] = watched(STALLED[phase], 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, report.may_end_run) == (False, (0,), False)
-    assert report.finding.text.endswith("and neither computes nor moves data")
-    assert 45 <= at <= 60
-
-
-def test_a_rank_that_computes_in_its_own_code_is_named_within_a_minute_and_not_called_a_hang() -> None:
-    [(at, report)] = watched(late_in((Frame("spin", "/job/train.py", 7), MAIN), cpu=1.0), 3600)
-    assert isinstance(report, HangReport)
-    assert 45 <= at <= 60
-    assert (report.finding.is_hang, report.finding.ranks) == (False, (0,))
-    assert report.finding.text.endswith("rank 0 on n00 is in spin (train.py:7), and computes")
-
-
-def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        views = one_late(2, 0, (Frame("spin", "/job/train.py", 7), MAIN))
-        return [RankActivity(0, 100, 7)], [replace(views[0], cpu_s=now), views[1]]
-
-    [(at, report)] = watched(world, 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (False, (), True)
-
-
-def test_ranks_that_compute_while_one_is_ahead_of_them_are_mentioned_late() -> None:
-    """The rank that waits has called something that the others may never call."""
-
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        groups = [default_group(4)]
-        late = [
-            view(rank, calls(4, over=True), (Frame("spin", "/job/train.py", 7), MAIN), groups) for rank in (1, 2, 3)
-        ]
-        views = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups), *(replace(each, cpu_s=now) for each in late)]
-        return [RankActivity(0, 100, 7)], views
-
-    assert watched(world, 119) == []
-
-
-def test_a_rank_that_waits_before_the_first_step_is_slow_at_first_and_a_hang_later() -> None:
-    """Downloads and builds take long in healthy runs: only a line says so."""
-    found = watched(silent(one_late(4, 2, number=2)), 3600)
-    reports = [(at, each.finding) for at, each in found if isinstance(each, HangReport)]
-    assert [(each.is_hang, each.ranks) for _, each in reports] == [(False, (2,)), (True, (2,))]
-    assert reports[0][0] <= 60
-    assert reports[1][0] >= 120
-
-
-POLLS = [
-    (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait_for", "/job/train.py", 7), MAIN),
-    (Frame("wait_for", "/job/train.py", 8), MAIN),
-]
-
-
-def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        views = one_late(4, 1, POLLS[int(now) % 2])
-        views[1] = replace(views[1], cpu_s=now * 0.003)
-        return [RankActivity(0, 100, 7)], views
-
-    [(at, report)] = watched(world, 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (True, (1,), Confidence.MEDIUM)
-    assert at <= 60
-
-
-def test_a_lock_of_an_extensions_build_that_an_interrupted_build_left_behind_is_named() -> None:
-    baton = f"{SITE}/torch/utils/file_baton.py"
-    compiles = Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400)
-    lines = [
-        (Frame("wait", baton, 50), compiles, MAIN),
-        (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait", baton, 49), compiles, MAIN),
-    ]
-
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        return [RankActivity(0, 100, 7)], one_late(4, 1, lines[int(now) % 2])
-
-    [(at, report)] = watched(world, 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (True, (1,), True)
-    assert "is waiting for the lock file of an extension's build" in report.finding.text
 
 
 def without(views: Sequence[RankView], *ranks: int) -> list[RankView]:
