@@ -1,4 +1,8 @@
-"""Ranks print under pylaunch what they print under plain torchrun: no variable of ours makes torch warn."""
+"""Ranks print under pylaunch what they print under plain torchrun: no variable of ours makes torch warn.
+
+This compares the version of torch that is installed here. For other versions, test_recorder_settings has the names of
+variables that each knows.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ signals, is unknown to `threading`, and imports nothing later. With `start --no-
 
 RECORDER = (
     "the agent on the node: torch records the last 2000 collectives, and writes them into the directory of the run "
-    "when NCCL times out; for a torch before 2.11 beside the interpreter of the ranks, also under the older names of "
+    "when NCCL times out; for a torch before 2.8 beside the interpreter of the ranks, also under the older names of "
     "the variables"
 )
 AGENT = (

@@ -11,7 +11,7 @@ from pylaunch.agent.shared.layout import RunDirectory
 RECORDED = "2000"
 """Collectives that a rank keeps: the default of torch from 2.11 on; older versions keep none."""
 
-NEWER = (2, 11)
+NEWER = (2, 8)
 """Version of torch from which on it warns of the names that older versions know."""
 
 OLDER_NAMES = {

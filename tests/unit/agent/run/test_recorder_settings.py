@@ -14,7 +14,7 @@ from tests.agent.controller import task
 
 @pytest.mark.parametrize(
     ("torch", "warns"),
-    [("2.13.0+cpu", True), ("2.11.0", True), ("2.10.1", False), ("2.7.0a0", False), ("nightly", True), (None, True)],
+    [("2.13.0+cpu", True), ("2.10.1", True), ("2.8.0", True), ("2.7.1", False), ("nightly", True), (None, True)],
 )
 def test_torch_gets_the_names_that_it_knows_and_no_name_that_it_warns_of(
     tmp_path: Path, torch: str | None, warns: bool
