@@ -17,7 +17,7 @@ STAGES = {"matrix product": BenchStage.COMPUTE, "memory": BenchStage.COMPUTE, "f
 
 
 @dataclass(frozen=True)
-class PeerRates:
+class PeerMeasurements:
     """Measurements of one run."""
 
     measured: Mapping[str, tuple[Measured, ...]]
@@ -34,17 +34,17 @@ class PeerRates:
                 found[STAGES[kind]] = max(count, found.get(STAGES[kind], 0))
         return found
 
-    def verdict(self, later: PeerRates) -> dict[str, tuple[Straggler, ...]]:
+    def verdict(self, later: PeerMeasurements) -> dict[str, tuple[Straggler, ...]]:
         """Return the suspects of each kind of work, judged with the measurements of a `later` run."""
         again = later.measured
         found = {kind: peer_verdict(each[0], again.get(kind, ())) for kind, each in self.measured.items() if each}
         return {kind: stragglers for kind, stragglers in found.items() if stragglers}
 
 
-def peers_of(run: BenchRun | None) -> PeerRates:
+def peers_of(run: BenchRun | None) -> PeerMeasurements:
     """Return what `run` measured of devices and data paths."""
     if run is None or run.plan is None:
-        return PeerRates({})
+        return PeerMeasurements({})
     plan, readings = run.plan, run.readings
     products, copies = {}, {}
     for rank, lines in by_rank(readings, ComputeTimed, plan).items():
@@ -60,7 +60,7 @@ def peers_of(run: BenchRun | None) -> PeerRates:
         *([f"compute: no verdict: {len(products)} of {ranks} ranks reported"] if 0 < len(products) < ranks else ()),
         *([f"read: no verdict: {len(reads)} of {hosts} hosts reported"] if 0 < len(reads) < hosts else ()),
     )
-    return PeerRates(
+    return PeerMeasurements(
         {"matrix product": _whole(products, ranks), "memory": _whole(copies, ranks), "file read": _whole(reads, hosts)},
         unjudged,
     )
