@@ -39,7 +39,7 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
         found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
             is_path = "/" in program
-            reason = "is not executable" if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
+            reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
             yield wire.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
@@ -47,6 +47,12 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
     yield from _interpreter(task)
     yield from _launcher_module(task)
     yield from _framework(task)
+
+
+def unexecutable(path: str) -> str:
+    """Return a verb phrase for a file that cannot be executed: its mode may allow it where its file system does not."""
+    is_noexec = os.statvfs(path).f_flag & os.ST_NOEXEC
+    return "is on a file system that is mounted with noexec" if is_noexec else "is not executable"
 
 
 def absence(path: str) -> str:
