@@ -27,7 +27,7 @@ IDLE_SHARE = 0.05
 TRICKLE = 8192
 """Bytes per second up to which libraries and monitors of a rank that waits send heartbeats and read their sources."""
 
-RETURNS, LEAST_RETURNS = 0.1, 2
+RETURNS, LEAST_RETURNS = 0.3, 2
 """Waits of the main thread per second, and at least, from which on its system calls return: a signal ends one, too."""
 
 TIMED_SLEEPS = frozenset({"hrtimer_nanosleep", "clock_nanosleep", "nanosleep", "do_nanosleep"})

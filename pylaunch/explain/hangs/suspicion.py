@@ -208,13 +208,13 @@ class Suspicion:
         """
         calls = [call for view in views for call in view.collectives]
         ages = [call.age_s for call in calls if call.age_s is not None]
-        is_exact = bool(ages) and not all(call.is_retired for call in calls)
+        is_new = not self.is_exact and bool(ages) and not all(call.is_retired for call in calls)
         return replace(
             self,
             samples=(*self.samples[:-1], with_calls(self.samples[-1], views)),
             calls_requests=self.calls_requests + 1,
-            quiet_since=max(self.sign_at, now - min(ages)) if is_exact else self.quiet_since,
-            is_exact=is_exact,
+            quiet_since=max(self.sign_at, now - min(ages)) if is_new else self.quiet_since,
+            is_exact=is_new or self.is_exact,
         )
 
     def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
