@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pylaunch.lab import spec
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.lab import Lab
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

@@ -20,8 +20,8 @@ from typing import Any
 
 from on_lab import PYLAUNCH, ssh_config
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 from pylaunch.model.cluster import Cluster
 
 HERE = Path(__file__).parent / "plain_loop"

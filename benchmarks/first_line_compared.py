@@ -23,8 +23,8 @@ from pathlib import Path
 
 from on_lab import need_pdsh, ssh_config
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 from pylaunch.model.cluster import Cluster
 
 HERE = Path(__file__).parent / "first_line"

@@ -22,8 +22,8 @@ from functools import partial
 from statistics import median
 
 from benchmarks.slow_pairs import share_of
-from pylaunch.bench.pairs import LOW, Pair
-from tests.unit.bench.simulated_cluster import SimulatedCluster, planted, simulated
+from pylaunch.features.bench.judgement.pairs import LOW, Pair
+from tests.features.bench.simulated_cluster import SimulatedCluster, planted, simulated
 
 SIZES = (16, 64, 256, 1024)
 SHARES = (0.01, 0.05)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.lab import image, locks, spec
+from pylaunch.features.lab.cluster import image, locks, spec
 from pylaunch.transport import process
 
 

@@ -22,9 +22,9 @@ from statistics import median, quantiles
 
 from bench_compared import provisioned
 
-import pylaunch.bench.ranks as program
-from pylaunch.bench.measurements import LatencyTimed, Readings
-from pylaunch.lab.lab import Lab
+import pylaunch.features.bench.ranks as program
+from pylaunch.features.bench.judgement.measurements import LatencyTimed, Readings
+from pylaunch.features.lab.cluster.lab import Lab
 
 PREFIX = "latency resolution: "
 """As in `delayed_latency/rank.py`."""

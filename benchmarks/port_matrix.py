@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 from pylaunch.preflight import mesh, suite
 from pylaunch.preflight.survey import Wanted
 

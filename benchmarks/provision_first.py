@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent

@@ -12,7 +12,7 @@ import math
 import random
 import sys
 
-from tests.unit.bench.simulated_cluster import SimulatedCluster, SimulatedScore, planted, simulated
+from tests.features.bench.simulated_cluster import SimulatedCluster, SimulatedScore, planted, simulated
 
 SIZES = tuple(2**power for power in range(1, 13))
 

@@ -26,8 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 
 PORT = 29500
 WORKDIR = "/tmp"

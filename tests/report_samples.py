@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pylaunch.bench.summary import BenchSummary, SizeResult
+from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
 from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.cli import console
 from pylaunch.errors import ExitCode
+from pylaunch.terminal import console
 from pylaunch.transport.process import Background
 
 POLL_S = 0.05

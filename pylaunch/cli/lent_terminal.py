@@ -10,8 +10,8 @@ import sys
 import termios
 import tty
 
-from pylaunch.cli import console
 from pylaunch.errors import UsageError
+from pylaunch.terminal import console
 
 STOP_KEY = b"\x1d"
 """Ctrl-], the escape key of telnet and of systemd-nspawn, which neither pdb nor a shell uses."""

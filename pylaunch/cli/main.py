@@ -9,13 +9,11 @@ import traceback
 import click
 
 from pylaunch import __version__
-from pylaunch.cli import console
-from pylaunch.cli.flags import other_tools
-from pylaunch.cli.flags.group import CommandGroup
-from pylaunch.cli.flags.invocation import Invocation, current
-from pylaunch.cli.late_import import imported
-from pylaunch.cli.views import document, hints
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.terminal import console, document, hints, other_tools
+from pylaunch.terminal.group import CommandGroup
+from pylaunch.terminal.invocation import Invocation, current
+from pylaunch.terminal.late_import import imported
 from pylaunch.transport import interrupts
 
 VERBS = {

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.cli import console
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
 from pylaunch.cli.flags.start import StartFlags
@@ -23,6 +22,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.slurm_job import JobRequest
+from pylaunch.terminal import console
 from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
 from pylaunch.workflows.requeue import JobRequeues, continued
 from pylaunch.workflows.start import PlannedRun, plan_start, planned_run

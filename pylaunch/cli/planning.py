@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from pylaunch.agent.shared.dataclass import replace
-from pylaunch.cli import console
-from pylaunch.cli.flags import environment, options, program, sync
+from pylaunch.cli.flags import environment, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.job_here import StartSource
@@ -20,6 +19,7 @@ from pylaunch.cli.views.plan import show_plan
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode
 from pylaunch.launch.start.session import TakenError
+from pylaunch.terminal import console, options
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.cli import console
 from pylaunch.cli.background import wait_until_well
-from pylaunch.cli.flags.invocation import current
 from pylaunch.cli.flags.start import NAMED_BY_RUN
-from pylaunch.cli.views import document, findings, hints, run_data
+from pylaunch.cli.views import findings, run_data
 from pylaunch.cli.views.collecting import collect
 from pylaunch.cli.views.starting import StartView
 from pylaunch.cli.views.terminal import USAGE_S, has_board
@@ -23,6 +21,8 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
 from pylaunch.store.output_directory import output_file
 from pylaunch.store.paths import run_paths
+from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.invocation import current
 from pylaunch.transport.process import Background, fork_to_background
 from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
 from pylaunch.workflows.start_checks import ChecksFailedError

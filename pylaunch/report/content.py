@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.bench.summary import BenchSummary
+from pylaunch.features.bench.judgement.summary import BenchSummary
 from pylaunch.model.finding import Finding
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord

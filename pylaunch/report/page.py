@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.argv import pylaunch, quoted, quoted_with_env
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.moments import in_utc
@@ -16,7 +17,6 @@ from pylaunch.report import ranks, timeline
 from pylaunch.report.content import ReportInput
 from pylaunch.report.differences import differing, shared
 from pylaunch.report.host_rows import host_lines
-from pylaunch.report.measured import measured_section
 from pylaunch.report.waiting import waiting_rows
 
 MOST_FINDINGS = 200

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.bench.summary import BenchSummary
 from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.features.bench.judgement.summary import BenchSummary
+from pylaunch.features.bench.run.summary_file import read_bench_summary
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
@@ -17,7 +18,6 @@ from pylaunch.report.content import ReportInput
 from pylaunch.report.page import page
 from pylaunch.report.ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.store import runs
-from pylaunch.store.bench_results import read_bench_summary
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.log_excerpts import read_ends

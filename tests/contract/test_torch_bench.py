@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from pylaunch.bench.operations import Operation
 from pylaunch.errors import ExitCode
+from pylaunch.features.bench.judgement.operations import Operation
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories, says
 

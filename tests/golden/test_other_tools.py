@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.cli.flags.other_tools import COMMANDS
+from pylaunch.terminal.other_tools import COMMANDS
 
 PAGE = Path(__file__).parents[2] / "docs/guides/from-torchrun-or-slurm.md"
 HEAD = "| typed after `pylaunch` | command |\n|---|---|\n"

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from tests.waiting import wait_until

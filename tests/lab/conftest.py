@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.lab import lab as labs
-from pylaunch.lab import spec, tools
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.slurm import are_idle
+from pylaunch.features.lab.cluster import lab as labs
+from pylaunch.features.lab.cluster import spec, tools
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.slurm import are_idle
 from pylaunch.transport import process
 from tests.lab import leftovers
 from tests.lab.controller import Gate

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 

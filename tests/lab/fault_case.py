@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.resource_faults import Stall
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
-from pylaunch.lab.resource_faults import Stall
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport.connections import disconnect
 from tests.lab.fault_case import Case

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from pylaunch.lab import network
-from pylaunch.lab.faults import Direction
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
+from pylaunch.features.lab.cluster import network
+from pylaunch.features.lab.cluster.faults import Direction
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.model.plan import NODE_ENVIRONMENT
 from tests.lab.fault_case import Case
 from tests.lab.faults_core import relogin

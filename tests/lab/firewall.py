@@ -7,9 +7,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Completed

@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from pylaunch.lab import lab as labs
-from pylaunch.lab import spec
+from pylaunch.features.lab.cluster import lab as labs
+from pylaunch.features.lab.cluster import spec
 
 
 def name_of(process: int, number: int) -> str:

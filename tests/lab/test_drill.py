@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.json_pages import undescribed
 from tests.lab.controller import listed, must_be_clean
 from tests.waiting import wait_until

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
 from pylaunch.transport import process
 from pylaunch.transport.connections import close_all, connector_of
 from tests.lab.controller import Gate, must_be_clean, newest, starting

@@ -16,10 +16,10 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.faults import Injected
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.faults import Injected
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
 from pylaunch.store import content
 from pylaunch.transport import process
 from pylaunch.transport.runner import PlaybookRun, run_playbook

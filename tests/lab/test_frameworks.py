@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.bench.operations import Operation
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.json_pages import has_the_forms, undescribed
 from tests.lab.controller import must_be_clean

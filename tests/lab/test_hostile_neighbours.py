@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
 from tests.lab.by_hand import with_devices
 from tests.lab.controller import must_be_clean
 from tests.waiting import wait_until

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.hostset import fold
 from tests.lab.controller import must_be_clean
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from pylaunch.errors import LabError
-from pylaunch.lab import status
-from pylaunch.lab.faults import Direction, Isolate, SlowCable, inject
-from pylaunch.lab.lab import Lab
-from pylaunch.lab.node import LabNode
-from pylaunch.lab.resource_faults import LittleMemory, Stall
+from pylaunch.features.lab.cluster import status
+from pylaunch.features.lab.cluster.faults import Direction, Isolate, SlowCable, inject
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.resource_faults import LittleMemory, Stall
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 

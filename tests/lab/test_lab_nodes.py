@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 

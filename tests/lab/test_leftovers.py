@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from pylaunch.lab import spec
-from pylaunch.lab.spec import LabSpec
+from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.spec import LabSpec
 from tests.lab import leftovers
 
 pytestmark = pytest.mark.lab

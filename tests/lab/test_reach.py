@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import FAULTS
 
 pytestmark = pytest.mark.lab

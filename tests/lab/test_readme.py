@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import must_be_clean, newest
 from tests.node_python import NODE_PYTHON
 from tests.waiting import wait_until

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.faults import Freeze, inject
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.faults import Freeze, inject
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.argv import quoted
 from pylaunch.transport.process import Completed
 from tests.lab.controller import listed, must_be_clean, starting

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, must_be_clean, starting
 from tests.lab.slurm_jobs import (
     COMMAND,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import Gate, events, is_clean, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until

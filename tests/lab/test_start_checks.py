@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import one_way_filtered
 
 pytestmark = pytest.mark.lab

@@ -10,8 +10,8 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 from pylaunch.provision.environment import LockRequest, lock
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from tests.roles.conftest import Provisioned
 
 pytestmark = pytest.mark.lab

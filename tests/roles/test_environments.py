@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.provision.environment import EnvironmentManifest, LockRequest, lock, read_manifest
 from pylaunch.store.paths import project_directory
 from tests.node_python import NODE_PYTHON

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.recipe import USER
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.node import LabNode
-from pylaunch.lab.recipe import USER
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.facts import Facts, LimitFact
 from pylaunch.provision.probe import probe

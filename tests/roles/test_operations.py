@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.lab.lab import Lab
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of, disconnect
 from tests.lab.controller import not_kept

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.lab.lab import Lab
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.roles.conftest import Provisioned
 

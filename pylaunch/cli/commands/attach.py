@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.running import exit_code
 from pylaunch.cli.views.following import AttachView
@@ -14,6 +13,7 @@ from pylaunch.cli.views.terminal import USAGE_S, has_board
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.terminal import options
 from pylaunch.workflows.attach import attach
 
 

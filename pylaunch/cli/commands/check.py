@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
-from pylaunch.cli.flags import options, sync
+from pylaunch.cli.flags import sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.views import document, findings
+from pylaunch.cli.views import findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import Framework, JobSpec, RankOrder
@@ -24,6 +23,7 @@ from pylaunch.preflight.check import Check
 from pylaunch.preflight.result import Result
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.start_table import START_TABLE
+from pylaunch.terminal import console, document, options
 from pylaunch.workflows.check import (
     NO_SCRIPT,
     SHIPPED_CODE,

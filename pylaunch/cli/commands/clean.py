@@ -11,10 +11,8 @@ from typing import Any
 import click
 
 from pylaunch.agent.shared.dataclass import asdict, dataclass
-from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, hints, proving
+from pylaunch.cli.views import proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.model.argv import pylaunch
@@ -23,6 +21,7 @@ from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.occupancy.look import Swept
 from pylaunch.occupancy.processes import Occupant
+from pylaunch.terminal import console, document, hints, options
 from pylaunch.workflows.clean import CleanReport, clean_hosts, end_stale
 from pylaunch.workflows.prove import prove_runs
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find_newest
-from pylaunch.cli.views import archived, document
+from pylaunch.cli.views import archived
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.terminal import console, document, options
 from pylaunch.workflows.collect import LEAST_LIMIT, LIMIT, CollectRequest, collect
 
 EXAMPLES = """\b

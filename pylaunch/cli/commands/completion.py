@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from pylaunch.cli import console
+from pylaunch.terminal import console
 
 EXAMPLES = """\b
 Examples:

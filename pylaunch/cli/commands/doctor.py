@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import diagnosis, document
+from pylaunch.cli.views import diagnosis
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.preflight.start_layers import StartLayer
+from pylaunch.terminal import document, options
 from pylaunch.workflows.doctor import diagnose
 
 EXAMPLES = """\b

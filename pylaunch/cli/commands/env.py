@@ -10,11 +10,7 @@ from pathlib import Path
 import click
 
 from pylaunch.agent.shared.dataclass import asdict
-from pylaunch.cli import console
-from pylaunch.cli.flags import options, variables
-from pylaunch.cli.flags.group import CommandGroup
-from pylaunch.cli.views import document
-from pylaunch.cli.views.live_area import working
+from pylaunch.cli.flags import variables
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.size import shown_size
@@ -29,6 +25,9 @@ from pylaunch.provision.environment import (
     read_manifest,
 )
 from pylaunch.store.paths import project_environment
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.group import CommandGroup
+from pylaunch.terminal.live_area import working
 
 
 @click.group(cls=CommandGroup)

@@ -8,16 +8,14 @@ from pathlib import Path
 import click
 
 from pylaunch.agent.shared.dataclass import asdict
-from pylaunch.cli import console
 from pylaunch.cli.asked_hosts import hosts_to_ask
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import document
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.occupancy.devices import DeviceView
 from pylaunch.occupancy.look import HostView
+from pylaunch.terminal import console, document, options
 from pylaunch.workflows.gpus import list_devices
 
 

@@ -7,9 +7,9 @@ import difflib
 import click
 from click.shell_completion import CompletionItem
 
-from pylaunch.cli import console
 from pylaunch.errors import UsageError
 from pylaunch.store.pages import pages, title
+from pylaunch.terminal import console
 
 
 def _topics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting
@@ -18,6 +17,7 @@ from pylaunch.launch.connect.interruptible import signals
 from pylaunch.launch.existing.logs import LogQuery
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.outcome import Status
+from pylaunch.terminal import options
 from pylaunch.workflows.logs import follow_logs
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import click
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, provisioning
+from pylaunch.cli.views import provisioning
 from pylaunch.cli.views.live import counted
-from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
 from pylaunch.provision.batches import batches
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.live_area import working
 from pylaunch.workflows.provision import (
     ALL_AT_ONCE,
     ProvisionOptions,

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import discovered
-from pylaunch.cli.views import document, run_data
-from pylaunch.cli.views.listing import row, slurm_cell
+from pylaunch.cli.views import run_data
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.listing import row, slurm_cell
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.status import list_runs
 

@@ -14,10 +14,9 @@ import click
 from pylaunch.agent.shared.dataclass import dataclass, fields, replace
 from pylaunch.agent.shared.script_framework import choose
 from pylaunch.agent.shared.script_imports import read_program
-from pylaunch.cli.flags import environment, options, program
-from pylaunch.cli.flags.group import CommandGroup
+from pylaunch.cli.flags import environment, program
 from pylaunch.cli.flags.start import AUTO, StartFlags, source_directory
-from pylaunch.cli.views import document, rendered
+from pylaunch.cli.views import rendered
 from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
@@ -25,6 +24,8 @@ from pylaunch.model.argv import pylaunch
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import OTHERS, program_of
 from pylaunch.render.files import Target, TargetOptions
+from pylaunch.terminal import document, options
+from pylaunch.terminal.group import CommandGroup
 from pylaunch.workflows.render import render_plan, write_files
 
 EXAMPLES = """\b

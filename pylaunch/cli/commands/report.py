@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find_newest
-from pylaunch.cli.views import archived, document, hints
+from pylaunch.cli.views import archived
 from pylaunch.errors import ExitCode
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.terminal import document, hints, options
 from pylaunch.workflows.report import write_report
 
 EXAMPLES = """\b

@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from pylaunch.agent.shared.dataclass import replace
-from pylaunch.cli import console
-from pylaunch.cli.flags import environment, options, sync
+from pylaunch.cli.flags import environment, sync
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
@@ -18,6 +17,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.argv import pylaunch, quoted_with_env
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
+from pylaunch.terminal import console, options
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 

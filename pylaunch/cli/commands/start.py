@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from pylaunch.cli.flags import environment, options, scheduler, sync
+from pylaunch.cli.flags import environment, scheduler, sync
 from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
 from pylaunch.cli.job_here import source_of_start
-from pylaunch.cli.late_import import imported
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY
+from pylaunch.terminal import options
+from pylaunch.terminal.late_import import imported
 
 EXAMPLES = """\b
 Examples:

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.views import document, proving, run_data
+from pylaunch.cli.views import proving, run_data
 from pylaunch.cli.views.board import Board
-from pylaunch.cli.views.listing import row, slurm_cell
 from pylaunch.cli.views.live import counted, show_hang, show_outcome
 from pylaunch.cli.views.watching import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.run import RunRecord
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.listing import row, slurm_cell
 from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
 from pylaunch.cli.flags.resolve_run import discovered, find
-from pylaunch.cli.views import document, proving, queueing, run_data
+from pylaunch.cli.views import proving, queueing, run_data
 from pylaunch.cli.views.live import Live, show_proof
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
@@ -19,6 +17,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
+from pylaunch.terminal import console, document, options
 from pylaunch.workflows.allocation import end_submitted
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.status import slurm_states

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import document
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
+from pylaunch.terminal import console, document, options
 from pylaunch.workflows.trust import KeyOffer, OfferedKey, accept, scan
 
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 
-from pylaunch.cli import console
-from pylaunch.cli.flags import options
-from pylaunch.cli.views import document, promises
-from pylaunch.cli.views.listing import duration
+from pylaunch.cli.views import promises
 from pylaunch.cli.views.live import counted
-from pylaunch.cli.views.live_area import working
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.specifications import SpecificationResult
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.listing import duration
+from pylaunch.terminal.live_area import working
 from pylaunch.workflows.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyOptions, VerifyReport, verify
 
 _EXIT_CODES = {

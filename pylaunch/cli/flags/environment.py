@@ -10,10 +10,10 @@ from typing import TypeVar
 import click
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.cli import console
 from pylaunch.errors import UsageError
 from pylaunch.model.environment_file import NAME, read_environment
 from pylaunch.model.secret import Secrets, sounds_secret
+from pylaunch.terminal import console
 
 F = TypeVar("F", bound=Callable[..., object])
 

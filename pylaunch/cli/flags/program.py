@@ -10,13 +10,13 @@ from typing import Any
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
-from pylaunch.cli import console
 from pylaunch.cli.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv, pylaunch, quoted
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import Pasted, described, ranks_of, taken_apart
+from pylaunch.terminal import console
 
 RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
 COMPUTING_ALONE = frozenset({

@@ -5,9 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pylaunch.cli import console
-from pylaunch.cli.flags.invocation import current
-from pylaunch.cli.views.listing import duration, job_words
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
@@ -18,6 +15,9 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.store.runs import UnknownRunError
+from pylaunch.terminal import console
+from pylaunch.terminal.invocation import current
+from pylaunch.terminal.listing import duration, job_words
 from pylaunch.workflows.prove import is_in_doubt
 from pylaunch.workflows.runs import (
     RunNotNamedError,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.cli.flags import options, preload, sync
+from pylaunch.cli.flags import preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
 from pylaunch.cli.flags.scheduler import SchedulerFlags
 from pylaunch.errors import UsageError
@@ -17,6 +17,7 @@ from pylaunch.model.argv import Argv
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.size import shown_size
 from pylaunch.store.new_file import refuse_existing
+from pylaunch.terminal import options
 
 if TYPE_CHECKING:
     from pylaunch.launch.start.queue import Turn

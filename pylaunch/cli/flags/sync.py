@@ -10,14 +10,14 @@ from typing import TypeVar
 import click
 
 from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.cli import console
-from pylaunch.cli.flags.options import size
 from pylaunch.cli.views.live import counted
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
 from pylaunch.model.argv import quoted
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.size import shown_size
+from pylaunch.terminal import console
+from pylaunch.terminal.options import size
 
 F = TypeVar("F", bound=Callable[..., object])
 SHOWN_PATHS = 3

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.cli import console
 from pylaunch.model.variables.files import read_environment_file, read_nccl_conf, settings_of
 from pylaunch.model.variables.lint import LintFinding, LintLevel, Setting
 from pylaunch.model.variables.together import judge
+from pylaunch.terminal import console
 
 SYSTEM_CONF = Path("/etc/nccl.conf")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
 from pylaunch.model.size import shown_size
+from pylaunch.terminal import console
 from pylaunch.workflows.collect import RunArchive
 from pylaunch.workflows.report import ReportFile
 

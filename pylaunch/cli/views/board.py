@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.pace import Pace, shown_rate
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.log_progress import logged_step
@@ -14,6 +13,7 @@ from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.model.sanitise import rank_output, visible_line
 from pylaunch.model.size import shown_size
 from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.terminal.listing import duration
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""

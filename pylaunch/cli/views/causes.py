@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
 from pylaunch.model.outcome import Outcome
+from pylaunch.terminal import console
 
 MOST_OTHERS = 3
 

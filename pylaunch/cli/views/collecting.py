@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.cli import console
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.run import RunRecord
 from pylaunch.model.size import shown_size
+from pylaunch.terminal import console
 from pylaunch.workflows.logs import collect_logs
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
-from pylaunch.cli.views import hints
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.start_layers import LayerResult, LayerState
+from pylaunch.terminal import console, hints
 from pylaunch.workflows.doctor import Diagnosis
 
 _WIDTH = 22

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
 from pylaunch.cli.views.run_data import cause_data
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
@@ -10,6 +9,7 @@ from pylaunch.explain.recognised_ends import PAGES
 from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
+from pylaunch.terminal import console
 from pylaunch.workflows.explain_logs import LogExplanation
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.agent.shared.dataclass import replace
-from pylaunch.cli.views import document, hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.preflight import finding_lines
 from pylaunch.preflight.result import Result
+from pylaunch.terminal import document, hints
 
 
 def lines(finding: Finding) -> list[str]:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pylaunch.cli import console
-from pylaunch.cli.views import hints
 from pylaunch.cli.views.causes import show_causes
-from pylaunch.cli.views.listing import duration
 from pylaunch.explain.rank_end import described
 from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.model.hostset import fold
@@ -17,6 +14,8 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.sanitise import Pieces
 from pylaunch.model.usage import NodeUsage
 from pylaunch.preflight.finding_lines import FIX
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.listing import duration
 
 LAST_LINES = 20
 

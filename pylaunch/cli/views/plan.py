@@ -9,9 +9,7 @@ from typing import Any
 
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
-from pylaunch.cli import console
 from pylaunch.cli.flags import sync
-from pylaunch.cli.views import document
 from pylaunch.cli.views.live import counted
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold, fold_ranks
@@ -19,6 +17,7 @@ from pylaunch.model.job import TREE, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.topology import groups
+from pylaunch.terminal import console, document
 
 Commands = Sequence[tuple[NodePlan, NodeCommand]]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.cli import console
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.model.hostset import alike
+from pylaunch.terminal import console
 
 
 def show(run: str, proofs: Mapping[str, NodeProof]) -> None:

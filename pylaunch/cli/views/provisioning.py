@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.agent.shared.dataclass import replace
-from pylaunch.cli import console
-from pylaunch.cli.views import document, hints
-from pylaunch.cli.views.listing import duration
 from pylaunch.cli.views.live import counted
 from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.host_errors import OwnNames, Template
@@ -17,6 +14,8 @@ from pylaunch.provision.differences import FileDifference
 from pylaunch.provision.drift import Change
 from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.provision.workflow import ProvisionSurvey
+from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.listing import duration
 from pylaunch.workflows.provision import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
 
 Differences = Mapping[str, Sequence[FileDifference]]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
-from pylaunch.cli.views import hints
 from pylaunch.cli.views.live import counted
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN
+from pylaunch.terminal import console, hints
 from pylaunch.workflows.allocation import (
     JobCancelled,
     JobEnded,

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared.dataclass import asdict
-from pylaunch.cli import console
-from pylaunch.cli.views import document, hints
 from pylaunch.cli.views.live import counted
 from pylaunch.explain.stack_groups import (
     PROCESS_STATES,
@@ -21,6 +19,7 @@ from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Status
 from pylaunch.model.rank_view import Collective, Frame, RankView
 from pylaunch.model.sanitise import visible_line
+from pylaunch.terminal import console, document, hints
 from pylaunch.workflows.stacks import StacksReport
 
 MOST_THREADS = 12

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
 from pylaunch.model.hang import HangFinding
 from pylaunch.model.hostset import fold_ranks
+from pylaunch.terminal import console
 from pylaunch.workflows.recorder_dumps import DumpsJudged
 
 

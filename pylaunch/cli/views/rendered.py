@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.cli import console
+from pylaunch.terminal import console
 from pylaunch.workflows.render import RenderedPlan
 
 

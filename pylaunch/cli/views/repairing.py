@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pylaunch.cli import console
 from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.hostset import fold
+from pylaunch.terminal import console
 from pylaunch.workflows.repair import Repair, RepairEnded, RepairEvent, RepairUnneeded
 
 

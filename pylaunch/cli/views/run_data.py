@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from pylaunch.cli import console
-from pylaunch.cli.views import document
 from pylaunch.model.argv import quoted
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.outcome import Outcome, RankEnd
@@ -14,6 +12,7 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
 from pylaunch.store import runs
+from pylaunch.terminal import console, document
 from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
 
 UNREACHABLE = "unreachable"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from pylaunch.cli import console
-from pylaunch.cli.views import findings, hints
+from pylaunch.cli.views import findings
 from pylaunch.cli.views.live import Live, counted, show_outcome
 from pylaunch.cli.views.terminal import watching
 from pylaunch.launch.attempts import NoRestart, Restarting
@@ -17,6 +16,7 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
 from pylaunch.preflight.finding_lines import MARKS
 from pylaunch.preflight.result import REACH
+from pylaunch.terminal import console, hints
 from pylaunch.workflows.start_events import (
     AttemptEnded,
     AttemptRefused,

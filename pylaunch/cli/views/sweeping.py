@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from pylaunch.cli.views import document
-from pylaunch.cli.views.listing import duration
 from pylaunch.occupancy.processes import Occupant
+from pylaunch.terminal import document
+from pylaunch.terminal.listing import duration
 
 
 def described(occupant: Occupant) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pylaunch.cli import console
 from pylaunch.provision.progress import TaskFollower
+from pylaunch.terminal import console
 from pylaunch.transport.runner import Progress
 
 

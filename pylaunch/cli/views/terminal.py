@@ -11,15 +11,15 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from pylaunch.cli import console
 from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.live import Live, shown
-from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.launch.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.model.usage import NodeUsage
+from pylaunch.terminal import console
+from pylaunch.terminal.live_area import LiveArea
 
 TICK_S = 0.1
 HOLD_S = 10.0

@@ -8,10 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from pylaunch.cli import console
-from pylaunch.cli.views import document
 from pylaunch.cli.views.board import Board
-from pylaunch.cli.views.live_area import LiveArea
 from pylaunch.cli.views.pace import Pace
 from pylaunch.cli.views.run_data import previous_data
 from pylaunch.cli.views.terminal import REDRAW_S
@@ -19,6 +16,8 @@ from pylaunch.launch.connect.interruptible import Interrupter, signals
 from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.terminal import console, document
+from pylaunch.terminal.live_area import LiveArea
 from pylaunch.workflows.status import glimpse, previous_attempt, watch_run
 
 USAGE_S = 2.0

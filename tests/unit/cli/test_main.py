@@ -10,9 +10,10 @@ import click
 import pytest
 
 from pylaunch.cli import main
-from pylaunch.cli.commands import lab, start
-from pylaunch.cli.flags import other_tools
+from pylaunch.cli.commands import start
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab import command
+from pylaunch.terminal import other_tools
 from tests.hinted_commands import must_be_accepted
 
 
@@ -84,7 +85,7 @@ def test_what_a_word_of_another_tool_leads_to_is_accepted(command: str) -> None:
 
 
 def test_no_word_of_another_tool_is_one_of_ours_and_each_option_is_one_of_a_verb() -> None:
-    assert other_tools.COMMANDS.keys() & {*main.VERBS, *(f"lab {verb}" for verb in lab.command.commands)} == set()
+    assert other_tools.COMMANDS.keys() & {*main.VERBS, *(f"lab {verb}" for verb in command.command.commands)} == set()
     known = {option for each in start.command.params for option in each.opts}
     assert set(other_tools.OPTIONS.values()) <= known
 

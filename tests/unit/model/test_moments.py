@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.cli.views import document, listing
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.moments import LAST, in_utc
 from pylaunch.report import page
+from pylaunch.terminal import document, listing
 
 
 @pytest.mark.parametrize("claimed", [1e300, -1e300, 253402300800.0, -1.0])

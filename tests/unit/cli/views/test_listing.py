@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pylaunch.cli.views.listing import job_words
-from pylaunch.drill import exercise
-from pylaunch.workflows import bench_run, doctor_trial
+from pylaunch.features.bench.run import bench_run
+from pylaunch.features.lab.drill import exercise
+from pylaunch.terminal.listing import job_words
+from pylaunch.workflows import doctor_trial
 
 
 def test_a_job_that_a_verb_starts_is_shown_as_the_verb() -> None:

@@ -1,0 +1,188 @@
+"""Lines of the ranks of `pylaunch bench`, decoded. Pure.
+
+A rank is not trusted: a line that is longer than MOST_LINE, no JSON, of another type, out of bounds or for another rank
+than the one that wrote it is dropped and counted. The number of lines of each rank is bounded, too: one that writes
+without end spoils its own numbers only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.features.bench.judgement.operations import Operation
+
+PREFIX = "pylaunch bench: "
+"""As in `ranks/bench_rank.py`."""
+
+MOST_LINE = 32 << 10
+MOST_TIMES = 1000
+MOST_LINES = 1000
+"""Of each rank. Rank 0 writes most: one for each size of each collective."""
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=86400)]
+"""A nanosecond at least, the resolution of the clock: a smaller number would make rates that are not finite."""
+
+Times = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1, max_length=MOST_TIMES)]
+Waited = Annotated[float, msgspec.Meta(ge=0, le=0.99)]
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    rank: Count
+
+
+class BarrierPassed(_Line, frozen=True, kw_only=True, tag="barrier"):
+    """All ranks met at rank 0."""
+
+
+class SumChecked(_Line, frozen=True, kw_only=True, tag="correctness"):
+    """Result of the small all-reduce."""
+
+    wrong: Count
+    framework: Text
+    """Name and version."""
+
+    device: Text
+
+
+class CollectiveTimed(_Line, frozen=True, kw_only=True, tag="collective"):
+    """Time of one collective at one size."""
+
+    operation: Operation
+    size: Count
+    seconds: Times
+    """Means of parts of the iterations, on the slowest rank."""
+
+    wrong: Count
+    iterations: Count
+    warm_up: Count
+
+
+class Omitted(_Line, frozen=True, kw_only=True, tag="omitted"):
+    """Collective that was not measured from this size on."""
+
+    operation: Operation
+    size: Count
+    reason: Text
+
+
+class LatencyTimed(_Line, frozen=True, kw_only=True, tag="latency"):
+    """Times of small messages, sorted."""
+
+    of: Literal["all-reduce", "round trip"]
+    size: Count
+    seconds: Times
+    peer: Count | None = None
+
+
+class PairTimed(_Line, frozen=True, kw_only=True, tag="pair"):
+    """Times of exchanges with another rank, in both directions at once."""
+
+    round: Count
+    peer: Count
+    size: Count
+    seconds: Times
+
+
+class ComputeTimed(_Line, frozen=True, kw_only=True, tag="compute"):
+    """Speed of one device."""
+
+    device: Text
+    flops: Rate
+    memory: Rate
+    """Bytes per second, read and written."""
+
+    flops_waited: Waited = 0.0
+    """Share of the time in which other processes had a processor that this rank was ready for."""
+
+    memory_waited: Waited = 0.0
+
+
+class FileRead(_Line, frozen=True, kw_only=True, tag="read"):
+    """Sequential read of the data path."""
+
+    size: Count
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=86400)]
+
+
+class StageEnded(_Line, frozen=True, kw_only=True, tag="end"):
+    """A stage ended on all ranks."""
+
+    stage: Text
+
+
+Measured = (
+    BarrierPassed
+    | SumChecked
+    | CollectiveTimed
+    | Omitted
+    | LatencyTimed
+    | PairTimed
+    | ComputeTimed
+    | FileRead
+    | StageEnded
+)
+
+
+@dataclass
+class Readings:
+    """Lines of all ranks, in order of arrival, for each kind."""
+
+    ranks: int
+    most: int = MOST_LINES
+    """Lines of each rank."""
+
+    dropped: int = 0
+    _kept: dict[type[Any], list[Any]] = field(default_factory=dict)
+    _taken: Counter[int] = field(default_factory=Counter)
+    """Rank → number of lines."""
+
+    @property
+    def lines(self) -> list[Measured]:
+        """Return all lines, kind by kind."""
+        return [line for lines in self._kept.values() for line in lines]
+
+    def take(self, rank: int | None, line: str) -> Measured | None:
+        """Keep what `rank` wrote, and return it; None for a line that is none of a measurement, or is dropped."""
+        head, found, body = line.partition(PREFIX)
+        if head or not found:
+            return None
+        decoded = _decoded(body)
+        is_own = decoded is not None and decoded.rank == rank and self._is_possible(decoded)
+        if decoded is None or not is_own or self._taken[decoded.rank] >= self.most:
+            self.dropped += 1
+            return None
+        self._taken[decoded.rank] += 1
+        self._kept.setdefault(type(decoded), []).append(decoded)
+        return decoded
+
+    def _is_possible(self, line: Measured) -> bool:
+        """Return False for a rank that does not exist, and for results of all ranks that another one than 0 claims."""
+        if isinstance(line, CollectiveTimed | Omitted | StageEnded) and line.rank != 0:
+            return isinstance(line, Omitted)
+        if isinstance(line, LatencyTimed):
+            is_own = line.rank == 0 if line.peer is None else line.rank < line.peer < self.ranks
+            return is_own and (line.of == "all-reduce") == (line.peer is None)
+        peer = line.peer if isinstance(line, PairTimed) else None
+        return peer is None or (peer < self.ranks and peer != line.rank)
+
+    def of(self, kind: type[Any]) -> Sequence[Any]:
+        """Return the lines of one kind."""
+        return self._kept.get(kind, ())
+
+
+def _decoded(body: str) -> Measured | None:
+    try:
+        decoded: Measured = msgspec.convert(parse_object(body, MOST_LINE), Measured)
+    except (UntrustedJsonError, msgspec.ValidationError):
+        return None
+    return decoded

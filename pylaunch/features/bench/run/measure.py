@@ -1,0 +1,358 @@
+"""Measure the communication of a cluster in stages, and name the node or link that is slow.
+
+    connect      every node connects to every other one (the connection matrix of `pylaunch check`)
+    one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
+    second run   only for suspects: slow pairs with nodes that are known good, slow devices beside the others again
+
+Ranks measure, `pylaunch.features.bench.judgement` judges, this module acts on the verdict. A broken stage and an interrupt end the
+measurement; what was measured before is the result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.features.bench.host_speeds import DEVICE_CHECKS, host_speeds
+from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds
+from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
+from pylaunch.features.bench.judgement.measurements import (
+    CollectiveTimed,
+    ComputeTimed,
+    FileRead,
+    LatencyTimed,
+    Omitted,
+    Readings,
+)
+from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
+from pylaunch.features.bench.judgement.sweep import MOST_RANKS
+from pylaunch.features.bench.run.bench_run import MARGIN_S, BenchRun, RoundPlan, job
+from pylaunch.features.bench.run.device_rates import by_rank, peers_of
+from pylaunch.features.bench.run.events import (
+    NO_IB,
+    OF_ALL_RUNS,
+    OTHER_SWEEP,
+    BenchEmit,
+    BenchRequest,
+    BenchResult,
+    BenchStage,
+    Incomplete,
+    StageEndedOnAll,
+    StageState,
+    again,
+)
+from pylaunch.features.bench.run.progress import NOTHING
+from pylaunch.launch.connect.interruptible import InterruptSource
+from pylaunch.launch.follow.run_events import Notice
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import JobSpec
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.preflight import suite
+from pylaunch.preflight.survey import Survey
+from pylaunch.preflight.unreachable import shared_failures
+from pylaunch.preflight.wanted import wanted_by
+
+CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
+CONNECT_S = 20.0
+"""For the answer of each host."""
+
+BACKENDS = ("auto", "nccl", "gloo", "mpi", "jax")
+
+
+def chosen_backend(cluster: Cluster, request: BenchRequest) -> str:
+    """Return the backend of `request` on `cluster`. Raises UsageError for one that cannot work there."""
+    without = [host.name for host in cluster.hosts if not host.devices]
+    if request.beside == NO_IB and (request.backend not in ("auto", "nccl") or without):
+        raise UsageError(
+            f"--beside {NO_IB}: only NCCL uses InfiniBand, and the ranks would use another backend",
+            hint="--beside INTERFACE",
+        )
+    if request.backend == "auto":
+        return "gloo" if without else "nccl"
+    if request.backend == "nccl" and without:
+        raise UsageError(
+            f"--backend nccl: the inventory has no devices for {fold(without)}",
+            hint="--backend gloo, or gpus=N in the inventory",
+        )
+    return request.backend
+
+
+def planned_cluster(cluster: Cluster, backend: str) -> Cluster:
+    """Return the cluster as ranks of `backend` use it: only NCCL takes devices."""
+    return cluster if backend == "nccl" else cluster.without_devices()
+
+
+def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: InterruptSource) -> BenchResult:
+    """Measure `cluster` and return the result, up to the first broken stage or an interrupt.
+
+    Raises UsageError for a request that does not fit the cluster, before any host is contacted, and
+    InterruptedBeforeReleaseError or KeyboardInterrupt for an interrupt before the first stage ended.
+    """
+    backend = chosen_backend(cluster, request)
+    used = planned_cluster(cluster, backend)
+    measuring = _Measuring(used, request, backend, emit, interrupts)
+    return measuring.result()
+
+
+@dataclass
+class _Measuring:
+    cluster: Cluster
+    request: BenchRequest
+    backend: str
+    emit: BenchEmit
+    interrupts: InterruptSource
+    stages: list[StageEndedOnAll] = field(default_factory=list)
+    runs: list[BenchRun] = field(default_factory=list)
+    speeds: Mapping[str, HostSpeeds] = field(default_factory=dict)
+    first: BenchRun | None = None
+    screening: Screening | None = None
+    rounds_again: tuple[tuple[Pair, ...], ...] = ()
+    """Rounds of pairs of the second run."""
+
+    second: BenchRun | None = None
+    other: BenchRun | None = None
+    """Sweep over the other network."""
+
+    ended_by: InterruptedBeforeReleaseError | None = None
+
+    def result(self) -> BenchResult:
+        request = self.request
+        count = len(self.cluster.hosts)
+        rounds = RoundPlan(round_numbers(count, request.seed) if count > 1 else ())
+        wanted = tuple(each for each in BenchStage if each in request.stages and not self._unfit(each))
+        if not wanted:
+            stage = next(each for each in BenchStage if each in request.stages)
+            raise UsageError(f"--stage {stage.value}: {self._unfit(stage)}", hint="name more hosts, or another stage")
+        of_ranks = tuple(each for each in wanted if each is not BenchStage.CONNECT)
+        spec = job(request, self.backend, of_ranks, rounds)
+        plan = plan_run(self.cluster, spec, "bench")
+        if plan.world_size < 2:
+            raise UsageError(
+                f"bench needs at least two ranks, and {plan.nodes[0].host.name} alone has one",
+                hint="name more hosts, or --nproc-per-node 2",
+            )
+        if plan.world_size > MOST_RANKS:
+            raise UsageError(
+                f"bench measures at most {MOST_RANKS} ranks, and these would be {plan.world_size}",
+                hint="--nproc-per-node, or --limit",
+            )
+        if len({len(node.ranks) for node in plan.nodes}) > 1:
+            raise UsageError(
+                "the hosts have different numbers of devices", hint="--nproc-per-node N, with the smallest of them"
+            )
+        self._skip_unfit()
+        self._survey(plan)
+        try:
+            self._measure(spec, of_ranks, rounds)
+        except InterruptedBeforeReleaseError as error:
+            self.ended_by = error
+        except KeyboardInterrupt as interrupt:  # Between two runs.
+            self.ended_by = InterruptedBeforeReleaseError(str(interrupt) or "interrupted")
+        if self.ended_by is not None and not any(each.state is StageState.OK for each in self.stages):
+            raise self.ended_by
+        self._screen()
+        return replace(self._collected(plan), incomplete=self._incomplete(wanted), ended_by=self.ended_by)
+
+    def _measure(self, spec: JobSpec, of_ranks: tuple[BenchStage, ...], rounds: RoundPlan) -> None:
+        """Run all ranks, up to three times."""
+        if self._is_broken or not of_ranks:
+            return
+        self.first = self._begun(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
+        self._finish(self.first)
+        self._screen()
+        if self._again and not self._is_broken:
+            self._measure_again()
+        if self.request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
+            self._measure_beside()
+
+    def _unfit(self, stage: BenchStage) -> str:
+        """Return the reason why this cluster cannot have `stage`; "" if it can."""
+        if stage in (BenchStage.CONNECT, BenchStage.PAIRS) and len(self.cluster.hosts) < 2:
+            return "one host has no network to others"
+        if stage is BenchStage.PAIRS and self.backend == "jax":
+            return "a collective of JAX has all ranks"
+        return ""
+
+    def _skip_unfit(self) -> None:
+        for stage in BenchStage:
+            if stage in self.request.stages and (reason := self._unfit(stage)):
+                skipped = StageEndedOnAll(stage, StageState.SKIPPED, reason)
+                self.stages.append(skipped)
+                self.emit(skipped)
+
+    @property
+    def _is_broken(self) -> bool:
+        return any(each.state is StageState.BROKEN for each in self.stages)
+
+    def _survey(self, plan: RunPlan) -> None:
+        """Connect every node to every other one, and read the speeds that hosts report."""
+        if BenchStage.CONNECT not in self.request.stages or self._unfit(BenchStage.CONNECT):
+            return
+        checks = tuple(check for check in suite.CHECKS if check.id in CONNECT_CHECKS)
+        begun = time.monotonic()
+        devices = DEVICE_CHECKS if self.backend == "nccl" else ()
+        asked = tuple(check for check in suite.CHECKS if check.id in (*CONNECT_CHECKS, *devices))
+        survey = suite.take(self.cluster, wanted_by(plan), asked, timeout_s=CONNECT_S)
+        self.speeds = host_speeds(survey, uses_infiniband=self.request.uses_infiniband)
+        stage = replace(_connected(survey, suite.judge(survey, checks)), seconds=time.monotonic() - begun)
+        self.stages.append(stage)
+        self.emit(stage)
+
+    def _begun(self, spec: JobSpec, stages: tuple[BenchStage, ...], rounds: RoundPlan) -> BenchRun:
+        limit_s = self.request.sweep.time_limit_s + MARGIN_S
+        run = BenchRun(self.cluster, spec, stages, rounds, self.emit, self.backend, limit_s)
+        self.runs.append(run)
+        return run
+
+    def _finish(self, run: BenchRun) -> None:
+        """Measure `run` and add its stages. Raises InterruptedBeforeReleaseError and KeyboardInterrupt."""
+        try:
+            run.measure(self.interrupts)
+        except (ClusterNotReadyError, UsageError) as error:
+            if run is self.first and isinstance(error, UsageError):
+                raise  # Nothing is measured yet.
+            hosts = tuple(error.reasons) if isinstance(error, NodesRefusedError) else ()
+            broken = StageEndedOnAll(
+                run.stages[0], StageState.BROKEN, error.message, hosts, tuple(error.evidence),
+                (error.hint,) if error.hint else (),
+            )  # fmt: skip
+            run.ended.append(broken)
+            self.emit(broken)
+        except (InterruptedBeforeReleaseError, KeyboardInterrupt):
+            run.interrupt()
+            raise
+        finally:
+            self.stages += run.ended
+
+    def _screen(self) -> None:
+        """Find the suspects and the rounds that decide about them, if all first rounds are measured."""
+        if self.screening is None and self.first is not None and self.first.has_all_pairs:
+            self.screening = screened(self.first.pair_rates(), len(self.cluster.hosts))
+            self.rounds_again = confirmations(self.screening)
+
+    def _measure_beside(self) -> None:
+        """Measure the sweep again over the other network."""
+        name = self.request.beside
+        request = replace(self.request, uses_infiniband=False)
+        request = request if name == NO_IB else replace(request, interface=name)
+        self.emit(Notice(f"the same sweep over {name}" if name != NO_IB else "the same sweep without InfiniBand"))
+        spec = job(request, self.backend, (BenchStage.SWEEP,), RoundPlan())
+        self.other = self._begun(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
+        self._finish(self.other)
+
+    @property
+    def _again(self) -> dict[BenchStage, int]:
+        """Return the stages of the second run, and the number of measurements of each."""
+        pairs = {BenchStage.PAIRS: len(self.rounds_again)} if self.rounds_again else {}
+        return {**pairs, **peers_of(self.first).repeats()}
+
+    def _measure_again(self) -> None:
+        """Measure the suspects beside other nodes, and pairs with other partners."""
+        stages = self._again
+        if self.screening is not None and self.rounds_again:
+            suspects = fold(sorted({self.cluster.names[node] for node in self.screening.suspects}))
+            what = suspects or f"{len(self.screening.links)} pairs"
+            self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
+        for kind, found in peers_of(self.first).verdict(peers_of(None)).items():
+            what = ", ".join(each.name for each in found)
+            self.emit(Notice(f"slow once: {kind} of {what}; measuring again beside the others"))
+        repeats = max((count for stage, count in stages.items() if stage is not BenchStage.PAIRS), default=1)
+        rounds = RoundPlan(explicit=self.rounds_again, repeats=repeats)
+        spec = job(self.request, self.backend, tuple(stages), rounds)
+        self.second = self._begun(spec, (*OF_ALL_RUNS, *stages), rounds)
+        self._finish(self.second)
+
+    def _verdict(self) -> PairVerdict | None:
+        """Return the verdict on all nodes; None if no pair was measured.
+
+        Rounds that were interrupted or failed give no verdict: a slow node and its partners look alike in them.
+        """
+        first, screening, second = self.first, self.screening, self.second
+        if screening is None:
+            rates = [] if first is None else first.pair_rates()
+            if first is None or not rates:
+                return None
+            reached = f"only {len(rates)} of {first.planned_pairs} pairs were measured"
+            return PairVerdict(abstained=f"{reached}, which do not distinguish a slow node from its partners")
+        if screening.abstained or not self.rounds_again:
+            return pair_verdict(screening, ())
+        if second is None or not second.has_all_pairs:
+            return PairVerdict(
+                unclear=screening.suspects,
+                abstained="the second measurement, which distinguishes a slow node from its partners, did not end",
+            )
+        return pair_verdict(screening, second.pair_rates())
+
+    def _incomplete(self, wanted: tuple[BenchStage, ...]) -> Incomplete | None:
+        """Return where the measurement ended; None if it measured everything in `wanted`."""
+        later = [each.value for each in wanted if not self._has_measured(each)]
+        later += [again(each) for each in self._again if self.second is None or not self.second.has_measured(each)]
+        if self.request.beside and BenchStage.SWEEP in wanted and self.other is None:
+            later.append(OTHER_SWEEP)
+        last = next((each for each in self.stages if each.state in (StageState.BROKEN, StageState.INTERRUPTED)), None)
+        if last is None:
+            is_over = self.ended_by is None or not later
+            return None if is_over else Incomplete(later[0], StageState.INTERRUPTED, NOTHING, tuple(later[1:]))
+        run = next((run for run in self.runs if any(each is last for each in run.ended)), None)
+        if run is None:
+            return Incomplete(last.stage.value, last.state, NOTHING, tuple(later))
+        if last.state is StageState.BROKEN and run.has_measured(last.stage) and not later:
+            return None
+        name = OTHER_SWEEP if run is self.other else last.stage.value
+        if run is self.second:
+            name = again(last.stage if last.stage in self._again else next(iter(self._again)))
+        return Incomplete(name, last.state, run.reached(last.stage), tuple(each for each in later if each != name))
+
+    def _has_measured(self, stage: BenchStage) -> bool:
+        if stage is BenchStage.CONNECT:
+            return any(each.stage is stage for each in self.stages)
+        return self.first is not None and self.first.has_measured(stage)
+
+    def _collected(self, plan: RunPlan) -> BenchResult:
+        names = plan.cluster.names
+        lines = [line for run in self.runs if run is not self.other for line in run.readings.lines]
+        beside = [] if self.other is None else self.other.readings.of(CollectiveTimed)
+        by_pair: dict[Pair, tuple[float, ...]] = {}
+        for run in self.runs:
+            for each in run.pair_rates():
+                by_pair[each.pair] = (*by_pair.get(each.pair, ()), each.rate)
+        readings = Readings(0) if self.first is None else self.first.readings
+        compute = {rank: measured[0] for rank, measured in by_rank(readings, ComputeTimed, plan).items()}
+        reads = {
+            plan.node_of_rank(rank).host.name: measured[0]
+            for rank, measured in by_rank(readings, FileRead, plan).items()
+        }
+        warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
+        peers = peers_of(self.first)
+        conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
+        return BenchResult(
+            names, conditions, tuple(self.stages),
+            tuple(run.plan.run for run in self.runs if run.plan is not None),
+            tuple(line for line in lines if isinstance(line, CollectiveTimed)),
+            tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
+            tuple({(line.of, line.rank): line for line in lines if isinstance(line, LatencyTimed)}.values()),
+            by_pair, tuple(beside), self._verdict(), compute, reads, peers.verdict(peers_of(self.second)),
+            dropped=sum(run.readings.dropped for run in self.runs), unjudged=peers.unjudged,
+        )  # fmt: skip
+
+
+def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
+    """Return the stage `connect`: broken by an unreachable host and by a failed check."""
+    bad = [each for each in findings if each.severity is Severity.FAIL]
+    if survey.unreachable:
+        lines = tuple(line for each in shared_failures(survey.cluster, survey.unreachable) for line in each.lines)
+        text = f"{len(survey.unreachable)} of {len(survey.cluster.hosts)} hosts cannot be asked from here"
+        silent = tuple(survey.unreachable)
+        return StageEndedOnAll(BenchStage.CONNECT, StageState.BROKEN, text, silent, lines, ("pylaunch doctor",))
+    if bad:
+        hosts = tuple(sorted({host for each in bad for host in each.hosts}))
+        return StageEndedOnAll(
+            BenchStage.CONNECT, StageState.BROKEN, bad[0].text, hosts, tuple(each.text for each in bad[1:]),
+            tuple(each.fix for each in bad if each.fix),
+        )  # fmt: skip
+    return StageEndedOnAll(BenchStage.CONNECT, StageState.OK, "every host reaches every other one")

@@ -1,0 +1,424 @@
+"""Results of `pylaunch bench`, as lines like those of nccl-tests and as JSON.
+
+Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from statistics import median, quantiles
+
+from pylaunch.errors import PylaunchError
+from pylaunch.features.bench.judgement.baseline import levels
+from pylaunch.features.bench.judgement.bounds import Judgement, judged
+from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
+from pylaunch.features.bench.judgement.operations import algorithm_bandwidth, bus_bandwidth
+from pylaunch.features.bench.judgement.page import BenchPage, bench_page
+from pylaunch.features.bench.judgement.peers import Straggler
+from pylaunch.features.bench.judgement.summary import (
+    BenchSummary,
+    drawn,
+    latency_samples,
+    lowest_rates,
+    sections,
+    size_results,
+)
+from pylaunch.features.bench.run.events import (
+    BenchBegun,
+    BenchEvent,
+    BenchResult,
+    BenchStage,
+    StageEndedOnAll,
+    StageState,
+    again,
+)
+from pylaunch.features.bench.run.progress import NOTHING
+from pylaunch.launch.follow.run_events import Notice
+from pylaunch.model import argv
+from pylaunch.model.hostset import fold
+from pylaunch.terminal import console, document, hints
+
+HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
+MOST_TRIPS = 8
+LONGEST_TRIPS = 3
+"""Round trips with a line, of more than MOST_TRIPS."""
+
+LEAST_WAITED = 0.05
+OTHER_WORK = "other work on the host or chance may explain it"
+
+UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
+
+
+class BenchView:
+    """Lines while the ranks measure; `working` shows the newest result of a collective until the next one."""
+
+    def __init__(self, working: Callable[[str], None]) -> None:
+        self._ranks = 0
+        self._working = working
+
+    def take(self, event: BenchEvent) -> None:
+        """Print `event`; a `BenchEmit`."""
+        if isinstance(event, BenchBegun):
+            self._ranks = event.ranks
+            console.say(f"run {event.run}: {event.ranks} ranks on {fold(event.hosts)}, backend {event.backend}")
+        elif isinstance(event, CollectiveTimed):
+            self._working(f"{event.operation.value} of {event.size} bytes: {median(event.seconds) * 1e6:.1f} us")
+            if event.wrong:
+                console.say(row(event, self._ranks), style="red")
+        elif isinstance(event, StageEndedOnAll):
+            _show_stage(event)
+        elif isinstance(event, Notice):
+            console.say(event.text)
+
+
+def row(each: CollectiveTimed, ranks: int) -> str:
+    """Return one line of the table."""
+    seconds = median(each.seconds)
+    algorithm = algorithm_bandwidth(each.size, seconds)
+    bus = bus_bandwidth(each.operation, each.size, seconds, ranks)
+    rates = f"{seconds * 1e6:>10.1f} {algorithm:>9.3f} {bus:>9.3f}"
+    return f"{each.operation.value:<15} {each.size:>12} {rates} {each.wrong:>6}"
+
+
+def stage_line(event: StageEndedOnAll) -> str:
+    """Return state, name, text, hosts and duration of a stage."""
+    where = f" ({fold(event.hosts)})" if event.hosts else ""
+    return f"{event.state.value:<8} {event.stage.value}: {event.text}{where} ({event.seconds:.1f} s)"
+
+
+def _show_stage(event: StageEndedOnAll) -> None:
+    is_broken = event.state is StageState.BROKEN
+    console.say(stage_line(event), style="red" if is_broken else None)
+    if is_broken:
+        console.quote(event.evidence)
+        for hint in event.hints:
+            console.say(f"hint: {hints.completed(hint)}")
+
+
+def conclude(result: BenchResult, *, with_table: bool) -> None:
+    """Print the verdicts, and below them the table or the commands that show it."""
+    for line in conclusions(result):
+        console.say(line)
+    if with_table:
+        for line in table(result):
+            console.say(line)
+    elif result.collectives:
+        omitted = f"; larger sizes of {len(result.omitted)} are omitted" if result.omitted else ""
+        shown = argv.pylaunch("report", *result.runs[:1])
+        console.say(f"results of collectives: {len(result.collectives)}{omitted}; with --table, or {shown}")
+
+
+def table(result: BenchResult) -> Iterator[str]:
+    """Yield the results of all collectives, and the sizes that were omitted."""
+    if result.collectives:
+        yield from (HEADER, UNITS)
+    yield from (row(each, result.conditions.ranks) for each in result.collectives)
+    yield from (f"{each.operation.value:<15} {each.size:>12} omitted: {each.reason}" for each in result.omitted)
+
+
+def incomplete_line(result: BenchResult) -> str:
+    """Return where an incomplete measurement ended; "" for a complete one."""
+    found = result.incomplete
+    if found is None:
+        return ""
+    state = "is broken" if found.state is StageState.BROKEN else "was interrupted"
+    later = f"; not measured: {', '.join(found.not_measured)}" if found.not_measured else ""
+    reached = "" if found.reached == NOTHING else f", measured of it: {found.reached}"
+    return f"incomplete: {found.stage} {state}{reached}{later}"
+
+
+def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
+    """Add to `error`, which ended the measurement, how to see the results and how to measure the rest."""
+    steps = [] if error.hint is None else [error.hint]
+    if result.collectives or result.latencies or result.pair_rates or result.compute:
+        steps.append(f"these results with plots: {argv.pylaunch('report', result.runs[0])}")
+    found = result.incomplete
+    missing = () if found is None else (found.stage, *found.not_measured)
+    stages = [each for each in BenchStage if {each.value, again(each)} & set(missing)]
+    if stages:
+        steps.append(f"the rest: the same command with {' '.join(f'--stage {each.value}' for each in stages)}")
+    error.hint = "\n      ".join(steps) or None
+    return error
+
+
+def conclusions(result: BenchResult) -> Iterator[str]:
+    """Yield where an incomplete measurement ended, one line for each verdict, and the latencies and rates."""
+    if result.incomplete is not None:
+        yield incomplete_line(result)
+    yield from _pairs(result)
+    for kind, found in result.stragglers.items():
+        yield from (straggler_line(kind, each) for each in found)
+    yield from result.unjudged
+    for regression in result.regressions:
+        yield (
+            f"regression: {regression.operation} of {regression.size} bytes: {regression.now:.3f} GB/s, baseline "
+            f"of {result.baseline_made_at[:10]} {regression.before:.3f} GB/s ({-regression.loss:.0%}, noise "
+            f"{regression.noise:.1%})"
+        )
+    if result.dropped:
+        yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
+    yield from _latency_lines(result)
+    yield from _bounds(result)
+    yield from _beside(result)
+
+
+def straggler_line(kind: str, found: Straggler) -> str:
+    """Return the verdict on one device or data path that was slow at first."""
+    what = f"{kind} of {found.name} at {found.share:.0%} of the median of its peers"
+    if not found.again:
+        return f"not confirmed: {what}, once: there is no second measurement"
+    later = f"{median(found.again):.0%} in {len(found.again)} measurements after it"
+    if found.is_confirmed:
+        return f"slow: {what}, {later}"
+    waited = f"{found.waited:.0%} of the time, other processes had a processor that it was ready for"
+    return f"not confirmed: {what} once, {later}; {waited if found.waited >= LEAST_WAITED else OTHER_WORK}"
+
+
+def _latency_lines(result: BenchResult) -> Iterator[str]:
+    """Yield the latency of the all-reduce and of each round trip; of many round trips, the longest ones."""
+    trips = sorted((each for each in result.latencies if each.peer is not None), key=lambda each: -median(each.seconds))
+    shown = trips if len(trips) <= MOST_TRIPS else trips[:LONGEST_TRIPS]
+    for each in (*(each for each in result.latencies if each.peer is None), *shown):
+        low, middle, high = _latencies(each)
+        who = "" if each.peer is None else f" between ranks {each.rank} and {each.peer}"
+        yield f"latency of {each.of}{who}: median {middle:.1f} us, p99 {high:.1f} us, least {low:.1f} us"
+    if len(shown) < len(trips):
+        usual = median(median(each.seconds) for each in trips) * 1e6
+        yield f"latency of the {len(trips)} round trips, of which the longest are above: median {usual:.1f} us"
+
+
+def _bounds(result: BenchResult) -> Iterator[str]:
+    """Yield the share of the tightest bound, for the largest size of each collective."""
+    largest = {each.operation: each for each in sorted(result.collectives, key=lambda each: each.size)}
+    reasons = set()
+    for operation, each in largest.items():
+        rate = bus_bandwidth(operation, each.size, median(each.seconds), result.conditions.ranks)
+        found = judged(operation, each.size, rate, result.conditions)
+        if isinstance(found, Judgement):
+            bound = found.bound
+            yield f"{operation.value}: {found.share:.0%} of {bound.rate:.2f} GB/s, the tightest bound: {bound.text}"
+        else:
+            reasons.add(found)
+    yield from sorted(reasons)
+
+
+def _beside(result: BenchResult) -> Iterator[str]:
+    """Yield both rates, for the largest size of each collective on both networks."""
+    ranks = result.conditions.ranks
+    other = {(each.operation, each.size): each for each in result.beside}
+    both = [
+        each for each in sorted(result.collectives, key=lambda each: each.size) if (each.operation, each.size) in other
+    ]
+    for operation, each in {each.operation: each for each in both}.items():
+        here, there = (
+            bus_bandwidth(operation, each.size, median(found.seconds), ranks)
+            for found in (each, other[(operation, each.size)])
+        )
+        yield f"{operation.value}: {here:.3f} GB/s, over the other network {there:.3f} GB/s ({here / there:.2f} times)"
+
+
+def _pairs(result: BenchResult) -> Iterator[str]:
+    verdict, names = result.verdict, result.hosts
+    if verdict is None:
+        return
+    if verdict.abstained:
+        yield f"pairs: no verdict: {verdict.abstained}"
+        return
+    for node in verdict.nodes:
+        partners = fold([names[each] for each in node.partners])
+        rate = f"{node.rate:.3f} GB/s, {node.share:.0%} of the median"
+        yield f"slow node: {names[node.node]} at {rate}, with {partners}"
+    for link in verdict.links:
+        ends = f"{names[link.pair[0]]} to {names[link.pair[1]]}"
+        rate = f"{link.rate:.3f} GB/s, {link.share:.0%} of the median"
+        yield f"slow link: {ends} at {rate}; both hosts are normal with others"
+    if verdict.apart:
+        apart = fold([names[each] for each in verdict.apart])
+        yield f"slow path: {apart} are slow with the others and normal among themselves: look at the switch between"
+    if verdict.unclear:
+        yield f"unclear: {fold([names[each] for each in verdict.unclear])}: slow in some rounds, which may be chance"
+    if not (verdict.nodes or verdict.links or verdict.apart or verdict.unclear):
+        yield f"pairs: no slow node and no slow link among {len(result.pair_rates)} measured pairs"
+
+
+def _latencies(each: LatencyTimed) -> tuple[float, float, float]:
+    """Return least, median and 99th percentile in microseconds."""
+    high = quantiles(each.seconds, n=100)[98] if len(each.seconds) > 1 else each.seconds[0]
+    return min(each.seconds) * 1e6, median(each.seconds) * 1e6, high * 1e6
+
+
+def as_csv(result: BenchResult) -> str:
+    """Return the results of all collectives, one a line; of an incomplete measurement, the last line says so."""
+    lines = ["operation,bytes,seconds,algbw_GBps,busbw_GBps,wrong,iterations,ranks,backend"]
+    for each in result.collectives:
+        seconds = median(each.seconds)
+        bus = bus_bandwidth(each.operation, each.size, seconds, result.conditions.ranks)
+        lines.append(
+            f"{each.operation.value},{each.size},{seconds:.9f},{algorithm_bandwidth(each.size, seconds):.6f},{bus:.6f},"
+            f"{each.wrong},{each.iterations},{result.conditions.ranks},{result.conditions.backend}"
+        )
+    if result.incomplete is not None:
+        lines.append(f'"# {incomplete_line(result)}"')
+    return "\n".join(lines) + "\n"
+
+
+def summary(result: BenchResult) -> BenchSummary:
+    """Return what the records of the runs keep, with stages and verdicts as they are printed."""
+    ranks = result.conditions.ranks
+    return BenchSummary(
+        result.hosts, result.conditions.backend, ranks, result.runs,
+        (*map(stage_line, result.stages), *conclusions(result)),
+        size_results(result.collectives, ranks), latency_samples(result.latencies), lowest_rates(result.pair_rates),
+        incomplete_line(result),
+    )  # fmt: skip
+
+
+def plots(result: BenchResult) -> dict[str, str]:
+    """Return the plots: name of a file → SVG."""
+    return {f"{name}.svg": plot for name, plot in drawn(summary(result), result.hosts).items()}
+
+
+def as_html(result: BenchResult) -> str:
+    """Return everything as one page."""
+    ranks = result.conditions.ranks
+    rows = [row(each, ranks).split() for each in result.collectives]
+    return bench_page(
+        BenchPage(
+            f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}"
+            + (", incomplete" if result.incomplete is not None else ""),
+            [(stage_line(each), each.state in (StageState.BROKEN, StageState.INTERRUPTED)) for each in result.stages],
+            list(conclusions(result)),
+            ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong"),
+            rows,
+            sections(summary(result), result.hosts),
+        )
+    )
+
+
+def show_json(result: BenchResult) -> None:
+    """Set the JSON document."""
+    document.show(as_json(result))
+
+
+def as_json(result: BenchResult) -> dict[str, object]:
+    """Return all results as data."""
+    names, verdict = result.hosts, result.verdict
+    noise = levels(result.collectives, result.conditions.ranks)
+    return {
+        "hosts": list(names),
+        "backend": result.conditions.backend,
+        "ranks": result.conditions.ranks,
+        "runs": list(result.runs),
+        "stages": [
+            {
+                "stage": each.stage.value,
+                "state": each.state.value,
+                "text": each.text,
+                "hosts": list(each.hosts),
+                "evidence": list(each.evidence),
+                "hints": list(each.hints),
+                "seconds": each.seconds,
+            }
+            for each in result.stages
+        ],
+        "collectives": [
+            {
+                "operation": each.operation.value,
+                "bytes": each.size,
+                "seconds": median(each.seconds),
+                "algbw_gbps": algorithm_bandwidth(each.size, median(each.seconds)),
+                "busbw_gbps": noise[(each.operation.value, each.size)].bandwidth,
+                "noise": noise[(each.operation.value, each.size)].noise,
+                "wrong": each.wrong,
+                "iterations": each.iterations,
+            }
+            for each in result.collectives
+        ],
+        "omitted": [
+            {"operation": each.operation.value, "bytes": each.size, "reason": each.reason} for each in result.omitted
+        ],
+        "beside": [
+            {
+                "operation": each.operation.value,
+                "bytes": each.size,
+                "busbw_gbps": bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks),
+            }
+            for each in result.beside
+        ],
+        "latencies": [_latency(each) for each in result.latencies],
+        "pairs": [
+            {"first": names[first], "second": names[second], "gbps": list(rates)}
+            for (first, second), rates in sorted(result.pair_rates.items())
+        ],
+        "slow_nodes": [] if verdict is None else [
+            {"host": names[each.node], "share": each.share, "gbps": each.rate} for each in verdict.nodes
+        ],
+        "slow_links": [] if verdict is None else [
+            {
+                "first": names[each.pair[0]],
+                "second": names[each.pair[1]],
+                "share": each.share,
+                "gbps": each.rate,
+            }
+            for each in verdict.links
+        ],
+        "slow_path": [] if verdict is None else [names[each] for each in verdict.apart],
+        "unclear": [] if verdict is None else [names[each] for each in verdict.unclear],
+        "abstained": None if verdict is None else verdict.abstained or None,
+        "compute": [
+            {"rank": rank, "device": each.device, "flops": each.flops, "memory_gbps": each.memory / 1e9}
+            for rank, each in sorted(result.compute.items())
+        ],
+        "reads": [
+            {"host": host, "bytes": each.size, "seconds": each.seconds} for host, each in sorted(result.reads.items())
+        ],
+        "stragglers": _stragglers(result, are_confirmed=True),
+        "unconfirmed": _stragglers(result, are_confirmed=False),
+        "regressions": [
+            {
+                "operation": each.operation,
+                "bytes": each.size,
+                "baseline_gbps": each.before,
+                "busbw_gbps": each.now,
+                "loss": each.loss,
+                "noise": each.noise,
+            }
+            for each in result.regressions
+        ],
+        "incomplete": _incomplete(result),
+        "conclusions": list(conclusions(result)),
+    }  # fmt: skip
+
+
+def _incomplete(result: BenchResult) -> Mapping[str, object] | None:
+    found = result.incomplete
+    if found is None:
+        return None
+    return {
+        "stage": found.stage,
+        "state": found.state.value,
+        "reached": found.reached,
+        "not_measured": list(found.not_measured),
+    }
+
+
+def _latency(each: LatencyTimed) -> Mapping[str, object]:
+    low, middle, high = _latencies(each)
+    return {
+        "of": each.of,
+        "rank": each.rank,
+        "peer": each.peer,
+        "bytes": each.size,
+        "least_us": low,
+        "median_us": middle,
+        "p99_us": high,
+    }
+
+
+def _stragglers(result: BenchResult, *, are_confirmed: bool) -> list[Mapping[str, object]]:
+    return [
+        {"work": kind, "name": each.name, "share": each.share, "again": list(each.again), "waited": each.waited}
+        for kind, found in result.stragglers.items()
+        for each in found
+        if each.is_confirmed is are_confirmed
+    ]

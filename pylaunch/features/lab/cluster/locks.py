@@ -1,0 +1,79 @@
+"""Locks for changes to labs. The kernel releases a lock when its holder dies, so a killed pylaunch blocks nobody."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from pylaunch.errors import LabError
+from pylaunch.features.lab.cluster.spec import labs_directory
+from pylaunch.features.lab.cluster.waiting import reached
+
+# A process that a killed holder has just forked keeps the lock until it executes its program.
+_INHERITED_S = 2.0
+
+
+@contextlib.contextmanager
+def changing_machine() -> Iterator[None]:
+    """Lock address assignment and the specs of all labs, for a short time. Waits for other holders."""
+    with _open("machine") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def building_image() -> Iterator[None]:
+    """Lock the building of images. Waits for another build."""
+    with _open("image") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def installing_tools() -> Iterator[None]:
+    """Keep other processes from installing programs for labs; waits for one that does."""
+    with _open("tools") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def changing_lab(name: str) -> Iterator[None]:
+    """Lock the creation and removal of lab `name`. Raises LabError when another pylaunch holds the lock."""
+    lock = f"lab-{name}"
+    with contextlib.ExitStack() as stack:
+
+        def take() -> bool:
+            handle = _open(lock)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_current = os.path.samestat(os.fstat(handle.fileno()), _path(lock).stat())
+            except (BlockingIOError, FileNotFoundError):
+                is_current = False
+            if not is_current:
+                handle.close()
+                return False
+            stack.enter_context(handle)
+            return True
+
+        if not reached(take, _INHERITED_S):
+            raise LabError(
+                f"lab {name} is being made or removed by another pylaunch", hint="wait for it to end, then try again"
+            )
+        try:
+            yield
+        finally:
+            _path(lock).unlink(missing_ok=True)
+
+
+def _path(what: str) -> Path:
+    return labs_directory() / f".{what}.lock"
+
+
+def _open(what: str) -> IO[str]:
+    labs_directory().mkdir(parents=True, exist_ok=True)
+    return _path(what).open("w")

@@ -1,0 +1,134 @@
+"""`pylaunch drill`: inject faults, and score the verdicts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.drill import view
+from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library
+from pylaunch.features.lab.drill.exercise import Ground, exercise_all
+from pylaunch.features.lab.drill.score import DrillScore
+from pylaunch.inventory import load_cluster
+from pylaunch.launch.connect.interruptible import signals
+from pylaunch.model.job import Framework
+from pylaunch.terminal import console, document, options
+
+EXAMPLES = """\b
+Examples:
+  pylaunch lab up && pylaunch drill --lab lab --library plain --python /usr/bin/python3
+  pylaunch drill --lab lab --library torch --effect hangs
+  pylaunch drill -i cluster.ini --yes torch.raises torch.is_killed
+"""
+
+
+@dataclass(frozen=True)
+class DrillFlags:
+    """Flags of `drill` as they are parsed."""
+
+    lab: str | None
+    library: tuple[str, ...]
+    effect: tuple[str, ...]
+    framework: str | None
+    python: str | None
+    seed: int | None
+    yes: bool
+    listed: bool
+
+
+@click.command(epilog=EXAMPLES)
+@options.inventory
+@options.limit
+@click.option("--lab", metavar="NAME", help="Drill on the nodes of this lab: faults of nodes can be injected, too.")
+@click.option(
+    "--library",
+    type=click.Choice([each.value for each in Library]),
+    multiple=True,
+    help="Only faults of ranks that meet with this library.  [default: all]",
+)
+@click.option(
+    "--effect",
+    type=click.Choice([each.value for each in Effect]),
+    multiple=True,
+    help="Only faults that end a rank or node, that stop the progress, or healthy runs.  [default: all]",
+)
+@click.option(
+    "--framework",
+    type=click.Choice([Framework.DIRECT.value, Framework.TORCHRUN.value]),
+    help="How ranks of torch are started.  [default: direct]",
+)
+@click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
+@click.option("--seed", type=int, metavar="N", help="Choice of the ranks with the faults.  [default: random]")
+@click.option("--yes", is_flag=True, help="Start runs with faults on hosts that are no lab.")
+@click.option("--list", "listed", is_flag=True, help="Print the faults; contact no host.")
+@options.as_json
+@click.argument("names", nargs=-1, metavar="[FAULT]...")
+def command(inventory: Path | None, limit: str | None, names: tuple[str, ...], as_json: bool, **given: Any) -> int:
+    """Start runs with one fault each, and score the verdicts: was the fault detected, was the right cause, rank and
+    node named, after how many seconds, and is anything left on the nodes.
+
+    On a lab, faults of nodes are injected as well: power, network, memory, storage. On other hosts, only faults within
+    the ranks of the drill's own runs, and only with --yes. Exit code 1 if a verdict was wrong, something is left,
+    or a drill was skipped.
+    """
+    flags = DrillFlags(**given)
+    chosen = _chosen(names, flags)
+    if flags.listed:
+        view.show_catalogue(chosen, as_json=as_json)
+        return ExitCode.DONE
+    lab = None if flags.lab is None else Lab.load(flags.lab)
+    cluster = load_cluster(inventory if lab is None else lab.inventory, limit=limit)
+    if lab is None:
+        chosen = _harmless(chosen, flags)
+    seed = random.randrange(10**6) if flags.seed is None else flags.seed
+    framework = None if flags.framework is None else Framework(flags.framework)
+    ground = Ground(cluster, lab, framework, flags.python, seed)
+    console.say(f"{len(chosen)} drills on {len(cluster.hosts)} hosts, seed {seed}")
+    done = exercise_all(chosen, ground, signals, view.show)
+    if as_json:
+        document.show(view.as_json(done, seed))
+    else:
+        view.conclude(done)
+    is_right = all(isinstance(each, DrillScore) and each.is_acceptable for each in done)
+    return ExitCode.DONE if is_right else ExitCode.JOB_FAILED
+
+
+def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
+    """Return the drills that flags and names select, the healthy run of each library first."""
+    known = {each.name for each in DRILLS}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no fault is named {name}", hint="pylaunch drill --list")
+    chosen = tuple(
+        each
+        for each in DRILLS
+        if (not names or each.name in names)
+        and (not flags.library or each.library.value in flags.library)
+        and (not flags.effect or each.effect.value in flags.effect)
+    )
+    if not chosen:
+        raise UsageError("no fault has this library and effect", hint="pylaunch drill --list")
+    return chosen
+
+
+def _harmless(chosen: tuple[Drill, ...], flags: DrillFlags) -> tuple[Drill, ...]:
+    harmful = [each.name for each in chosen if not each.is_harmless]
+    harmless = tuple(each for each in chosen if each.is_harmless)
+    if not harmless:
+        raise UsageError(
+            f"{', '.join(harmful)}: faults of nodes are injected into a lab only", hint="pylaunch drill --lab NAME"
+        )
+    if not flags.yes:
+        raise UsageError(
+            "the hosts of this inventory are no lab: drills start runs there that fail or hang on purpose",
+            hint="with your consent: the same command with --yes; without: pylaunch lab up, pylaunch drill --lab lab",
+        )
+    if harmful:
+        console.say(f"note: {len(harmful)} faults of nodes are left out: these hosts are no lab")
+    return harmless

@@ -1,0 +1,43 @@
+"""Command groups that suggest the right command for a misspelt subcommand and for a verb of another tool."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.terminal import console, other_tools
+
+
+class CommandGroup(click.Group):
+    """A group that suggests similar names for a misspelt subcommand, and prints its help where none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does. Without a subcommand, print the help and exit with 2."""
+        if not args and not ctx.resilient_parsing:
+            console.say(ctx.get_help())
+            ctx.exit(ExitCode.USAGE)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve as click does. Raises UsageError for an unknown subcommand."""
+        name = args[0]
+        if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
+            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=self._hint(ctx, name))
+        return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        """Return the command that does what other tools call `name`, or those with a similar name."""
+        *_, group = ("", *ctx.command_path.split()[1:])
+        meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
+        if meant is not None:
+            return f"pylaunch {meant}"
+        near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
+        return (
+            f"did you mean {' or '.join(f'{ctx.command_path} {each}' for each in near)}?"
+            if near
+            else f"{ctx.command_path} --help"
+        )

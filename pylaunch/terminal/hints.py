@@ -1,0 +1,83 @@
+"""Commands in hints, completed so that they work when they are pasted.
+
+Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes for any shell; they do not know the
+inventory of this command line. It is added to each command that reads an inventory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pylaunch.errors import UsageError
+from pylaunch.inventory.load import source_of
+from pylaunch.model.argv import quoted
+from pylaunch.model.plan import RunPlan
+from pylaunch.store.paths import project_environment
+from pylaunch.terminal import console
+from pylaunch.terminal.invocation import Invocation, current
+
+WITH_INVENTORY = (
+    "provision", "verify", "drift", "attest", "check", "doctor", "bench", "drill", "start", "gpus", "clean", "trust",
+    "env lock", "env show", "render slurm", "render torchrun", "render accelerate", "render deepspeed", "render jax",
+    "render mpi", "render env", "render k8s",
+)  # fmt: skip
+"""Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
+
+ENVIRONMENT = "pylaunch provision --roles python_env"
+"""Installs a locked environment, which has to exist."""
+
+_LOCK = "pylaunch env lock requirements.txt && "
+_HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
+_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
+_END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
+_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab)\b")
+
+
+def completed(text: str, invocation: Invocation | None = None) -> str:
+    """Complete the commands in `text`: add the inventory of this command line where a command reads one and names none,
+    quote brackets of hosts, and put `env lock` before a step that needs an environment."""
+    given = invocation or current()
+    if ENVIRONMENT in text and not _has_environment(given):
+        text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
+    text = _HOSTS.sub(lambda found: quoted((found[0],)), text)
+    words = quoted(given.inventory)
+    if not words:
+        return text
+
+    def with_inventory(found: re.Match[str]) -> str:
+        rest = text[found.end() :]
+        end = _END.search(rest)
+        named = _NAMED.search(rest[: end.start()] if end is not None else rest)
+        return found[0] if named else f"{found[0]} {words}"
+
+    return _COMMAND.sub(with_inventory, text)
+
+
+def as_started(plan: RunPlan) -> Invocation:
+    """Return the inventory for hints about this run: that of this command line, else that of the start."""
+    given = current()
+    if given.inventory or not plan.sources:
+        return given
+    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
+
+
+def _has_environment(invocation: Invocation) -> bool:
+    """Return True when an environment is locked for the project, or the project is not known."""
+    try:
+        source = source_of(invocation.source)
+    except UsageError:
+        return True
+    return (project_environment(source or Path("cluster.ini")) / "manifest.json").exists()
+
+
+def of_run(plan: RunPlan) -> Callable[[str], str]:
+    """Return `completed` for hints about this run."""
+    return partial(completed, invocation=as_started(plan))
+
+
+def say(*lines: str) -> None:
+    """Print the next step as a hint."""
+    console.say("\nhint: " + completed("\n      ".join(lines)))

@@ -1,0 +1,163 @@
+"""Options that several verbs share, parsed once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.inventory import load_cluster
+from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
+from pylaunch.model.argv import quoted
+from pylaunch.model.job import RankOrder
+from pylaunch.model.plan import base_of
+from pylaunch.model.since import parse_since
+from pylaunch.model.size import parse_size
+from pylaunch.store import runs
+from pylaunch.terminal import console, invocation
+
+F = TypeVar("F", bound=Callable[..., object])
+_HOSTS = "pylaunch.hosts"
+
+
+def _inventory(help_text: str) -> Callable[[F], F]:
+    """Add -i and -H, which both name the inventory."""
+
+    def options(command: F) -> F:
+        named = click.option(
+            "-i", "--inventory", type=click.Path(path_type=Path), callback=_named, metavar="PATH|HOST,…", help=help_text
+        )
+        hosts = click.option(
+            "-H",
+            "--hosts",
+            metavar="HOSTS",
+            expose_value=False,
+            is_eager=True,  # Its value must be known when that of -i is judged.
+            callback=_kept,
+            help="These hosts, without an inventory file: gpu01,gpu02 or gpu[01-04].",
+        )
+        return named(hosts(command))
+
+    return options
+
+
+def _kept(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    context.meta[_HOSTS] = value
+
+
+def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
+    """Return the inventory of the command line, and keep the words for hints."""
+    hosts = context.meta[_HOSTS]
+    if hosts is not None and value is not None:
+        raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
+    if value is not None:
+        invocation.current().inventory = ("-i", str(value))
+    if hosts is not None:
+        invocation.current().inventory = ("-H", hosts)
+        try:
+            value = Path(host_list(hosts))
+        except ValueError as error:
+            raise UsageError(f"-H {hosts}: {error}", hint="-H gpu01,gpu02 or -H 'gpu[01-02]'") from None
+    invocation.current().source = value
+    if value is not None and is_host_list(value) and not context.resilient_parsing:
+        _say_what_to_write_down(value)
+    return value
+
+
+def _say_what_to_write_down(source: Path) -> None:
+    # Words that are no hosts are refused where the inventory is read.
+    with contextlib.suppress(ValueError):
+        console.say(f"no inventory file; to keep these hosts: {command_to_write(names_in(source), 'cluster.ini')}")
+
+
+inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.")
+nodes_know = _inventory("Ask the hosts of this inventory for runs that were started elsewhere.")
+
+
+def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the last word of a limit with hosts of the inventory; none where it cannot be read."""
+    before, comma, beginning = incomplete.rpartition(",")
+    try:
+        names = load_cluster(context.params.get("inventory")).names
+    except PylaunchError:
+        return []
+    return [CompletionItem(f"{before}{comma}{name}") for name in names if name.startswith(beginning)]
+
+
+def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete with runs that are recorded here, the newest first."""
+    known = dict.fromkeys(base_of(each) for each in runs.ids())
+    return [CompletionItem(each) for each in known if each.startswith(incomplete)]
+
+
+limit = click.option(
+    "--limit",
+    metavar="HOSTS",
+    shell_complete=_hosts_to_complete,
+    help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'.",
+)
+
+
+def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    invocation.current().as_json = value
+    return value
+
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, is_eager=True, callback=_wants_json, help="One JSON document on stdout."
+)
+exit_code = click.option(
+    "--exit-code", is_flag=True, help=f"Exit with {int(ExitCode.DIFFERENT)} when something differs."
+)
+rank_order = click.option(
+    "--rank-order",
+    type=click.Choice([order.value for order in RankOrder]),
+    default=RankOrder.INVENTORY.value,
+    show_default=True,
+    help="Hosts that get neighbouring ranks; topology: those that are close in the topology of the inventory.",
+)
+run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
+
+
+def output(help_text: str) -> Callable[[F], F]:
+    """Return the option that names the file a command writes."""
+    return click.option(
+        "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help=help_text
+    )
+
+
+def words(text: object) -> tuple[str, ...]:
+    """Split a comma-separated option; empty when it was not given."""
+    return tuple(word.strip() for word in str(text or "").split(",") if word.strip())
+
+
+def since(option: str, text: str) -> float:
+    """Parse the value of `option` into seconds since the epoch. Raises UsageError."""
+    try:
+        return parse_since(text, datetime.now(UTC).astimezone())
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def size(option: str, text: str) -> int:
+    """Parse the value of `option` into bytes. Raises UsageError."""
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+@contextlib.contextmanager
+def writing(option: str, path: Path) -> Iterator[None]:
+    """Raise UsageError when the body fails to write the file that `option` names."""
+    try:
+        yield
+    except OSError as error:
+        hint = "name a file in a directory that is there and may be written"
+        raise UsageError(f"{option} {path}: cannot be written: {error.strerror}", hint=hint) from None

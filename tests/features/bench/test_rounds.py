@@ -1,0 +1,24 @@
+"""Rounds of pairs: disjoint, each pair once in all, and different partners in every round."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from pylaunch.features.bench.ranks.rounds import pairs_of, partner, round_count
+
+
+@pytest.mark.parametrize("nodes", range(2, 34))
+def test_all_rounds_contain_each_pair_once(nodes: int) -> None:
+    met = [pair for number in range(round_count(nodes)) for pair in pairs_of(number, nodes)]
+    assert sorted(met) == sorted(combinations(range(nodes), 2))
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 7, 8, 1000, 1023, 4096])
+def test_pairs_of_a_round_are_disjoint_and_mutual(nodes: int) -> None:
+    for number in {0, 1, round_count(nodes) // 2, round_count(nodes) - 1}:
+        pairs = pairs_of(number, nodes)
+        met = [node for pair in pairs for node in pair]
+        assert len(met) == len(set(met)) == nodes - nodes % 2
+        assert all(partner(second, number, nodes) == first for first, second in pairs)

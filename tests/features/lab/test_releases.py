@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.lab.cluster.recipe import Recipe, Repository
+from pylaunch.features.lab.cluster.releases import repositories
+
+BOOKWORM = (
+    Repository("http://mirror.example/debian/", "bookworm", ("main", "contrib")),
+    Repository("http://mirror.example/debian-security/", "bookworm-security", ("main",)),
+)
+
+
+def test_a_release_of_the_same_distribution_comes_from_the_mirrors_of_this_machine() -> None:
+    assert [each.line for each in repositories("trixie", "bookworm", BOOKWORM)] == [
+        "deb http://mirror.example/debian/ trixie main contrib",
+        "deb http://mirror.example/debian-security/ trixie-security main",
+    ]
+
+
+@pytest.mark.parametrize(("own", "codename"), [("bookworm", "noble"), ("sid", "noble")])
+def test_a_release_of_another_distribution_comes_from_where_that_publishes_it(own: str, codename: str) -> None:
+    assert [each.line for each in repositories(codename, own, BOOKWORM)] == [
+        "deb http://archive.ubuntu.com/ubuntu noble main universe",
+        "deb http://archive.ubuntu.com/ubuntu noble-updates main universe",
+        "deb http://security.ubuntu.com/ubuntu noble-security main universe",
+    ]
+
+
+def test_a_release_that_the_roles_are_not_for_is_refused_with_those_they_are_for() -> None:
+    with pytest.raises(UsageError, match="bookworm, trixie, jammy, noble"):
+        repositories("bullseye", "bookworm", BOOKWORM)
+
+
+def test_releases_have_images_of_their_own() -> None:
+    recipes = [Recipe(name, repositories(name, "sid", ()), (), ()) for name in ("trixie", "noble")]
+    assert recipes[0].digest != recipes[1].digest

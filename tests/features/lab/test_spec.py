@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import LabError, UsageError
+from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.network import cable
+from pylaunch.features.lab.cluster.spec import LabSpec, Machines
+
+
+@pytest.fixture(autouse=True)
+def _own_labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spec, "SYSTEM_LABS", tmp_path / "lab")
+
+
+@pytest.mark.parametrize("machines", [None, Machines("/image", "10.213.7.0/24", "/sys/fs/cgroup/pylaunch-lab-a")])
+def test_a_lab_is_read_as_it_was_written(machines: Machines | None) -> None:
+    written = LabSpec("a", ("n1", "n2"), "/tmp/cluster.ini", ("/share one",), machines)
+    spec.save(written)
+    assert spec.load("a") == written
+
+
+def test_a_lab_whose_spec_was_never_finished_does_not_exist() -> None:
+    directory = spec.lab_paths("half").directory
+    directory.mkdir(parents=True)
+    (directory / "lab.new").write_text("{")
+    with pytest.raises(LabError, match="no lab named half"):
+        spec.load("half")
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a b", "../a", "a" * 31, "a\n"])
+def test_a_name_that_could_not_be_a_file_or_a_host_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="lab name"):
+        spec.check_request(name, 1)
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 65])
+def test_an_impossible_number_of_nodes_is_refused(nodes: int) -> None:
+    with pytest.raises(UsageError, match=f"number of nodes {nodes}"):
+        spec.check_request("a", nodes)
+
+
+def test_interface_names_fit_into_what_linux_allows() -> None:
+    assert len(cable("a" * 30, f"n{spec.MOST_NODES}")) <= 15
+
+
+def test_the_last_node_still_has_an_address_in_the_subnet() -> None:
+    machines = Machines("/image", "10.213.7.0/24", "/cgroup")
+    assert machines.address(spec.MOST_NODES - 1) in machines.network
+    assert machines.gateway != machines.address(0)

@@ -1,0 +1,248 @@
+"""Output of the console: escaped on a terminal, unchanged in a pipe."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import io
+import os
+import select
+import struct
+import sys
+import termios
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import pylaunch
+from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.terminal import console
+from pylaunch.terminal.columns import aligned
+from pylaunch.terminal.live_area import LiveArea
+
+HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
+OBEYED = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x0e", "\x00", "\u202e")
+
+
+@dataclass
+class Pty:
+    """stdout and stderr on a terminal; what was written there."""
+
+    controller: int
+    terminal: int
+
+    def written(self) -> str:
+        os.set_blocking(self.controller, False)
+        text = b""
+        while True:
+            try:
+                text += os.read(self.controller, 1 << 16)
+            except BlockingIOError:
+                return text.decode().replace("\r\n", "\n")
+
+    def shows(self, expected: str) -> None:
+        """Wait until so many characters were written, and compare them: the kernel may deliver them in parts."""
+        text = ""
+        while len(text) < len(expected) and select.select([self.controller], [], [], 30.0)[0]:
+            text += os.read(self.controller, 1 << 16).decode()
+        assert text == expected
+
+    def resize(self, columns: int) -> None:
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+
+@pytest.fixture
+def attach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Pty]]:
+    """Puts stdout and stderr on a terminal of 80 columns."""
+    controller, terminal = os.openpty()
+    out = open(terminal, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 -- closed below
+
+    def attached() -> Pty:
+        monkeypatch.setattr(console, "_DOOR", console._Door())
+        made = Pty(controller, terminal)
+        made.resize(80)
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", out)
+        return made
+
+    yield attached
+    out.close()
+    os.close(terminal)
+    os.close(controller)
+
+
+def show_everything() -> None:
+    """Hostile text through every function that shows text."""
+    console.say(HOSTILE)
+    console.say(PylaunchError(HOSTILE, evidence=[HOSTILE], hint=HOSTILE).render())
+    console.quote([HOSTILE])
+    console.data(HOSTILE)
+    console.json_data({HOSTILE: HOSTILE})
+    console.json_line([HOSTILE])
+    console.rank_lines(sys.stdout, [(HOSTILE, HOSTILE)])
+    console.table(["A", "B"], [[HOSTILE, f"{HOSTILE}\nforged"]])
+    area = LiveArea(lambda: [HOSTILE], 60.0)
+    console.lay(area)
+    console.say("above")
+    console.lift(area)
+
+
+def test_a_terminal_gets_no_control_sequence_from_data(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    show_everything()
+    written = pty.written().replace("\x1b[2K", "")  # The board erases its own lines.
+    assert [sequence for sequence in OBEYED if sequence in written] == []
+    assert written.count(":fire: [bold]fd00:1234:100:a::1") == 11, "neither emoji nor markup; two cells are folded"
+    assert "\\nforged" in written
+
+
+def test_a_pipe_gets_every_character_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    console.data(HOSTILE)
+    console.rank_lines(sys.stdout, [("n1:0 | ", HOSTILE)])
+    console.table(["A", "B"], [["x", HOSTILE]])
+    console.say(f"error: {HOSTILE}", style="red")
+    console.quote([HOSTILE])
+    captured = capsys.readouterr()
+    assert captured.out == f"{HOSTILE}\nn1:0 | {HOSTILE}\nA  B\nx  {HOSTILE}\n"
+    assert captured.err == f"error: {HOSTILE}\n  {HOSTILE}\n"
+
+
+def test_colours_of_a_rank_end_with_its_line(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    console.rank_lines(sys.stdout, [("n1:0 | ", "\x1b[31mred"), ("n1:0 | ", "plain")])
+    assert pty.written() == "n1:0 | \x1b[31mred\x1b[0m\nn1:0 | plain\n"
+
+
+def test_failures_have_colour_unless_it_is_disabled(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
+    pty = attach()
+    lines = "FAIL  n1: no\nwarn  n2: odd\nerror: why\nwarning: careful\nhint: what to type\nerrors are words"
+    console.say(lines)
+    coloured = pty.written()
+    assert coloured.startswith(
+        "\x1b[1;31mFAIL\x1b[0m  n1: no\n\x1b[33mwarn\x1b[0m  n2: odd\n\x1b[1;31merror:\x1b[0m why\n"
+    )
+    assert coloured.endswith("\nerrors are words\n")
+    monkeypatch.setenv("NO_COLOR", "1")
+    console.say(lines)
+    console.say("fine", style="green")
+    console.rank_lines(sys.stdout, [("n1:0 | ", "\x1b[31mred")])
+    assert pty.written() == f"{lines}\nfine\nn1:0 | red\n"
+
+
+def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    area = LiveArea(lambda: ["board", "x" * 200], 60.0)
+    console.lay(area)
+    console.say("line")
+    console.lift(area)
+    drawn = f"\x1b[?25l\x1b[2mboard\x1b[0m\n\x1b[2m{'x' * 78}…\x1b[0m"
+    erased = "\r\x1b[2K\x1b[1A\x1b[2K\x1b[?25h"
+    assert pty.written() == f"{drawn}{erased}line\n{drawn}{erased}"
+
+
+def test_a_terminal_that_became_narrower_shows_the_area_once(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    area = LiveArea(lambda: ["x" * 70, "y" * 10], 60.0)
+    console.lay(area)
+    pty.resize(20)
+    pty.written()
+    console.redraw(area)
+    assert pty.written().partition("\x1b[?25h")[0] == "\r\x1b[2K" + "\x1b[1A\x1b[2K" * 4, "70 cells are four lines now"
+
+
+def test_columns_are_folded_by_words_and_never_cut() -> None:
+    rows = [["7f3a", "python train.py --config base.yaml --seed 40", "SHA256:" + "a" * 43]]
+    lines = aligned(["RUN", "COMMAND", "KEY"], rows, 80)
+    assert lines == [
+        "RUN   COMMAND" + " " * 17 + "KEY",
+        "7f3a  python train.py         SHA256:" + "a" * 43,
+        "      --config base.yaml",
+        "      --seed 40",
+    ]
+    assert aligned(["RUN", "COMMAND", "KEY"], rows, None)[1].endswith("--seed 40  SHA256:" + "a" * 43)
+
+
+FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
+
+
+def test_nothing_else_writes_to_a_terminal() -> None:
+    root = Path(pylaunch.__file__).parent
+    on_nodes = (root / "agent", root / "runtime", root / "drill/ranks", root / "bench/ranks")
+    floors = [path for path in root.rglob("*.py") if not any(path.is_relative_to(each) for each in on_nodes)]
+    writers = [f"{path.relative_to(root)}: {what}" for path in floors for what in written_in(path, root)]
+    assert writers == []
+
+
+def written_in(path: Path, root: Path) -> Iterator[str]:
+    """Return the calls in a module that write to a terminal without the console."""
+    is_door = path == root / "cli" / "console.py"
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Name("print")):
+                yield "print()"
+            case ast.Call(func=ast.Attribute(ast.Name("click"), name)) if name in FORBIDDEN_CALLS and not is_door:
+                yield f"click.{name}()"
+            case ast.Attribute(ast.Attribute(ast.Name("sys"), "stdout" | "stderr"), "write" | "writelines" | "buffer"):
+                yield "sys.stdout.write()"
+            case ast.ImportFrom(module) if (module or "").partition(".")[0] == "rich" and module != "rich.cells":
+                yield f"from {module} import …"
+
+
+def test_evidence_of_several_lines_cannot_pass_for_a_hint() -> None:
+    error = PylaunchError("refused", evidence=["n1: run \nhint: rm -rf /"], hint="pylaunch ps")
+    assert error.render() == "error: refused\n  n1: run \n  hint: rm -rf /\n\nhint: pylaunch ps"
+
+
+def test_a_question_that_nobody_answers_is_an_error_and_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(UsageError, match="no answer: stdin is not a terminal") as refused:
+        console.confirm("remove it?")
+    assert refused.value.hint == "--yes does not ask"
+
+
+@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("\n", False)])
+def test_an_answer_may_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    assert console.confirm("remove it?") is agreed
+
+
+def test_lines_of_other_ranks_wait_while_a_prompt_of_the_rank_with_the_terminal_is_open(
+    attach: Callable[[], Pty],
+) -> None:
+    pty = attach()
+    console.relay(b"(Pdb) ")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "early")])
+    pty.shows("(Pdb) ")
+    console.relay(b"p x\n42\n(Pdb) ")
+    pty.shows("p x\r\n42\r\nn1:0 | early\r\n(Pdb) ")
+    console.say("n1: no heartbeat for 8 s")
+    pty.shows("\r\nn1: no heartbeat for 8 s\r\n")
+    console.relay(b"done\n\x1b[?2004l\r")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "not within a line")])
+    pty.shows("done\r\n\x1b[?2004l\rn1:0 | not within a line\r\n")
+
+
+def test_a_flood_of_other_ranks_does_not_wait(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "MOST_HELD", 20)
+    pty = attach()
+    console.relay(b"(Pdb) ")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "first")])
+    pty.shows("(Pdb) ")
+    console.rank_lines(sys.stderr, [("n1:0 | ", "second")])
+    pty.shows("\r\nn1:0 | first\r\nn1:0 | second\r\n")
+
+
+def test_a_terminal_that_a_rank_has_gets_whole_line_ends(attach: Callable[[], Pty]) -> None:
+    pty = attach()
+    settings = termios.tcgetattr(pty.terminal)
+    settings[1] = 0
+    termios.tcsetattr(pty.terminal, termios.TCSANOW, settings)
+    console.become_raw(True)
+    console.say("one\ntwo")
+    console.become_raw(False)
+    console.say("three")
+    pty.shows("one\r\ntwo\r\nthree\n")

@@ -1,0 +1,72 @@
+"""Commands in hints work as they are pasted."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import click
+import pytest
+
+from pylaunch.cli.main import VERBS
+from pylaunch.model.argv import pylaunch
+from pylaunch.terminal.hints import WITH_INVENTORY, completed
+from pylaunch.terminal.invocation import Invocation
+
+GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        (
+            pylaunch("provision", "--limit", "gpu[01-02]"),
+            "pylaunch provision -i '../my clusters/a.ini' --limit 'gpu[01-02]'",
+        ),
+        ("pylaunch stop 7f3a", "pylaunch stop 7f3a"),
+        ("pylaunch env lock requirements.txt", "pylaunch env lock -i '../my clusters/a.ini' requirements.txt"),
+        ("pylaunch check -i other.ini", "pylaunch check -i other.ini"),
+        ("pylaunch check -H n1; pylaunch drift", "pylaunch check -H n1; pylaunch drift -i '../my clusters/a.ini'"),
+        ("pylaunch start -- a.py -i x", "pylaunch start -i '../my clusters/a.ini' -- a.py -i x"),
+        ("see pylaunch help provision", "see pylaunch help provision"),
+    ],
+)
+def test_a_command_names_the_inventory_that_was_given(hint: str, shown: str) -> None:
+    assert completed(hint, GIVEN) == shown
+
+
+def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
+    text = "pylaunch trust --replace --limit n[1-3,7],x; or wait for n[1-2]"
+
+    assert completed(text, Invocation()) == "pylaunch trust --replace --limit 'n[1-3,7],x'; or wait for n[1-2]"
+
+
+def test_without_a_lock_the_hint_is_to_lock_first(tmp_path: Path) -> None:
+    given = Invocation(inventory=("-i", "a.ini"), source=tmp_path / "a.ini")
+    hint = "pylaunch provision --roles python_env --limit n1"
+
+    assert completed(hint, given) == (
+        "pylaunch env lock -i a.ini requirements.txt && pylaunch provision -i a.ini --roles python_env --limit n1"
+    )
+
+    (tmp_path / ".pylaunch" / "environment").mkdir(parents=True)
+    (tmp_path / ".pylaunch" / "environment" / "manifest.json").touch()
+
+    assert completed(hint, given) == "pylaunch provision -i a.ini --roles python_env --limit n1"
+
+
+def test_without_an_inventory_given_none_is_named() -> None:
+    assert completed("pylaunch provision", Invocation()) == "pylaunch provision"
+
+
+def test_the_verbs_that_act_on_an_inventory_are_all_known() -> None:
+    found = set()
+    for verb in VERBS:
+        command: click.Command = importlib.import_module(f"pylaunch.cli.commands.{verb}").command
+        below = command.commands if isinstance(command, click.Group) else {"": command}
+        for name, each in below.items():
+            texts = [option.help or "" for option in each.params if isinstance(option, click.Option)]
+            if any("Ansible inventory" in text for text in texts):
+                found.add(f"{verb} {name}".strip())
+
+    assert found == set(WITH_INVENTORY)
