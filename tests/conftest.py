@@ -23,7 +23,7 @@ settings.register_profile(
 )  # fmt: skip
 settings.load_profile("house")
 
-UNIT = Path(__file__).parent / "unit"
+UNIT = {Path(__file__).parent / "unit", Path(__file__).parent / "features"}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HERE = """\
 here ansible_connection=local ansible_host=127.0.0.1 interface=lo pylaunch_node_root={directory}/node
@@ -56,7 +56,7 @@ def _private_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_processes_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if UNIT in request.path.parents:
+    if UNIT & set(request.path.parents):
         monkeypatch.setattr(subprocess.Popen, "__init__", _refuse)
         for name in ("fork", "posix_spawn", "posix_spawnp", "execv", "execve", "system"):
             monkeypatch.setattr(os, name, _refuse)

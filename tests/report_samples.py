@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
+from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
@@ -156,7 +157,7 @@ def large() -> ReportInput:
     variables = {name: {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "8" if name != "gpu009" else "1"} for name in names}
     return ReportInput(
         record(of, CAUSE), BEGUN + 70, FINDINGS, views(of, CAUSE), facts=facts, variables=variables,
-        bench=bench(tuple(names), "slow node: gpu003 at 0.4 GB/s", "7f3a9c01"),
+        measured=measured_section(bench(tuple(names), "slow node: gpu003 at 0.4 GB/s", "7f3a9c01")),
         versions={"pylaunch": "0.1.0", "python": "3.11.7"}, missing=("gpu064: no route to host",),
     )  # fmt: skip
 
@@ -183,6 +184,6 @@ def hostile() -> ReportInput:
     return ReportInput(
         replace(base, outcome=outcome), BEGUN + 70, (finding,), (view,), logs={0: HOSTILE, 1: HOSTILE},
         facts={"gpu001": {"<x>": "</dl>"}, "gpu002": {"<x>": "\u202e"}}, variables={}, versions={"<v>": "</main>"},
-        bench=bench((evil, "</svg></main>", "<script>x</script>", "ok"), evil, evil),
+        measured=measured_section(bench((evil, "</svg></main>", "<script>x</script>", "ok"), evil, evil)),
         missing=("<script>alert(2)</script>",),
     )  # fmt: skip

@@ -8,22 +8,20 @@ import traceback
 
 import click
 
-from pylaunch import __version__
+from pylaunch import __version__, features
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.terminal import console, document, hints, other_tools
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.invocation import Invocation, current
 from pylaunch.terminal.late_import import imported
+from pylaunch.terminal.verbs import Verb
 from pylaunch.transport import interrupts
 
-VERBS = {
+_CORE = {
     "provision": "Bring every host of the inventory to the same known state",
     "verify": "Verify every host against what the roles promise, as tests with a JUnit report",
-    "drift": "Show every fact on which the hosts disagree, and what explains it",
-    "attest": "Record what every host is, sealed by its hash, or check hosts against a record",
     "check": "Ask every host whether a run would work, and if not, why and what to type",
     "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
-    "bench": "Measure the communication between all hosts, and name the node or link that is slow",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
     "render": "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",
@@ -40,12 +38,23 @@ VERBS = {
     "clean": "Remove what runs that are over, and training that nobody runs any more, left on the hosts",
     "env": "Lock the Python environment that provision installs; lint environment variables",
     "trust": "Learn the host keys of the inventory's hosts into the project's known_hosts",
-    "drill": "Inject faults into runs of a lab, and score what pylaunch says about each",
-    "lab": "A real cluster on this machine, for trying and testing",
     "help": "Print a page of the guides and of the reference",
     "completion": "Print the script that completes command lines in bash, zsh or fish",
 }
-"""Each verb is the module of the same name in `cli/commands/`, imported when it is used."""
+"""Verbs of the core: each is the module of the same name in `cli/commands/`."""
+
+
+def _all_verbs() -> dict[str, Verb]:
+    """Return the verbs of the core and of the features, in the order of the help."""
+    order, found = [*_CORE], {name: Verb(f"pylaunch.cli.commands.{name}", text) for name, text in _CORE.items()}
+    for name, verb in features.verbs().items():
+        order.insert(order.index(verb.after) + 1 if verb.after in order else len(order), name)
+        found[name] = verb
+    return {name: found[name] for name in order}
+
+
+VERBS = _all_verbs()
+"""The module of a verb is imported when the verb is used."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -61,7 +70,7 @@ class Verbs(CommandGroup):
         """Return the command of a verb, None for an unknown one. Each module names its command `command`."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = imported(f"pylaunch.cli.commands.{cmd_name}").command
+        command: click.Command = imported(VERBS[cmd_name].module).command
         return command
 
     def resolve_command(
@@ -84,7 +93,7 @@ class Verbs(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of verbs without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
 
 
 def _with_hyphens(word: str) -> str:

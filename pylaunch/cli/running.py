@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pylaunch import features
 from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.flags.start import NAMED_BY_RUN
@@ -149,7 +150,7 @@ def _report(run: str, file: Path) -> None:
     record = runs.read(runs.attempts(run)[-1])
     try:
         named = output_file(f"pylaunch-{record.plan.run}.html") if file.name == NAMED_BY_RUN else file
-        made = write_report(record, named, os.environ, hints.of_run(record.plan))
+        made = write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
     except UsageError as error:
         console.say(f"warning: no report: {error.message}")
     else:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.features.bench.judgement.summary import BenchSummary
 from pylaunch.model.finding import Finding
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord
+
+
+@dataclass(frozen=True)
+class MeasuredSection:
+    """Content of the section about a measurement; its texts are masked and bounded."""
+
+    about: str
+    verdicts: Sequence[str]
+    plots: Mapping[str, str]
+    """Heading → SVG, safe to insert as it is."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+Measured = Callable[[Callable[[str], str]], MeasuredSection]
+"""Return the section; the argument masks secrets."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,7 @@ class ReportInput:
     variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Variables that all ranks of a node share, by host."""
 
-    bench: BenchSummary | None = None
+    measured: Measured | None = None
     """Results of the measurement that the run was a part of."""
 
     versions: Mapping[str, str] = field(default_factory=dict)

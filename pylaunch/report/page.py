@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.argv import pylaunch, quoted, quoted_with_env
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.moments import in_utc
@@ -74,7 +73,7 @@ def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[s
         "host_ranks": prominent,
         "other_ranks": [host for host in hosts if host not in prominent],
         "findings": content.findings[:MOST_FINDINGS],
-        "measured": measured_section(content.bench, hide),
+        "measured": None if content.measured is None else content.measured(hide),
         "fold": fold,
         "fact_differences": differing(content.facts),
         "variable_differences": differing(content.variables),

@@ -35,7 +35,7 @@ from pylaunch.workflows import run_facts
 from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.log_excerpts import MARK, read_excerpts
 from pylaunch.workflows.notes import Notes, ignore
-from pylaunch.workflows.report import gathered
+from pylaunch.workflows.report import MeasuredOf, gathered
 
 LIMIT = 50_000_000
 """Bytes of all files of an archive before compression."""
@@ -55,6 +55,9 @@ class CollectRequest:
     file: Path
     environment: Mapping[str, str]
     """Variables of this process: the values of secrets among them are masked."""
+
+    measured: MeasuredOf
+    """Section of the report."""
 
     limit: int = LIMIT
 
@@ -107,7 +110,7 @@ def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
     on_note(f"asking {fold(record.plan.cluster.names)} for logs and facts")
     _add_hosts(content, record)
     _add_logs(content, request)
-    content.texts["report.html"] = page(gathered(record), content.mask.hide)
+    content.texts["report.html"] = page(gathered(record, request.measured), content.mask.hide)
     content.add("README.txt", _readme(record, content))
     _write(request.file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
     left_out = tuple(content.left_out)

@@ -8,13 +8,11 @@ from pathlib import Path
 
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.features.bench.judgement.summary import BenchSummary
-from pylaunch.features.bench.run.summary_file import read_bench_summary
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
 from pylaunch.render import render
-from pylaunch.report.content import ReportInput
+from pylaunch.report.content import Measured, ReportInput
 from pylaunch.report.page import page
 from pylaunch.report.ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.store import runs
@@ -25,6 +23,10 @@ from pylaunch.workflows.run_facts import versions
 
 DEADLINE_S = 20.0
 """For the last lines of all ranks."""
+
+
+MeasuredOf = Callable[[RunRecord], Measured | None]
+"""Return the section about the measurement that a run was a part of. Raises UsageError where it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,11 @@ class ReportFile:
 
 
 def write_report(
-    record: RunRecord, file: Path, environment: Mapping[str, str], complete: Callable[[str], str] = str
+    record: RunRecord,
+    file: Path,
+    environment: Mapping[str, str],
+    measured: MeasuredOf,
+    complete: Callable[[str], str] = str,
 ) -> ReportFile:
     """Write the report of `record` to `file`. The last lines of ranks are read from their nodes.
 
@@ -49,20 +55,20 @@ def write_report(
     a hint. Raises UsageError if `file` exists or cannot be written.
     """
     refuse_existing(file)
-    content = gathered(record)
+    content = gathered(record, measured)
     data = page(content, Redaction(known_secrets(record, environment)).hide, complete).encode("utf-8", "replace")
     with new_file(file) as out:
         out.write(data)
     return ReportFile(record.plan.run, file, len(data), content.missing)
 
 
-def gathered(record: RunRecord) -> ReportInput:
+def gathered(record: RunRecord, measured: MeasuredOf) -> ReportInput:
     """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
     logs, missing = _last_lines(record)
     known = versions(record)
     attestation = runs.attestation(record.plan.run)
     attested = {} if attestation is None else attestation.hosts
-    bench, damaged = _bench(record)
+    section, damaged = _measured(record, measured)
     return ReportInput(
         record,
         time.time(),
@@ -72,7 +78,7 @@ def gathered(record: RunRecord) -> ReportInput:
         facts={name: host.facts.get("essentials", {}) for name, host in attested.items()},
         variables=_variables(record),
         versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
-        bench=bench,
+        measured=section,
         missing=(*missing, *damaged),
     )
 
@@ -90,10 +96,10 @@ def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
     return logs, found.missing
 
 
-def _bench(record: RunRecord) -> tuple[BenchSummary | None, tuple[str, ...]]:
-    """Return the results of the measurement that the run was a part of, and why they are missing."""
+def _measured(record: RunRecord, measured: MeasuredOf) -> tuple[Measured | None, tuple[str, ...]]:
+    """Return the section about the measurement that the run was a part of, and why it is missing."""
     try:
-        return read_bench_summary(record.plan.run), ()
+        return measured(record), ()
     except UsageError as error:
         return None, (error.message,)
 

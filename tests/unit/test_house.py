@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.cli.main import VERBS
+from pylaunch.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
@@ -42,8 +43,14 @@ def test_every_promise_names_tests_that_are_there() -> None:
 
 
 def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
-    modules = {path.stem for path in (ROOT / "pylaunch/cli/commands").glob("*.py")} - {"__init__"}
-    assert modules == set(VERBS)
+    files = [*(ROOT / "pylaunch/cli/commands").glob("*.py"), *(ROOT / "pylaunch/features").rglob("*command.py")]
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files if path.stem != "__init__"}
+    assert modules == {verb.module for verb in VERBS.values()}
+
+
+def test_every_feature_has_its_folder_and_its_line() -> None:
+    folders = {path.parent.name for path in (ROOT / "pylaunch/features").glob("*/__init__.py")}
+    assert folders == set(FEATURES)
 
 
 def test_no_name_says_nothing() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pylaunch import features
 from pylaunch.cli.flags.resolve_run import find_newest
 from pylaunch.cli.views import archived
 from pylaunch.errors import ExitCode, UsageError
@@ -46,7 +47,7 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, lim
         raise UsageError(f"--limit {limit}: expected {shown_size(LEAST_LIMIT)} or more", hint="--limit 5MB")
     record = find_newest(run, inventory)
     file = output or output_file(f"pylaunch-{record.plan.run}.tar.gz")
-    made = collect(CollectRequest(record, file, os.environ, size), console.say)
+    made = collect(CollectRequest(record, file, os.environ, features.measured, size), console.say)
     if as_json:
         document.show(archived.as_json(made))
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pylaunch import features
 from pylaunch.cli.flags.resolve_run import find_newest
 from pylaunch.cli.views import archived
 from pylaunch.errors import ExitCode
@@ -35,7 +36,7 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, as_
     """
     record = find_newest(run, inventory)
     file = output or output_file(f"pylaunch-{record.plan.run}.html")
-    made = write_report(record, file, os.environ, hints.of_run(record.plan))
+    made = write_report(record, file, os.environ, features.measured, hints.of_run(record.plan))
     if as_json:
         document.show(archived.report_as_json(made))
     else:

@@ -1,0 +1,18 @@
+"""Facts on which hosts disagree (`drift`), and sealed records of hosts (`attest`)."""
+
+from __future__ import annotations
+
+from pylaunch.terminal.verbs import Verb
+
+VERBS = {
+    "drift": Verb(
+        "pylaunch.features.drift.command",
+        "Show every fact on which the hosts disagree, and what explains it",
+        after="verify",
+    ),
+    "attest": Verb(
+        "pylaunch.features.drift.attest_command",
+        "Record what every host is, sealed by its hash, or check hosts against a record",
+        after="drift",
+    ),
+}

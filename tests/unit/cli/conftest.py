@@ -4,5 +4,5 @@ import importlib
 
 from pylaunch.cli.main import VERBS
 
-for verb in VERBS:
-    importlib.import_module(f"pylaunch.cli.commands.{verb}")
+for verb in VERBS.values():
+    importlib.import_module(verb.module)

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.redaction import Redaction
@@ -146,8 +147,8 @@ def test_hostile_text_stays_text() -> None:
 def test_names_in_plots_are_masked_and_cut() -> None:
     of = report_samples.plan(2, 1)
     secret = "tr0ub4dor-and-3"
-    bench = report_samples.bench((f"x{secret}", "n" * 1000), f"slow node: {secret}", "7f3a9c01")
-    text = page(ReportInput(report_samples.record(of, 1), 0.0, bench=bench), Redaction([secret]).hide)
+    section = measured_section(report_samples.bench((f"x{secret}", "n" * 1000), f"slow node: {secret}", "7f3a9c01"))
+    text = page(ReportInput(report_samples.record(of, 1), 0.0, measured=section), Redaction([secret]).hide)
     assert "tr0ub" not in text
     assert "n" * 64 in text
     assert "n" * 65 not in text

@@ -62,7 +62,7 @@ def test_without_an_inventory_given_none_is_named() -> None:
 def test_the_verbs_that_act_on_an_inventory_are_all_known() -> None:
     found = set()
     for verb in VERBS:
-        command: click.Command = importlib.import_module(f"pylaunch.cli.commands.{verb}").command
+        command: click.Command = importlib.import_module(VERBS[verb].module).command
         below = command.commands if isinstance(command, click.Group) else {"": command}
         for name, each in below.items():
             texts = [option.help or "" for option in each.params if isinstance(option, click.Option)]

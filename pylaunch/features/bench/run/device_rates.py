@@ -1,4 +1,4 @@
-"""Rates of devices and data paths for `pylaunch.features.bench.judgement.peers`, from the lines of two runs of `pylaunch bench`."""
+"""Rates of devices and data paths for `judgement.peers`, from the lines of two runs of `pylaunch bench`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
     second run   only for suspects: slow pairs with nodes that are known good, slow devices beside the others again
 
-Ranks measure, `pylaunch.features.bench.judgement` judges, this module acts on the verdict. A broken stage and an interrupt end the
-measurement; what was measured before is the result.
+Ranks measure, `judgement` judges, this module acts on the verdict. A broken stage and an interrupt end the measurement;
+what was measured before is the result.
 """
 
 from __future__ import annotations

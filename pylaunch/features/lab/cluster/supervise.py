@@ -1,6 +1,7 @@
 """Become a node's nspawn: join the node's cgroup, mount its root in a private mount namespace, and exec.
 
-Run as `python -m pylaunch.features.lab.cluster.supervise CGROUP LOWER NODE_DIRECTORY nspawn-words…` in a mount namespace of its own.
+Run as `python -m pylaunch.features.lab.cluster.supervise CGROUP LOWER NODE_DIRECTORY nspawn-words…` in a mount
+namespace of its own.
 """
 
 from __future__ import annotations
