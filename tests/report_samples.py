@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
-from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
@@ -141,14 +139,6 @@ FINDINGS = (
 )
 
 
-def bench(hosts: tuple[str, ...], verdict: str, run: str) -> BenchSummary:
-    """Results of `pylaunch bench` on `hosts`, with every plot."""
-    sizes = tuple(SizeResult("all-reduce", 4096 << power, 1e-4, 0.01 * 2**power, 0) for power in range(8))
-    pairs = tuple((index, index + 1, 1.0 + index) for index in range(0, len(hosts) - 1, 2))
-    latencies = {"all-reduce": tuple(1e-4 + step * 1e-6 for step in range(200)), "round trip": (5e-5, 6e-5)}
-    return BenchSummary(hosts, "gloo", 2, (run,), (verdict,), sizes, latencies, pairs)
-
-
 def large() -> ReportInput:
     """256 ranks on 64 nodes, of which one reads a file while the others wait for it."""
     of = plan(64, 4)
@@ -157,7 +147,6 @@ def large() -> ReportInput:
     variables = {name: {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "8" if name != "gpu009" else "1"} for name in names}
     return ReportInput(
         record(of, CAUSE), BEGUN + 70, FINDINGS, views(of, CAUSE), facts=facts, variables=variables,
-        measured=measured_section(bench(tuple(names), "slow node: gpu003 at 0.4 GB/s", "7f3a9c01")),
         versions={"pylaunch": "0.1.0", "python": "3.11.7"}, missing=("gpu064: no route to host",),
     )  # fmt: skip
 
@@ -184,6 +173,5 @@ def hostile() -> ReportInput:
     return ReportInput(
         replace(base, outcome=outcome), BEGUN + 70, (finding,), (view,), logs={0: HOSTILE, 1: HOSTILE},
         facts={"gpu001": {"<x>": "</dl>"}, "gpu002": {"<x>": "\u202e"}}, variables={}, versions={"<v>": "</main>"},
-        measured=measured_section(bench((evil, "</svg></main>", "<script>x</script>", "ok"), evil, evil)),
         missing=("<script>alert(2)</script>",),
     )  # fmt: skip

@@ -33,7 +33,7 @@ class CommandGroup(click.Group):
         """Return the command that does what other tools call `name`, or those with a similar name."""
         *_, group = ("", *ctx.command_path.split()[1:])
         meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
-        if meant is not None:
+        if meant is not None and _exists(ctx, meant):
             return f"pylaunch {meant}"
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
         return (
@@ -41,3 +41,9 @@ class CommandGroup(click.Group):
             if near
             else f"{ctx.command_path} --help"
         )
+
+
+def _exists(ctx: click.Context, words: str) -> bool:
+    """Return True if `pylaunch` has the verb that `words` begin with: that of a feature may have been removed."""
+    verb, pylaunch = words.split()[0], ctx.find_root().command
+    return verb.startswith("-") or (isinstance(pylaunch, click.Group) and verb in pylaunch.list_commands(ctx))

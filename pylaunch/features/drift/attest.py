@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from pylaunch import __version__
-from pylaunch.features.drift.minority import CONFIGURATION_GROUP
+from pylaunch.features.drift.judgement import CONFIGURATION_GROUP
 from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.provision.drift import is_wanted
 from pylaunch.provision.facts import Facts, FileFact, SysctlFact, Unreadable

@@ -13,7 +13,7 @@ from pathlib import Path
 from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.drift.attest import attestation, expectations, records
-from pylaunch.features.drift.minority import Cause, Report, compare
+from pylaunch.features.drift.judgement import Cause, Report, compare
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.attestation import Attestation
 from pylaunch.model.cluster import Cluster

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.features.drift.compare import HostsFound
-from pylaunch.features.drift.minority import Report
+from pylaunch.features.drift.judgement import Report
 from pylaunch.model.hostset import alike, fold
 from pylaunch.terminal import console, document
 

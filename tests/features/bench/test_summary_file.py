@@ -9,7 +9,7 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.features.bench.run.summary_file import read_bench_summary, write_bench_summary
 from pylaunch.store.paths import run_paths
-from tests.report_samples import bench
+from tests.features.bench.test_report_section import bench
 
 SUMMARY = bench(("n1", "n2", "n3"), "pairs: no slow node", "7f3a9c01")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.features.drift.minority import Cause, Oddity, Report, Why
+from pylaunch.features.drift.judgement import Cause, Oddity, Report, Why
 from pylaunch.features.drift.view import show
 
 

@@ -12,7 +12,6 @@ import pytest
 from pylaunch.cli import main
 from pylaunch.cli.commands import start
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab import command
 from pylaunch.terminal import other_tools
 from tests.hinted_commands import must_be_accepted
 
@@ -79,13 +78,22 @@ def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(
     assert capsys.readouterr().err.splitlines()[-1] == f"hint: {hint}"
 
 
-@pytest.mark.parametrize("command", dict.fromkeys(other_tools.COMMANDS.values()))
+THERE = [
+    words for words in dict.fromkeys(other_tools.COMMANDS.values()) if words.split()[0] in {"--version", *main.VERBS}
+]
+"""All but those of features that were removed (scripts/test-without-feature)."""
+
+
+@pytest.mark.parametrize("command", THERE)
 def test_what_a_word_of_another_tool_leads_to_is_accepted(command: str) -> None:
     must_be_accepted(command.split())
 
 
 def test_no_word_of_another_tool_is_one_of_ours_and_each_option_is_one_of_a_verb() -> None:
-    assert other_tools.COMMANDS.keys() & {*main.VERBS, *(f"lab {verb}" for verb in command.command.commands)} == set()
+    commands = {verb: main.pylaunch.get_command(click.Context(main.pylaunch), verb) for verb in main.VERBS}
+    groups = {verb: each for verb, each in commands.items() if isinstance(each, click.Group)}
+    within = {f"{verb} {name}" for verb, group in groups.items() for name in group.commands}
+    assert other_tools.COMMANDS.keys() & {*main.VERBS, *within} == set()
     known = {option for each in start.command.params for option in each.opts}
     assert set(other_tools.OPTIONS.values()) <= known
 

@@ -4,53 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
 
-from pylaunch.features.bench.report_section import measured_section
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.redaction import Redaction
 from pylaunch.report.content import ReportInput
 from pylaunch.report.page import page
 from tests import report_samples
+from tests.report_page import Document
 
 NOTHING = Redaction().hide
-VOID = {"meta", "link", "br"}
 SECTIONS_OF_ANY_RUN = {"verdict", "command", "started-by", "plan", "versions"}
-
-
-class Document(HTMLParser):
-    """Elements, attributes and text of a page; a tag that does not close its element fails the test."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: Counter[str] = Counter()
-        self.attributes: list[tuple[str, str]] = []
-        self.text: dict[str, str] = {}
-        self._open: list[str] = []
-        self._ids: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements[tag] += 1
-        self.attributes += [(name, value or "") for name, value in attrs]
-        if tag not in VOID:
-            self._open.append(tag)
-            self._ids.append(dict(attrs).get("id") or "")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-        self._ids.pop()
-
-    def handle_data(self, data: str) -> None:
-        for name in filter(None, self._ids):
-            self.text[name] = self.text.get(name, "") + data
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +57,6 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert re.search(r"OMP_NUM_THREADS\s*gpu\[001-008,010-064\]\s*8\s*gpu009\s*1", found.text["differences"])
     assert "gpu064: no route to host" in found.text["missing"]
     assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
-    measured = found.text["measured"]
-    assert "slow node: gpu003 at 0.4 GB/s" in measured
-    for plot in ("bus bandwidth over size", "rates of pairs relative to the median", "share of messages that took"):
-        assert plot in measured
-    assert "gpu001 and gpu002: 1.000 GB/s" in measured
-    assert re.search(r"all-reduce\s*4096\s*100.0\s*0.010\s*0", measured)
 
 
 def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
@@ -105,8 +66,8 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert again == large
     assert len(large.encode()) < 5_000_000
     found = Document(large)
-    assert found.elements["svg"] == 2 * 64 + 3
-    assert found.elements["details"] == 2 + 64 + 3 + 2 + 1
+    assert found.elements["svg"] == 2 * 64
+    assert found.elements["details"] == 2 + 64 + 3 + 2
     assert sum(name == "open" for name, _ in found.attributes) == 3
 
 
@@ -142,16 +103,6 @@ def test_hostile_text_stays_text() -> None:
     assert "right to left \\u202e" in found.text["ranks"]
     assert len(text.encode()) < 5_000_000
     assert max(map(len, text.splitlines())) < 50_000
-
-
-def test_names_in_plots_are_masked_and_cut() -> None:
-    of = report_samples.plan(2, 1)
-    secret = "tr0ub4dor-and-3"
-    section = measured_section(report_samples.bench((f"x{secret}", "n" * 1000), f"slow node: {secret}", "7f3a9c01"))
-    text = page(ReportInput(report_samples.record(of, 1), 0.0, measured=section), Redaction([secret]).hide)
-    assert "tr0ub" not in text
-    assert "n" * 64 in text
-    assert "n" * 65 not in text
 
 
 def test_a_run_of_another_verb_has_no_section_about_measurements() -> None:

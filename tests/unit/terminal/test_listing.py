@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pylaunch.features.bench.run import bench_run
-from pylaunch.features.lab.drill import exercise
 from pylaunch.terminal.listing import job_words
 from pylaunch.workflows import doctor_trial
 
 
 def test_a_job_that_a_verb_starts_is_shown_as_the_verb() -> None:
-    assert job_words((*bench_run.MODULE, "--sizes", "4096,16384")) == "pylaunch bench"
-    assert job_words((*exercise.MODULE, "torch", "raises")) == "pylaunch drill"
     assert job_words(doctor_trial.COMMAND) == "pylaunch doctor"
     assert job_words(("-m", "package.train", "--name", "a b")) == "-m package.train --name 'a b'"
     assert job_words(("train.py",)) == "train.py"

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.features.drift.minority import Cause, Oddity, Why, compare
+from pylaunch.features.drift.judgement import Cause, Oddity, Why, compare
 from pylaunch.model.attestation import HostRecord
 
 LIMITS = "/etc/security/limits.d/90-pylaunch.conf"
