@@ -76,7 +76,8 @@ def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
     if job.debug_rank is not None:
-        raise UsageError("debug_rank: a rank is debugged at a terminal", hint="pylaunch start --debug-rank N -- …")
+        hint = f"pylaunch start --debug-rank {job.debug_rank} -- …"
+        raise UsageError("debug_rank: a rank is debugged at a terminal", hint=hint)
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
     planned = starting.plan_start(cluster, job, early.append)

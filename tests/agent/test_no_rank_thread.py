@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ def seen(output: str) -> dict[str, Any]:
     return found
 
 
+def default_signals() -> None:
+    """Undo what `nohup` and background jobs of a shell ignore."""
+    for each in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(each, signal.SIG_DFL)
+
+
 def of_rank(node: Node, tmp_path: Path, run: str, *, rank_thread: bool) -> dict[str, Any]:
     words = [PYTHON, "-u", str(tmp_path / "train.py")]
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
@@ -54,6 +61,7 @@ def test_without_the_thread_a_rank_is_a_plain_python(node: Node, tmp_path: Path)
         subprocess.run(
             [PYTHON, "-u", str(tmp_path / "train.py")],
             env=without["environ"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+            preexec_fn=default_signals,
         ).stdout
     )  # fmt: skip
     assert without == plain

@@ -127,8 +127,10 @@ class Questions:
 
     def _serve(self) -> None:
         self._tid = _thread.get_native_id()
+        name_thread(
+            self._tid
+        )  # While the script waits: it may close all descriptors, and open its own with their numbers.
         self._begun.release()
-        name_thread(self._tid)
         try:
             waiting = select.poll()
             for descriptor in (self._listener.fileno(), self._woken):

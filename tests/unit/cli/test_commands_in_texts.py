@@ -13,7 +13,7 @@ from tests.hinted_commands import commands_in, must_be_accepted
 
 def texts() -> Iterator[str]:
     """Yield the hints of all kinds of causes, and the checks and repairs of all classes."""
-    yield from (kind.hint.format(host="n1", rank=0, device="eth0") for kind in KINDS.values())
+    yield from (kind.hint.format(host="n1", rank=0, device="eth0", job="12") for kind in KINDS.values())
     for each in signatures().causes.values():
         yield from (each.check, *each.fix)
 
