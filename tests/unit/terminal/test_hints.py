@@ -69,4 +69,4 @@ def test_the_verbs_that_act_on_an_inventory_are_all_known() -> None:
             if any("Ansible inventory" in text for text in texts):
                 found.add(f"{verb} {name}".strip())
 
-    assert found == set(WITH_INVENTORY)
+    assert found == {words for words in WITH_INVENTORY if words.split()[0] in VERBS}
