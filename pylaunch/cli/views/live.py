@@ -161,16 +161,19 @@ def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
 
 
 def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
-    """Return the part of the sentence about the other ranks: failures of their own, and ranks that were stopped."""
-    own = [end for end in outcome.ends if end.rank is not None and end.failed and not end.symptom and end != failure]
-    others, stopped = plan.world_size - 1, sum(end.rank is not None and end.stopped for end in outcome.ends)
+    """Return the part of the sentence about the other ranks: own failures, victims, and ranks that were stopped."""
+    failed = [end for end in outcome.ends if end.rank is not None and end.failed and end != failure]
+    own = [end for end in failed if not end.symptom]
+    others, stopped = plan.world_size - 1, {end.rank for end in outcome.ends if end.rank is not None and end.stopped}
+    victims = {end.rank for end in failed if end.symptom}
+    gone, verb = len(stopped | victims), "ended" if victims else "stopped"
     more = f", and {len(own) - 1} more" if len(own) > 1 else ""
     text = f"; {own[0].who} failed on its own, too ({described(own[0])}){more}" if own else ""
-    if not stopped:
+    if not gone:
         return text
-    if stopped == others - len(own):
-        return f"{text}; the other {'rank' if stopped == 1 else f'{stopped} ranks'} stopped with it"
-    return f"{text}; {stopped} of the other {others} ranks stopped with it"
+    if gone == others - len(own):
+        return f"{text}; the other {'rank' if gone == 1 else f'{gone} ranks'} {verb} with it"
+    return f"{text}; {gone} of the other {others} ranks {verb} with it"
 
 
 def _whose(rank: int | None) -> str:
