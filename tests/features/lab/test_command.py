@@ -56,3 +56,15 @@ def test_a_login_gives_its_words_to_the_shell_as_ssh_does() -> None:
     words = login(Host("n1", "10.0.0.1"), None, ("cd /tmp;", "ls *.log"))
     assert words[-2:] == ("10.0.0.1", "cd /tmp; ls *.log")
     assert login(Host("n1", "10.0.0.1"), None, ())[-1] == "10.0.0.1"
+
+
+def test_lab_without_a_command_is_its_help_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["lab"]) == ExitCode.USAGE
+    printed = capsys.readouterr()
+    assert printed.err.startswith("Usage: pylaunch lab ")
+    assert "error:" not in printed.err
+
+
+def test_a_word_of_another_tool_leads_to_the_one_of_lab(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["lab", "destroy"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines()[-1] == "hint: pylaunch lab down"
