@@ -42,6 +42,7 @@ def test_a_rank_of_a_launcher_gets_it_through_its_entry_and_ends_on_its_own(node
     controller = node.started(launched(tmp_path, SAVES))
     while controller.text("0.out") != "ready\n":
         controller.until(wire.Output)
+    controller.pid(0)  # The agent may read the log before the report of the entry.
     controller.send(wire.Notify(signal.SIGUSR1))
     assert controller.until(wire.RanksNotified).ranks == [0]
     ended = controller.until(wire.RankEnded)
