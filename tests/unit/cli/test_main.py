@@ -174,7 +174,7 @@ def test_verbs_options_topics_and_hosts_are_completed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert completions(monkeypatch, capsys, "pylaunch prov") == ["provision"]
-    assert completions(monkeypatch, capsys, "pylaunch drift --exi") == ["--exit-code"]
+    assert completions(monkeypatch, capsys, "pylaunch provision --exi") == ["--exit-code"]
     assert completions(monkeypatch, capsys, "pylaunch help xi") == ["xid"]
     assert completions(monkeypatch, capsys, "pylaunch check -i nowhere.ini --limit x") == []
 
