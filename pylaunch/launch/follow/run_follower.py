@@ -24,8 +24,8 @@ from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of, unfinished_ranks
+from pylaunch.launch.follow.output_relay import OutputRelay
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
-from pylaunch.launch.follow.relay import OutputRelay
 from pylaunch.launch.follow.run_events import Emitter, Notice
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
