@@ -10,13 +10,13 @@ import os
 import sys
 from functools import partial
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
 from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay
 from pylaunch.agent.shared import clean, rank_files, record, run_lock
-from pylaunch.agent.shared.layout import (
+from pylaunch.base.layout import (
     JOB_VARIABLE,
     AgentError,
     NodeRoot,
@@ -40,7 +40,7 @@ def main() -> int:
     try:
         arguments = parsed(verb, sys.argv[2:])
         return _run_verb(verb, arguments, open_root(arguments.root, make=not arguments.dry_run))
-    except (AgentError, wire.WireError, OSError) as error:
+    except (AgentError, protocol.WireError, OSError) as error:
         if verb in ("open", "attach"):
             return relay.fail(_message(error), _code(error))
         print(json.dumps({"error": _message(error)}))
@@ -56,8 +56,8 @@ def _message(error: Exception) -> str:
 
 def _code(error: Exception) -> str:
     if isinstance(error, SupervisorStoppedError):
-        return wire.AGENT_STOPPED
-    return wire.NO_RUN if isinstance(error, RunNotOnNodeError) else ""
+        return protocol.AGENT_STOPPED
+    return protocol.NO_RUN if isinstance(error, RunNotOnNodeError) else ""
 
 
 VERBS: dict[str, tuple[str, ...]] = {
@@ -134,7 +134,7 @@ def _hold(root: NodeRoot, run: str) -> int:
 def _hello(root: NodeRoot) -> dict[str, object]:
     return {
         "version": version(),
-        "protocol": wire.PROTOCOL,
+        "protocol": protocol.PROTOCOL,
         "python": sys.version.split()[0],
         "host": os.uname().nodename,
         "uid": os.getuid(),

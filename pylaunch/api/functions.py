@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import replace
 from pylaunch.api.run_handle import RunHandle
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.inventory import load
 from pylaunch.launch.connect.interruptible import Interrupter

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Collection, Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.existing.logs import LogQuery

@@ -6,8 +6,8 @@ import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.api.log_lines import RankLine, read_lines
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.follow.run_events import LinesWritten

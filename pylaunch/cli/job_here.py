@@ -6,7 +6,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.errors import UsageError

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.flags import scheduler
 from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
 from pylaunch.cli.flags.start import StartFlags

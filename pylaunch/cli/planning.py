@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.cli.flags import environment, program, sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped
 from pylaunch.cli.flags.start import StartFlags

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch import features
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.flags.start import NAMED_BY_RUN
 from pylaunch.cli.views import findings, run_data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.judgement import judge_logs
 from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.logs.signature import SignatureCatalogue

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from pylaunch.agent.shared import kernel_log
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base import kernel_log
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pylaunch.agent.shared import kernel_log
+from pylaunch.base import kernel_log
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.unanswered import OK, Pair, silent_pairs

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import distributed_call
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd

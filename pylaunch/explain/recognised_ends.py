@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
 from pylaunch.explain.logs.line import Origin

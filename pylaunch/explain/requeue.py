@@ -6,7 +6,7 @@ Only the end of the time of the job, a lost node that nothing in the job replace
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import GRANTED, JobLife, times
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.agent.shared import kernel_log
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base import kernel_log
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
 from pylaunch.model.hostset import fold

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence, lost_contact
 from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import is_own, main_stack
 from pylaunch.model.rank_view import Frame, RankView, ThreadStack
 

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterator
 from signal import Signals
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.explain.failure_evidence import Evidence as Evidence

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.inventory import keys
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.template import resolved

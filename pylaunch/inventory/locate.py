@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import expand
 
 _ADDRESS = "ansible_host="

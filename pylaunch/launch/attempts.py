@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.restart import Attempt, Over, Policy, next_attempt
 from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan, replan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 
 NODE_ROOT = "/var/tmp/pylaunch-{user}"
 """Directory of pylaunch on a host. Local to the node and kept across reboots; homes may be shared by NFS.

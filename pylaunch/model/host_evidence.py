@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -12,7 +12,7 @@ class KernelEvent:
     """A message of the kernel since the preparation of the run."""
 
     kind: str
-    """Kind in `agent/shared/kernel_log.py`."""
+    """Kind in `base/kernel_log.py`."""
 
     time: float
     """On the controller's clock, to one second."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.argv import Argv
 
 USUAL_PORT = 29500

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 LONGEST_LINE = 2000
 """Characters of a line that are looked at, from its end."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import RunFailedError
 from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named

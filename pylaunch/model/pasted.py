@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from posixpath import basename, dirname
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv, pylaunch
 from pylaunch.model.job import Framework

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.agent.shared.rank_environment import Layer, composed_values
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster, Host

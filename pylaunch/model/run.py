@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan

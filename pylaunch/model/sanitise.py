@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 RESET = "\x1b[0m"
 

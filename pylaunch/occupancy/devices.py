@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pylaunch.agent.probe.device_readings import Card
-from pylaunch.agent.probe.readings import LeaseHolder
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Host
 from pylaunch.occupancy.look import HostView
 from pylaunch.occupancy.processes import Occupant
+from pylaunch.protocol.readings.devices import Card
+from pylaunch.protocol.readings.hosts import LeaseHolder
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from pylaunch.agent.piped import sweep as node_sweep
-from pylaunch.agent.probe.device_readings import Card, SmiReading
 from pylaunch.agent.probe.readers import gpu, lease, occupants
-from pylaunch.agent.probe.readings import LeaseHolder
 from pylaunch.agent.probe.registry import ReadingKey
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.occupancy.processes import Occupancy, Occupant, occupancy
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import asking, probe
+from pylaunch.protocol.readings.devices import Card, SmiReading
+from pylaunch.protocol.readings.hosts import LeaseHolder
 
 V = TypeVar("V")
 

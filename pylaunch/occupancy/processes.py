@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
+from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 from pylaunch.agent.piped import mesh as node_side
 from pylaunch.agent.probe.registry import ReadingKey
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.model.clock import Exchange, measure
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.answers import Unmeasured

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model import host_hints
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold

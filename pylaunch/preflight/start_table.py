@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.preflight.check import Check
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from pylaunch.agent.probe.registry import ReadingKey
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable

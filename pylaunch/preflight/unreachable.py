@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.host_errors import OwnNames
 from pylaunch.model.host_hints import folded

@@ -9,13 +9,13 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from pylaunch.agent.probe import device_readings, role_readings
-from pylaunch.agent.probe import readings as other_readings
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
+from pylaunch.protocol.readings import devices, roles
+from pylaunch.protocol.readings import hosts as other_readings
 
 V = TypeVar("V")
-_TYPES = {**vars(typing), **vars(device_readings), **vars(role_readings), **vars(other_readings)}
+_TYPES = {**vars(typing), **vars(devices), **vars(roles), **vars(other_readings)}
 
 
 @dataclass(frozen=True)

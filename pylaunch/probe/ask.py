@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-from pylaunch.agent.shared import untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model import host_hints
 from pylaunch.model.cluster import Cluster, Host

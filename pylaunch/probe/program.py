@@ -1,4 +1,4 @@
-"""Build the scripts that hosts run: a function of `pylaunch.agent` with its arguments, and the modules it needs.
+"""Build the scripts that hosts run: a function of the agent with its arguments, and the modules it needs.
 
 The caller passes the function itself, so that mypy checks the arguments and a rename reaches every use. Module names
 and imports are read from the function and from the sources; nobody else writes Python source for hosts.
@@ -21,7 +21,9 @@ from pylaunch.agent.probe.registry import READERS, reader_of
 
 P = ParamSpec("P")
 
-AGENT = "pylaunch.agent"
+PACKAGE = "pylaunch"
+SENT: Final = ("agent", "base", "protocol")
+"""Packages whose modules hosts can run."""
 
 _LOADER = """\
 import binascii, gc, json, sys, zlib
@@ -29,7 +31,7 @@ gc.disable()
 new = type(sys)
 for name, source in json.loads(zlib.decompress(binascii.a2b_base64({modules!r}))):
     parent = "pylaunch"
-    for part in ("agent." + name).split("."):
+    for part in name.split("."):
         whole = parent + "." + part
         module = sys.modules.setdefault(whole, new(whole))
         setattr(sys.modules.setdefault(parent, new(parent)), part, module)
@@ -69,7 +71,7 @@ def asking(
     questions: Mapping[str, Any], entry: Callable[P, object], /, *arguments: P.args, **keywords: P.kwargs
 ) -> bytes:
     """Return the `program` of `entry` with the readers that `questions` (reader → question) name."""
-    modules = sorted({READERS[reader_of(name)].module.removeprefix(f"{AGENT}.") for name in questions})
+    modules = sorted({READERS[reader_of(name)].module.removeprefix(f"{PACKAGE}.") for name in questions})
     return _script(modules, entry, arguments, keywords)
 
 
@@ -89,7 +91,7 @@ def _script(
     module = _module(entry)
     sources = [(name, _source(name)) for name in needed([*modules, module])]
     words = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in keywords.items())]
-    call = f'sys.modules["{AGENT}.{module}"].{entry.__qualname__}({", ".join(words)})'
+    call = f'sys.modules["{PACKAGE}.{module}"].{entry.__qualname__}({", ".join(words)})'
     return f"{_loader(tuple(sources))}\n\n{call}\n".encode()
 
 
@@ -101,15 +103,15 @@ def _loader(sources: tuple[tuple[str, str], ...]) -> str:
 
 
 def _module(function: Callable[..., object]) -> str:
-    """Return the module of a function of the agent, as a path below `pylaunch.agent`."""
-    package, _, module = function.__module__.partition(AGENT + ".")
-    if package or not module or "." in function.__qualname__:
-        raise ValueError(f"{function!r} is not a function of a module of {AGENT}")
+    """Return the module of a function that hosts can run, as a path below `pylaunch`."""
+    package, _, module = function.__module__.partition(PACKAGE + ".")
+    if package or module.split(".")[0] not in SENT or "." in function.__qualname__:
+        raise ValueError(f"{function!r} is not a function of a module that hosts can run")
     return module
 
 
 def needed(modules: Iterable[str]) -> tuple[str, ...]:
-    """Return `modules` and all modules of the agent that they import, each after its own imports."""
+    """Return `modules` and all modules of pylaunch that they import, each after its own imports."""
     return tuple(dict.fromkeys(each for module in modules for each in _with_imports(module)))
 
 
@@ -118,7 +120,7 @@ def _with_imports(module: str) -> tuple[str, ...]:
     return (*needed(_imports(module)), module)
 
 
-_IMPORT = re.compile(rf"^from {re.escape(AGENT)}(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
+_IMPORT = re.compile(r"^from pylaunch(?:\.(\S+))? import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 """An import that runs when the module is loaded: indented ones are for type checkers."""
 
 
@@ -139,7 +141,7 @@ def _source(module: str) -> str:
 
 
 def _file(module: str) -> Traversable:
-    root = resources.files(AGENT)
+    root = resources.files(PACKAGE)
     *packages, name = module.split(".")
     package = root.joinpath(*packages, name, "__init__.py")
     return package if package.is_file() else root.joinpath(*packages, f"{name}.py")

@@ -29,7 +29,7 @@ from ansible.template import Templar
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.common_values import Dependence, differing, in_common

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.drift import is_wanted
 from pylaunch.provision.facts import Facts, Unreadable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.provision import gpu
 from pylaunch.provision.facts import Facts, FileFact, LimitFact, ServiceFact, SysctlFact, Unreadable, WantedFile, key
 from pylaunch.provision.state import DesiredFile, RoleState

@@ -25,7 +25,7 @@ from email.parser import BytesHeaderParser
 from importlib.metadata import version
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import asdict, dataclass
+from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.size import shown_size
 from pylaunch.provision import resolution

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from pylaunch.agent.probe.role_readings import CommunicationFile
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol.readings.roles import CommunicationFile
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.provision.workflow import ProvisionRequest
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import dataclass, field, fields
+from pylaunch.base.dataclass import dataclass, field, fields
 from pylaunch.errors import ProvisionError
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from posixpath import dirname
 
-from pylaunch.agent.shared.rank_environment import Layer
+from pylaunch.base.rank_environment import Layer
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import NodePlan, RankPlan, RequiredPath, RunPlan
 

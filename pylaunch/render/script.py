@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.argv import Argv
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RunPlan
 from pylaunch.render.environment import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.rank_end import described
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.recorded_views import finding_on_views
 from pylaunch.model.run import EventKind
 from pylaunch.report.content import ReportInput

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 
 

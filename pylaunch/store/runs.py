@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Connection

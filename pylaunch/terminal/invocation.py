@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.argv import Argv
 
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from pylaunch.agent.shared import untrusted_json
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
+from pylaunch.base import untrusted_json
+from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.transport.pipes import MOST
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.openssh.sharing import open_connections
 from pylaunch.transport.process import Together

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import paramiko
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host

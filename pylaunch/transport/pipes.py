@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 QUIET_S = 0.5
 """Seconds of silence, after the end of a process, until pipes that others keep open count as read."""

@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.argv import Argv, quoted
 from pylaunch.transport import pipes

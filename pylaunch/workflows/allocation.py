@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import TypeVar
 
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import BAD_END, GOOD_END
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.allocation.daemons import start_daemons
 from pylaunch.launch.allocation.job_script import job_script

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, JobSpec

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster
 from pylaunch.occupancy.look import Swept, sweep
 from pylaunch.occupancy.processes import Occupant

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from pylaunch import __version__
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import bounded

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import InventoryError
 from pylaunch.launch.connect.interruptible import InterruptSource
 from pylaunch.model.cluster import Cluster, Connection

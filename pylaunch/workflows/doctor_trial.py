@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.follow.run_events import LinesWritten

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.explain.logs.judgement import LogVerdict, judge_logs
 from pylaunch.explain.logs.line import Origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.existing.logs import LogQuery, read_logs

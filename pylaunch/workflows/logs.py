@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.launch.existing import proof
 from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.launch.existing.stop import proven

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.agent.shared.layout import RUN_ID
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import RUN_ID
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster

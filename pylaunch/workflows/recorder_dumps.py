@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.explain.hangs.flight_recorder import DumpRefusedError, FlightRecord, read_json, read_pickle
 from pylaunch.explain.hangs.judge import judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.finding import Finding, Severity

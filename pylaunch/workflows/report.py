@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.redaction import Redaction

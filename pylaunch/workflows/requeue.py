@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.explain.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
 from pylaunch.launch.follow.job_time import job_of

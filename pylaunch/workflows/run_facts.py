@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import metadata
 
 from pylaunch import __version__
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Connection
 from pylaunch.model.finding import Finding

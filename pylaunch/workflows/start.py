@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from pylaunch import __version__
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.explain.restart import Attempt
 from pylaunch.explain.run_state import KnownAtStart

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.launch.start.session import NodesRefusedError, PreparedNodes
 from pylaunch.model.cluster import Agreement
 from pylaunch.model.finding import Finding, Severity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.attempts import NoRestart, Restarting
 from pylaunch.launch.follow.run_events import RunEvent

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold

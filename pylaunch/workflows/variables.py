@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pylaunch.agent.shared.rank_environment import Layer, compose
+from pylaunch.base.rank_environment import Layer, compose
 from pylaunch.errors import UsageError
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.waiting import wait_until
 
 DEADLINE_S = 60.0
@@ -52,7 +52,7 @@ class Controller:
         self.received: list[Any] = []
 
     def send(self, *messages: object) -> None:
-        os.write(self._to, b"".join(wire.encode(message) for message in messages))
+        os.write(self._to, b"".join(protocol.encode(message) for message in messages))
 
     def receive(self, deadline_s: float = DEADLINE_S) -> Any:
         """Return the next message; None at the end."""
@@ -65,7 +65,7 @@ class Controller:
                 return None
             self._inbox += chunk
         line, _, self._inbox = self._inbox.partition(b"\n")
-        message = wire.decode(line)
+        message = protocol.decode(line)
         self.received.append(message)
         return message
 
@@ -91,16 +91,16 @@ class Controller:
             yield message
 
     def text(self, stream: str) -> str:
-        return "".join(output.text for output in self.all(wire.Output) if output.stream == stream)
+        return "".join(output.text for output in self.all(protocol.Output) if output.stream == stream)
 
-    def ended(self, rank: int) -> wire.RankEnded:
-        return next(ended for ended in self.all(wire.RankEnded) if ended.rank == rank)
+    def ended(self, rank: int) -> protocol.RankEnded:
+        return next(ended for ended in self.all(protocol.RankEnded) if ended.rank == rank)
 
     def pid(self, rank: int) -> int:
         """Return the process id of `rank`, once it has started."""
-        while not any(started.rank == rank for started in self.all(wire.RankStarted)):
-            self.until(wire.RankStarted)
-        return [started.pid for started in self.all(wire.RankStarted) if started.rank == rank][-1]
+        while not any(started.rank == rank for started in self.all(protocol.RankStarted)):
+            self.until(protocol.RankStarted)
+        return [started.pid for started in self.all(protocol.RankStarted) if started.rank == rank][-1]
 
     def disconnect(self) -> None:
         """Close the connection, and wait for the relay to end."""
@@ -147,37 +147,37 @@ class Node:
     def _talk(self, verb: str, run: str) -> Controller:
         return self.connected(self.words(verb, "--run", run))
 
-    def prepared(self, task: wire.NodeTask) -> Controller:
+    def prepared(self, task: protocol.NodeTask) -> Controller:
         """Return a controller whose run is ready on this node."""
         controller = self.open(task.run)
-        controller.until(wire.Hello)
-        controller.send(wire.Prepare(task))
-        answer = controller.until(wire.Ready, wire.Refused)
-        assert isinstance(answer, wire.Ready), answer
+        controller.until(protocol.Hello)
+        controller.send(protocol.Prepare(task))
+        answer = controller.until(protocol.Ready, protocol.Refused)
+        assert isinstance(answer, protocol.Ready), answer
         return controller
 
-    def started(self, task: wire.NodeTask) -> Controller:
+    def started(self, task: protocol.NodeTask) -> Controller:
         """Return a controller whose run is released and followed."""
         controller = self.prepared(task)
-        controller.send(wire.Follow({}, None), wire.Release(0.0))
+        controller.send(protocol.Follow({}, None), protocol.Release(0.0))
         return controller
 
-    def refusal(self, task: wire.NodeTask) -> list[wire.Reason]:
+    def refusal(self, task: protocol.NodeTask) -> list[protocol.Reason]:
         """Return the reasons with which this node refuses `task`."""
         controller = self.open(task.run)
-        controller.send(wire.Prepare(task))
-        answer = controller.until(wire.Ready, wire.Refused)
-        assert isinstance(answer, wire.Refused), answer
+        controller.send(protocol.Prepare(task))
+        answer = controller.until(protocol.Ready, protocol.Refused)
+        assert isinstance(answer, protocol.Refused), answer
         return answer.reasons
 
     def supervisor(self, controller: Controller) -> int:
-        return next(hello.pid for hello in controller.all(wire.Hello))
+        return next(hello.pid for hello in controller.all(protocol.Hello))
 
     def close(self) -> None:
         """End the processes that a failed test left."""
         for controller in self._controllers:
             controller.kill()
-        hellos = [hello for controller in self._controllers for hello in controller.all(wire.Hello)]
+        hellos = [hello for controller in self._controllers for hello in controller.all(protocol.Hello)]
         left = [hello.pid for hello in hellos if hello.phase != "finished" and is_alive(hello.pid)]
         for pid in left:
             with contextlib.suppress(ProcessLookupError):  # It may be about to exit on its own.
@@ -187,13 +187,13 @@ class Node:
             self.ask("clean")
 
 
-def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: Any) -> wire.NodeTask:
+def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: Any) -> protocol.NodeTask:
     """Return a task whose ranks are `programs`: argument lists, or lines for /bin/sh."""
     ranks = [
-        wire.RankTask(number, number, ["/bin/sh", "-c", program] if isinstance(program, str) else program, {})
+        protocol.RankTask(number, number, ["/bin/sh", "-c", program] if isinstance(program, str) else program, {})
         for number, program in enumerate(programs)
     ]
-    plain = wire.NodeTask(
+    plain = protocol.NodeTask(
         run=run, host="n1", node_rank=0, workdir=str(workdir), ranks=ranks, env={"PATH": os.environ["PATH"]},
         launcher=[], hold_port=None, devices=[], needs=[], grace_s=60.0, world_size=len(ranks),
     )  # fmt: skip

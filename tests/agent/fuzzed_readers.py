@@ -18,12 +18,12 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import py_spy, rank_answer, rank_report
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, script_imports
-from pylaunch.agent.shared.layout import AgentError, RunDirectory
+from pylaunch.base.layout import AgentError, RunDirectory
 from pylaunch.explain.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
 from pylaunch.explain.logs.judgement import judge_logs
 from pylaunch.explain.logs.scan import LogSearch, scan
@@ -82,7 +82,7 @@ def written(name: str, directory: RunDirectory, read: Callable[[], object]) -> C
 def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object], tuple[type[Exception], ...], bytes]]:
     """Return each reader with the exceptions that it may raise, and content that it accepts."""
     search, known = LogSearch.of(signatures()), signatures()
-    prepare = wire.encode(wire.Prepare(task(Path("/srv"), ["true"], run=directory.run)))
+    prepare = protocol.encode(protocol.Prepare(task(Path("/srv"), ["true"], run=directory.run)))
     ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
     kept = zlib.decompress(base64.b64decode(node_record.pack(report_samples.plan(2, 2), "0" * 16, 1.0)))
     return {
@@ -105,7 +105,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         "run.task": (written("task.json", directory, lambda: record.read_task(directory)), (), prepare),
         "run.events": (
             written("events.jsonl", directory, lambda: record.read_events(directory)), (),
-            wire.encode(wire.RankStarted(0, 42, 1.0)) * 3,
+            protocol.encode(protocol.RankStarted(0, 42, 1.0)) * 3,
         ),
         "run.outcome": (written("outcome.json", directory, lambda: record.read_outcome(directory)), (), ended),
         "run.times": (

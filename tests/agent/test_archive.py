@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import pylaunch
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
 
@@ -45,6 +45,9 @@ def test_the_archive_prints_the_hash_of_its_content_as_its_version(agent_archive
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip() == archive.build().version
 
 
+ROOMS = ("agent", "base", "protocol", "runtime")
+"""Packages that run on nodes."""
+
 IMPORT_ALL = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])
@@ -56,7 +59,7 @@ for name in sys.argv[2:]:
 @pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])
 def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(python: Path, tmp_path: Path) -> None:
     package = Path(pylaunch.__file__).parent
-    files = [file for room in ("agent", "runtime") for file in sorted((package / room).rglob("*.py"))]
+    files = [file for room in ROOMS for file in sorted((package / room).rglob("*.py"))]
     modules = [
         ".".join(("pylaunch", *file.relative_to(package).with_suffix("").parts))
         for file in files
@@ -65,7 +68,7 @@ def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(pytho
     # Not the whole package: the controller's part is for newer Pythons.
     (tmp_path / "pylaunch").mkdir()
     (tmp_path / "pylaunch/__init__.py").touch()
-    for room in ("agent", "runtime"):
+    for room in ROOMS:
         (tmp_path / "pylaunch" / room).symlink_to(package / room)
     words = [str(python), "-B", "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *modules]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -78,11 +81,11 @@ def test_a_run_goes_well_on_every_supported_python(
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(python))
     node = Node(tmp_path / "root", agent_archive)
-    launcher = ["/bin/sh", "-c", 'LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
+    launcher = ["/bin/sh", "-c", 'LOCAL_RANK=0 "$@"', "sh", protocol.RANK_ENTRY]
     controller = node.started(task(tmp_path, "setsid sleep 60 & echo ran", launcher=launcher))
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     assert controller.text("0.out") == "ran\n"
-    assert controller.all(wire.Hello)[0].python == python.parts[-3]
+    assert controller.all(protocol.Hello)[0].python == python.parts[-3]
 
 
 def test_an_agent_imports_no_module_that_only_some_runs_need(agent_archive: Path, tmp_path: Path) -> None:

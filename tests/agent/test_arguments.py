@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.agent.commands import parsed
-from pylaunch.agent.shared.layout import AgentError, default_root
+from pylaunch.base.layout import AgentError, default_root
 
 
 def test_options_of_a_verb() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pylaunch.agent import wire
-from pylaunch.agent.wire import examination as bounds
+from pylaunch import protocol
+from pylaunch.protocol import examination as bounds
 from tests.agent.controller import Controller, Node, task
 from tests.agent.test_examination import UP, program, until_up, views
 from tests.agent.test_py_spy import put_beside
@@ -29,23 +29,23 @@ def train():
 
 
 def listed(
-    controller: Controller, is_whole: Callable[[Sequence[wire.ExaminedChild]], bool], *, progress: bool = False
-) -> wire.RankExamined:
+    controller: Controller, is_whole: Callable[[Sequence[protocol.ExaminedChild]], bool], *, progress: bool = False
+) -> protocol.RankExamined:
     """Return a view of rank 0 whose children are as `is_whole` requires."""
 
-    def answer() -> list[wire.RankExamined]:
-        serial = len(controller.all(wire.Examined)) + 1
-        controller.send(wire.Examine(serial, progress=progress, within_s=10.0))
-        while controller.until(wire.Examined).serial != serial:
+    def answer() -> list[protocol.RankExamined]:
+        serial = len(controller.all(protocol.Examined)) + 1
+        controller.send(protocol.Examine(serial, progress=progress, within_s=10.0))
+        while controller.until(protocol.Examined).serial != serial:
             pass
-        (view,) = (each for each in controller.all(wire.RankExamined) if each.serial == serial)
+        (view,) = (each for each in controller.all(protocol.RankExamined) if each.serial == serial)
         return [view] if is_whole(view.children) else []
 
     (view,) = wait_until(answer, "a view of the children")
     return view
 
 
-def waits(children: Sequence[wire.ExaminedChild]) -> list[list[str]]:
+def waits(children: Sequence[protocol.ExaminedChild]) -> list[list[str]]:
     return [child.waits for child in children]
 
 
@@ -66,7 +66,7 @@ def test_py_spy_reads_the_children_where_it_is_installed(node: Node, tmp_path: P
     controller = node.started(task(tmp_path, words))
     until_up(controller)
 
-    def has_stacks(found: Sequence[wire.ExaminedChild]) -> bool:
+    def has_stacks(found: Sequence[protocol.ExaminedChild]) -> bool:
         return waits(found) == [["futex"], ["clock_nanosleep"]] and all(child.threads for child in found)
 
     view = listed(controller, has_stacks)
@@ -104,6 +104,8 @@ def test_views_that_are_recorded_before_a_stop_list_no_children(node: Node, tmp_
     controller = node.started(task(tmp_path, program(tmp_path, FORKS + UP + "train()"), fails))
     until_up(controller)
     (tmp_path / "fail").touch()
-    controller.until(wire.Finished)
-    recorded = [view for view in controller.all(wire.RankExamined) if view.serial == wire.UNASKED and view.rank == 0]
+    controller.until(protocol.Finished)
+    recorded = [
+        view for view in controller.all(protocol.RankExamined) if view.serial == protocol.UNASKED and view.rank == 0
+    ]
     assert [(view.children, view.child_count) for view in recorded] == [([], 0)]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.piped import sweep
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.clean import KEPT_ARCHIVES, KEPT_RUNS
@@ -110,7 +110,7 @@ def test_a_start_removes_leftovers_of_a_killed_supervisor_and_reports_them(node:
     gone(rank)
     assert is_alive(pid)
     second = node.prepared(task(tmp_path, "true", run="r2"))
-    removed = second.all(wire.Ready)[0].removed
+    removed = second.all(protocol.Ready)[0].removed
     assert any(f"pid {pid}" in phrase and "run r1" in phrase for phrase in removed)
     assert "socket agent.sock of dead run r1" in removed
     assert not is_alive(pid)
@@ -139,11 +139,11 @@ def test_runs_that_are_prepared_at_the_same_time_can_clean_the_same_leftovers(no
         )
     controllers = [node.open(f"new{number}") for number in range(6)]
     for controller in controllers:
-        controller.until(wire.Hello)
+        controller.until(protocol.Hello)
     for number, controller in enumerate(controllers):
-        controller.send(wire.Prepare(task(tmp_path, "true", run=f"new{number}")))
+        controller.send(protocol.Prepare(task(tmp_path, "true", run=f"new{number}")))
     for controller in controllers:
-        controller.until(wire.Ready)
+        controller.until(protocol.Ready)
 
 
 def test_node_installs_the_agent_and_keeps_the_newest_archives(node: Node) -> None:
@@ -172,7 +172,7 @@ def test_a_root_that_is_not_ours_alone_is_refused(agent_archive: Path, tmp_path:
 
 
 def test_a_record_that_was_lost_with_the_power_stops_nobody_from_cleaning(node: Node, tmp_path: Path) -> None:
-    node.started(task(tmp_path, "true")).until(wire.Finished)
+    node.started(task(tmp_path, "true")).until(protocol.Finished)
     outcome = node.root / "runs" / "r1" / "outcome.json"
     wait_until(outcome.exists, "the end of the run")
     outcome.write_bytes(b"")  # As a file system leaves what was renamed and not yet written.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import processes
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
@@ -28,23 +28,23 @@ def program(tmp_path: Path, source: str, name: str = "train.py") -> list[str]:
 
 def until_up(controller: Controller, count: int = 1) -> None:
     """Wait until `count` ranks have written "up"."""
-    while sum(output.text.count("up\n") for output in controller.all(wire.Output)) < count:
-        controller.until(wire.Output)
+    while sum(output.text.count("up\n") for output in controller.all(protocol.Output)) < count:
+        controller.until(protocol.Output)
 
 
 def views(
     controller: Controller, serial: int = 1, *, within_s: float = LONG_S, call_sites: bool = False
-) -> dict[int, wire.RankExamined]:
+) -> dict[int, protocol.RankExamined]:
     """Ask for the views of all ranks and return them by rank."""
-    controller.send(wire.Examine(serial, call_sites=call_sites, within_s=within_s))
-    while (done := controller.until(wire.Examined)).serial != serial:
+    controller.send(protocol.Examine(serial, call_sites=call_sites, within_s=within_s))
+    while (done := controller.until(protocol.Examined)).serial != serial:
         pass
-    found = [view for view in controller.all(wire.RankExamined) if view.serial == serial]
+    found = [view for view in controller.all(protocol.RankExamined) if view.serial == serial]
     assert sorted(view.rank for view in found) == sorted(done.ranks)
     return {view.rank: view for view in found}
 
 
-def stack(view: wire.RankExamined, number: int = 0) -> list[str]:
+def stack(view: protocol.RankExamined, number: int = 0) -> list[str]:
     """Return the functions of a thread, innermost first; [] in a view without it. The main thread is the first one."""
     return [view.frames[each].function for thread in view.threads[number : number + 1] for each in thread.frames]
 
@@ -88,10 +88,10 @@ lock.acquire()
     first = views(controller)[0]
 
     def computed() -> bool:
-        return views(controller, len(controller.all(wire.Examined)) + 1)[0].cpu_s > first.cpu_s + 1
+        return views(controller, len(controller.all(protocol.Examined)) + 1)[0].cpu_s > first.cpu_s + 1
 
     wait_until(computed, "a second of processor time")
-    last = controller.all(wire.RankExamined)[-1]
+    last = controller.all(protocol.RankExamined)[-1]
     assert first.main_cpu_s is not None
     assert last.main_cpu_s is not None
     assert 0 <= last.main_cpu_s - first.main_cpu_s < 0.2
@@ -102,7 +102,7 @@ def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node,
     until_up(controller)
 
     def asleep() -> bool:
-        view = views(controller, len(controller.all(wire.Examined)) + 1)[0]
+        view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
         return (view.source, view.note, view.threads, view.state, view.syscall) == (
             "", "no stacks: not a Python program", [], "S", "clock_nanosleep"
         )  # fmt: skip
@@ -131,7 +131,7 @@ def test_a_rank_answers_whatever_its_main_thread_does(
     until_up(controller)
 
     def settled() -> bool:
-        view = views(controller, len(controller.all(wire.Examined)) + 1)[0]
+        view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
         assert (view.source, view.note) == ("helper", "")
         return view.state == state and (functions is None or stack(view) == functions)
 
@@ -143,8 +143,8 @@ def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: 
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
 
-    def by_signal() -> list[wire.RankExamined]:
-        view = views(controller, len(controller.all(wire.Examined)) + 1, within_s=2.0)[0]
+    def by_signal() -> list[protocol.RankExamined]:
+        view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
         return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
 
     (view,) = wait_until(by_signal, "stacks of train that faulthandler wrote")
@@ -230,8 +230,8 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_reported_as_before(node: N
     controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)"), env=env))
     until_up(controller)
     assert views(controller)[0].source == "helper"
-    controller.send(wire.Stop(0.0, "enough", by_hand=True))
-    controller.until(wire.Finished)
+    controller.send(protocol.Stop(0.0, "enough", by_hand=True))
+    controller.until(protocol.Finished)
     assert "Error in sitecustomize" in controller.text("0.err")
     assert "KeyError: 'of the user'" in controller.text("0.err")
 
@@ -267,8 +267,8 @@ def test_of_several_python_processes_the_one_that_trains_answers(
     controller = node.started(task(tmp_path, program(tmp_path, first, "first.py")))
     until_up(controller)
 
-    def shown() -> list[wire.RankExamined]:
-        view = views(controller, len(controller.all(wire.Examined)) + 1, within_s=2.0)[0]
+    def shown() -> list[protocol.RankExamined]:
+        view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
         return [view] if (view.source, stack(view)) == (source, functions) else []
 
     source = "signal" if child.endswith("GIL") else "helper"
@@ -368,11 +368,13 @@ def test_a_node_before_the_release_and_after_the_end_has_no_rank_to_examine(node
     assert views(controller) == {}
 
 
-@pytest.mark.parametrize("message", [wire.Examine(0), wire.Examine(1, within_s=0.0), wire.Examine(1, within_s=1e9)])
-def test_an_examination_out_of_bounds_is_refused(node: Node, tmp_path: Path, message: wire.Examine) -> None:
+@pytest.mark.parametrize(
+    "message", [protocol.Examine(0), protocol.Examine(1, within_s=0.0), protocol.Examine(1, within_s=1e9)]
+)
+def test_an_examination_out_of_bounds_is_refused(node: Node, tmp_path: Path, message: protocol.Examine) -> None:
     controller = node.prepared(task(tmp_path, "true"))
     controller.send(message)
-    assert "out of bounds" in controller.until(wire.Failed).message
+    assert "out of bounds" in controller.until(protocol.Failed).message
 
 
 def test_a_rank_that_meets_the_others_elsewhere_reports_the_values_that_it_uses(node: Node, tmp_path: Path) -> None:
@@ -391,13 +393,13 @@ os.environ.update(MASTER_ADDR="127.0.0.9", WORLD_SIZE="x" * 999, SECRET="s3cret"
 _create_c10d_store(os.environ["MASTER_ADDR"], 1234, int(os.environ["RANK"]), 8)
 """
     given = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "@port@", "RANK": "0", "WORLD_SIZE": "1", "SECRET": "none"}
-    ranks = [wire.RankTask(0, 0, program(tmp_path, source), given)]
+    ranks = [protocol.RankTask(0, 0, program(tmp_path, source), given)]
     controller = node.prepared(task(tmp_path, "true", ranks=ranks, world_size=1))
-    controller.send(wire.Release(0.0, rendezvous_port=29500))
-    controller.send(wire.Follow({}, None))
+    controller.send(protocol.Release(0.0, rendezvous_port=29500))
+    controller.send(protocol.Follow({}, None))
     until_up(controller)
     assert views(controller)[0].overrides == [
-        wire.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
-        wire.ExaminedOverride("MASTER_PORT", "29500", "1234", is_argument=True),
-        wire.ExaminedOverride("WORLD_SIZE", "1", "8", is_argument=True),
+        protocol.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
+        protocol.ExaminedOverride("MASTER_PORT", "29500", "1234", is_argument=True),
+        protocol.ExaminedOverride("WORLD_SIZE", "1", "8", is_argument=True),
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.waiting import wait_until
 
@@ -44,8 +44,8 @@ def test_a_working_directory_that_is_full_is_named_with_the_rank_that_failed(
     node: Node, tmp_path: Path, small: Callable[[Path, str], None]
 ) -> None:
     small(tmp_path / "work", "size=1m")
-    ends = node.started(task(tmp_path / "work", FILL % ".")).until(wire.RankEnded)
-    assert isinstance(ends, wire.RankEnded)
+    ends = node.started(task(tmp_path / "work", FILL % ".")).until(protocol.RankEnded)
+    assert isinstance(ends, protocol.RankEnded)
     assert ends.error == f"{tmp_path}/work is full (0 KiB of 1 MiB free)"
 
 
@@ -54,11 +54,11 @@ def test_inodes_that_are_used_up_are_named_and_a_clean_end_names_nothing(
 ) -> None:
     small(tmp_path / "work", "size=1m,nr_inodes=20")
     empties = "for i in $(seq 30); do : > $i || exit 1; done"
-    first = node.started(task(tmp_path / "work", empties)).until(wire.RankEnded)
-    assert isinstance(first, wire.RankEnded)
+    first = node.started(task(tmp_path / "work", empties)).until(protocol.RankEnded)
+    assert isinstance(first, protocol.RankEnded)
     assert first.error == f"{tmp_path}/work has no inodes left (0 of 20 free)"
-    second = node.started(task(tmp_path / "work", "exit 0", run="r2")).until(wire.RankEnded)
-    assert isinstance(second, wire.RankEnded)
+    second = node.started(task(tmp_path / "work", "exit 0", run="r2")).until(protocol.RankEnded)
+    assert isinstance(second, protocol.RankEnded)
     assert second.error == ""
 
 
@@ -70,7 +70,7 @@ def test_the_record_is_whole_though_ranks_filled_its_disk_and_clean_works(
     try:
         there = tmp_path / "root"
         fills = f"dd if=/dev/zero of={there}/fill bs=64k; i=0; while touch {there}/$i; do i=$((i+1)); done; exit 1"
-        node.started(task(tmp_path, fills)).until(wire.Finished)
+        node.started(task(tmp_path, fills)).until(protocol.Finished)
         run = node.root / "runs" / "r1"
         wait_until((run / "outcome.json").exists, "the end of the run")
         kinds = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines() if line]
@@ -81,8 +81,8 @@ def test_the_record_is_whole_though_ranks_filled_its_disk_and_clean_works(
         (run / "agent.lock").unlink()
         wait_until(lambda: takes_an_inode(node.root / "one-more"), "the agent has gone, and its lock's inode with it")
         assert json.loads(node.ask("clean").stdout)["left"] == []
-        refused = node.open("r2").until(wire.Failed)
-        assert isinstance(refused, wire.Failed)
+        refused = node.open("r2").until(protocol.Failed)
+        assert isinstance(refused, protocol.Failed)
         assert "is full" in refused.message or "no inodes left" in refused.message
     finally:
         node.close()

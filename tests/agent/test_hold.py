@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from pylaunch.agent.shared import leases
-from pylaunch.agent.shared.layout import default_root
+from pylaunch.base.layout import default_root
 from tests.agent.controller import Node
 from tests.waiting import wait_until
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 
 HERE = 'cd "$(dirname "$TORCHELASTIC_ERROR_FILE")/.."'
@@ -23,7 +23,7 @@ ranks/0.error.json ranks/0.step agent.lock agent.log agent.sock launcher; do rm 
 )
 def test_the_end_of_a_rank_is_reported_whatever_it_did_to_its_files(program: str, node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, f"{HERE}; {program}", log_limit=1 << 20))
-    finished = controller.until(wire.Finished)
+    finished = controller.until(protocol.Finished)
     assert (controller.ended(0).exit_code, controller.ended(0).error, finished.leftovers) == (3, "", [])
     assert controller.receive() is None
     assert node.ask("clean").returncode == node.ask("runs").returncode == 0

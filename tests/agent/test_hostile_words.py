@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.run.worker_group import MOST_PROCESSES, MOST_REPORTS
 from pylaunch.agent.shared import local_socket
@@ -33,7 +33,7 @@ HOSTILE = [
     b'{"type": "Follow", "offsets": {}, "streams": null, "usage_s": 1e-300}',
     b'{"type": "Release", "at": 1, "ports": {"n2": 99999}, "key": "zz"}',
     b'{"type": "TryPeers", "ports": {"n2": 99999}}',
-    wire.encode(wire.Prepare(task(Path("/"), "true", run="../../x"))).rstrip(b"\n"),
+    protocol.encode(protocol.Prepare(task(Path("/"), "true", run="../../x"))).rstrip(b"\n"),
 ]  # fmt: skip
 HOSTILE_ENTRIES = [
     [b"[" * 100_000], [b"null"], [b"{}"], [b'{"local_rank": {}}'], [ENTRY, b"[]"], [ENTRY, DEEP],
@@ -65,7 +65,7 @@ def test_a_run_survives_any_message_on_its_sockets(node: Node, tmp_path: Path) -
     for lines in HOSTILE_ENTRIES:
         send(directory / "ranks.sock", *lines)
     (tmp_path / "go").write_text("on\n")
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     assert controller.ended(0).exit_code == 0
 
 
@@ -77,8 +77,8 @@ def test_a_rank_that_reports_its_start_without_end_causes_few_events(node: Node,
     for _ in range(3):
         send(node.root / "runs" / "r1" / "ranks.sock", ENTRY, *[started] * 1000)
     (tmp_path / "go").write_text("on\n")
-    controller.until(wire.Finished)
-    assert len(controller.all(wire.RankStarted)) <= 1 + MOST_REPORTS
+    controller.until(protocol.Finished)
+    assert len(controller.all(protocol.RankStarted)) <= 1 + MOST_REPORTS
     assert controller.ended(0).exit_code == 0
 
 
@@ -93,10 +93,10 @@ def test_a_peer_with_the_key_can_send_anything_without_ending_an_agent(alone: No
     os.mkfifo(tmp_path / "go")
     peers = {"n1": "127.0.0.1", "n2": "127.0.0.1", "n3": "-" * 70 + "." * 300}
     controller = alone.prepared(task(tmp_path, "read line < go", host="n1", peers=peers))
-    port = controller.all(wire.Ready)[0].port
+    port = controller.all(protocol.Ready)[0].port
     with socket.create_server(("127.0.0.1", 0)) as other:
         ports = {"n1": port, "n2": other.getsockname()[1]}
-        controller.send(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
+        controller.send(protocol.Follow({}, None), protocol.Release(0.0, ports, KEY))
         controller.pid(0)
         word = {"sender": "n2", "to": "n1", "serial": 1, "answers": 0, "stop": "", "grace_s": 0.0, "over": False}
         for body in (DEEP[:8000], b"[" * 8000, b"null", json.dumps({**word, "serial": -1}).encode(),
@@ -105,8 +105,8 @@ def test_a_peer_with_the_key_can_send_anything_without_ending_an_agent(alone: No
                 connection.sendall(peer_status._mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
                 assert connection.recv(100) == b""
         (tmp_path / "go").write_text("on\n")
-        assert controller.until(wire.Finished).leftovers == []
-    assert not controller.all(wire.Stopping)
+        assert controller.until(protocol.Finished).leftovers == []
+    assert not controller.all(protocol.Stopping)
 
 
 def test_a_supervisor_has_a_limit_of_connections_and_serves_its_controller(node: Node, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_supervisor_has_a_limit_of_connections_and_serves_its_controller(node:
     wait_until(is_full, "a connection that is not served")
     assert len(crowd) <= 101
     (tmp_path / "go").write_text("on\n")
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     for each in crowd:
         each.close()
     gone(node.supervisor(controller))
@@ -162,13 +162,13 @@ def test_another_user_cannot_talk_to_an_agent_even_where_the_directories_let_it(
         if opened.is_relative_to(tmp_path.parent):
             opened.chmod(0o777)
     assert {tried(path) for path in ways.values()} <= {"heard 0", "Connection reset by peer"}
-    controller.send(wire.Stop(0.0, "enough"))
-    assert controller.until(wire.Finished).leftovers == []
+    controller.send(protocol.Stop(0.0, "enough"))
+    assert controller.until(protocol.Finished).leftovers == []
 
 
 def test_all_that_an_agent_writes_is_for_its_user_alone(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo out; exit 1", log_limit=1 << 20))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     gone(node.supervisor(controller))
     assert (node.root / "runs" / "r1" / "outcome.json").exists()
     found = [path for path in (node.root, *node.root.rglob("*")) if not path.is_symlink()]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import local_socket, processes
 from pylaunch.launch.connect.agent_link import AgentVersion, enter
 from pylaunch.launch.start import archive
@@ -56,10 +56,10 @@ def test_the_supervisor_of_a_run_is_a_child_of_the_daemon_and_outlives_its_relay
     assert parent(supervisor) == daemon.pid
     first.disconnect()
     again = node.attach()
-    again.until(wire.Hello)
+    again.until(protocol.Hello)
     assert node.supervisor(again) == supervisor
     assert is_alive(rank)
-    again.send(wire.Stop(0.0, "enough", by_hand=True))
+    again.send(protocol.Stop(0.0, "enough", by_hand=True))
     gone(supervisor, rank)
     assert daemon.poll() is None
 
@@ -82,12 +82,12 @@ def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
     saved = tmp_path / "checkpoint"
     rank = f"trap 'touch {saved}; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
     controller = node.started(task(tmp_path, rank))
-    controller.until(wire.Output)
+    controller.until(protocol.Output)
     daemon.send_signal(signal.SIGTERM)
-    ended = controller.until(wire.RankEnded)
+    ended = controller.until(protocol.RankEnded)
     assert ended.exit_code == 0
     assert saved.exists()
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     controller.disconnect()
     assert daemon.wait(DEADLINE_S) == 1
 
@@ -131,7 +131,7 @@ def test_the_controller_chooses_the_exit_status_of_the_job(
     daemon = start_daemon(LONG_S)
     wait_until((node.root / "jobs" / "7.sock").exists, "the daemon listens")
     opened = node.open()
-    opened.until(wire.Hello)
+    opened.until(protocol.Hello)
     opened.disconnect()
     daemon.send_signal(signum)
     assert daemon.wait(DEADLINE_S) == status
@@ -169,7 +169,7 @@ def test_a_spare_keeps_its_daemon_alive_while_it_is_held(node: Node, start_daemo
 def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
     controller = node.open()
-    failed = controller.until(wire.Failed)
+    failed = controller.until(protocol.Failed)
     assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 20 s"
 
 
@@ -184,11 +184,11 @@ def test_a_connection_of_a_job_waits_for_the_daemon_which_starts_the_supervisor(
 ) -> None:
     relay = opened_as_in_a_job(node)  # Before the daemon.
     daemon = start_daemon(LONG_S)
-    assert parent(relay.until(wire.Hello).pid) == daemon.pid
-    relay.send(wire.Prepare(task(tmp_path, "read line; sleep 600"), {}))
-    relay.until(wire.Ready)
+    assert parent(relay.until(protocol.Hello).pid) == daemon.pid
+    relay.send(protocol.Prepare(task(tmp_path, "read line; sleep 600"), {}))
+    relay.until(protocol.Ready)
     again = opened_as_in_a_job(node)
-    assert parent(again.until(wire.Hello).pid) == daemon.pid
+    assert parent(again.until(protocol.Hello).pid) == daemon.pid
     relay.disconnect()
     assert relay.process.returncode == 0
 
@@ -198,11 +198,11 @@ def test_a_connection_of_a_job_reports_why_no_run_is_reached(
 ) -> None:
     start_daemon(LONG_S)
     controller = node.started(task(tmp_path, "true"))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     controller.disconnect()
     gone(node.supervisor(controller))
-    assert opened_as_in_a_job(node).until(wire.Failed).message == "run r1 is over on this host"
-    refused = opened_as_in_a_job(node, run="../r1").until(wire.Failed)
+    assert opened_as_in_a_job(node).until(protocol.Failed).message == "run r1 is over on this host"
+    refused = opened_as_in_a_job(node, run="../r1").until(protocol.Failed)
     assert refused.message.startswith("run id: expected letters")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, gone, task
 
 LAUNCHER = r"""
@@ -44,9 +44,9 @@ sys.exit(any(child.returncode for child in children))
 PATIENT = "echo up; exec sleep 60"
 
 
-def launched(tmp_path: Path, *programs: str, **env: str) -> wire.NodeTask:
+def launched(tmp_path: Path, *programs: str, **env: str) -> protocol.NodeTask:
     (tmp_path / "launcher.py").write_text(LAUNCHER)
-    words = [sys.executable, str(tmp_path / "launcher.py"), wire.RANK_ENTRY]
+    words = [sys.executable, str(tmp_path / "launcher.py"), protocol.RANK_ENTRY]
     given = {"PATH": os.environ["PATH"], "RANKS": str(len(programs)), **env}
     return task(tmp_path, *programs, launcher=words, env=given, grace_s=600.0)
 
@@ -55,19 +55,19 @@ def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Pa
     asked = launched(tmp_path, 'echo "$FROM_LAUNCHER $RANK $PYLAUNCH_RANK $OF_RANK [$PYLAUNCH_SOCKET]"', "echo second")
     asked.ranks[0].env["OF_RANK"] = "mine"
     controller = node.started(asked)
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "yes 0 0 mine []\n"
     assert controller.text("1.out") == "second\n"
     assert controller.text("launcher.out") == "[0, 0]\n"
-    assert controller.all(wire.LauncherEnded)[0].exit_code == 0
-    assert {ended.exit_code for ended in controller.all(wire.RankEnded)} == {0}
+    assert controller.all(protocol.LauncherEnded)[0].exit_code == 0
+    assert {ended.exit_code for ended in controller.all(protocol.RankEnded)} == {0}
 
 
 def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_path: Path) -> None:
-    words = ["/bin/sh", "-c", 'echo "$PYTHONPATH"; LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
+    words = ["/bin/sh", "-c", 'echo "$PYTHONPATH"; LOCAL_RANK=0 "$@"', "sh", protocol.RANK_ENTRY]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/of/the/user"}
     controller = node.started(task(tmp_path, 'echo "$PYTHONPATH"', launcher=words, env=env))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("launcher.out") == "/of/the/user\n"
     first, *others = controller.text("0.out").strip().split(":")
     assert (first, others) == (f"{node.archive}/pylaunch/agent/in_rank", ["/of/the/user", str(node.archive)])
@@ -81,7 +81,7 @@ def test_the_launcher_sees_the_end_of_a_rank_as_it_was(
     node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None, seen: int
 ) -> None:
     controller = node.started(launched(tmp_path, program))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     ended = controller.ended(0)
     assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
     # A failure on a node stops the launcher, which may have drawn its own conclusion already.
@@ -96,8 +96,8 @@ def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node,
     (tmp_path / "vanished").chmod(0o755)
     controller = node.prepared(asked)
     (tmp_path / "vanished").unlink()
-    controller.send(wire.Follow({}, None), wire.Release(0.0))
-    ended = controller.until(wire.RankEnded)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0))
+    ended = controller.until(protocol.RankEnded)
     assert ended.exit_code == 127
     assert "No such file" in ended.last_lines[-1]
 
@@ -110,10 +110,10 @@ def test_a_failed_rank_stops_its_siblings_and_only_it_is_to_blame(node: Node, tm
     controller = node.started(asked)
     pids = [controller.pid(rank) for rank in range(3)]
     flag.write_text("now\n")
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert [controller.ended(rank).stopped for rank in range(3)] == [False, True, True]
     assert controller.ended(0).exit_code == 9
-    assert controller.all(wire.LauncherEnded)
+    assert controller.all(protocol.LauncherEnded)
     gone(*pids)
 
 
@@ -123,9 +123,9 @@ def test_a_rank_stopped_by_agent_and_launcher_receives_one_signal(node: Node, tm
     os.mkfifo(flag)
     controller = node.started(launched(tmp_path, f"read line < {flag}; exit 9", count, STOPS_SIBLINGS="yes"))
     while controller.text("1.out") != "up\n":
-        controller.until(wire.Output)
+        controller.until(protocol.Output)
     flag.write_text("now\n")
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("1.out") == "up\nTERM\n"
 
 
@@ -133,12 +133,11 @@ def test_stop_ends_ranks_first_and_then_the_launcher(node: Node, tmp_path: Path)
     controller = node.started(launched(tmp_path, PATIENT, PATIENT))
     for rank in range(2):
         controller.pid(rank)
-    controller.send(wire.Stop(600.0, "enough"))
-    controller.until(wire.Finished)
-    assert [type(event) for event in controller.received if isinstance(event, wire.RankEnded | wire.LauncherEnded)] == [
-        wire.RankEnded, wire.RankEnded, wire.LauncherEnded,
-    ]  # fmt: skip
-    assert all(ended.stopped for ended in controller.all(wire.RankEnded))
+    controller.send(protocol.Stop(600.0, "enough"))
+    controller.until(protocol.Finished)
+    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankEnded | protocol.LauncherEnded)]
+    assert ends == [protocol.RankEnded, protocol.RankEnded, protocol.LauncherEnded]
+    assert all(ended.stopped for ended in controller.all(protocol.RankEnded))
 
 
 def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> None:
@@ -146,9 +145,9 @@ def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> N
     pids = [controller.pid(rank) for rank in range(2)]
     launcher = Path(f"/proc/{node.supervisor(controller)}/task/{node.supervisor(controller)}/children").read_text()
     os.kill(int(launcher), signal.SIGKILL)
-    controller.until(wire.Finished)
-    assert controller.all(wire.LauncherEnded)[0].signal == signal.SIGKILL
-    assert [ended.signal for ended in controller.all(wire.RankEnded)] == [signal.SIGTERM] * 2
+    controller.until(protocol.Finished)
+    assert controller.all(protocol.LauncherEnded)[0].signal == signal.SIGKILL
+    assert [ended.signal for ended in controller.all(protocol.RankEnded)] == [signal.SIGTERM] * 2
     gone(*pids)
 
 
@@ -157,9 +156,9 @@ def test_a_killed_rank_entry_takes_its_rank_with_it_and_the_end_is_still_reporte
     pid = controller.pid(0)
     entry = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(entry, signal.SIGKILL)
-    ended = controller.until(wire.RankEnded)
+    ended = controller.until(protocol.RankEnded)
     assert (ended.rank, ended.signal) == (0, signal.SIGKILL)
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
 
 
 def test_a_killed_supervisor_leaves_neither_launcher_nor_ranks(node: Node, tmp_path: Path) -> None:
@@ -181,36 +180,36 @@ def test_a_rank_entry_outside_of_a_run_reports_what_is_missing(node: Node) -> No
 
 def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, "true", RANKS="2"))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert "has no local rank 1" in controller.text("launcher.err")
 
 
 def test_a_launcher_that_fails_because_of_a_stop_signal_was_stopped(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, PATIENT))
     controller.pid(0)
-    controller.send(wire.Stop(60.0, "by ada", by_hand=True))
-    controller.until(wire.Finished)
-    (ended,) = controller.all(wire.LauncherEnded)
+    controller.send(protocol.Stop(60.0, "by ada", by_hand=True))
+    controller.until(protocol.Finished)
+    (ended,) = controller.all(protocol.LauncherEnded)
     assert ended.exit_code != 0
     assert ended.stopped
-    assert [(stopping.reason, stopping.by_hand) for stopping in controller.all(wire.Stopping)] == [("by ada", True)]
+    assert [(stopping.reason, stopping.by_hand) for stopping in controller.all(protocol.Stopping)] == [("by ada", True)]
 
 
 def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, tmp_path: Path) -> None:
     """Neither one that was prepared then, whose controller is notified, nor the one after an attempt that is over."""
     prepared = node.prepared(task(tmp_path, PATIENT))
     elsewhere = node.attach()
-    elsewhere.send(wire.Stop(60.0, "by ada", by_hand=True))
-    assert prepared.until(wire.Stopping).by_hand
-    prepared.until(wire.Finished)
+    elsewhere.send(protocol.Stop(60.0, "by ada", by_hand=True))
+    assert prepared.until(protocol.Stopping).by_hand
+    prepared.until(protocol.Finished)
     (reason,) = node.refusal(task(tmp_path, PATIENT, run="r1.1"))
     assert (reason.code, reason.message) == ("stop-requested", "by ada")
 
     failed = node.started(task(tmp_path, "exit 1", run="r2"))
-    failed.until(wire.Finished)
+    failed.until(protocol.Finished)
     late = node.attach("r2")
-    late.send(wire.Stop(60.0, "by eve", by_hand=True), wire.Follow({}, []))
-    late.until(wire.Finished)
+    late.send(protocol.Stop(60.0, "by eve", by_hand=True), protocol.Follow({}, []))
+    late.until(protocol.Finished)
     (reason,) = node.refusal(task(tmp_path, PATIENT, run="r2.1"))
     assert (reason.code, reason.message) == ("stop-requested", "by eve")
 
@@ -218,8 +217,8 @@ def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, t
 def test_a_stop_because_of_a_failure_lets_the_next_attempt_through(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)
-    controller.send(wire.Stop(60.0, "rank 1 on n2 exited with code 1"))
-    controller.until(wire.Finished)
+    controller.send(protocol.Stop(60.0, "rank 1 on n2 exited with code 1"))
+    controller.until(protocol.Finished)
     node.prepared(task(tmp_path, PATIENT, run="r1.1"))
 
 
@@ -227,8 +226,8 @@ def test_a_launcher_keeps_its_files_in_a_directory_of_the_run_which_goes_at_the_
     """Ranks keep the TMPDIR that they were given."""
     files = node.root / "runs/r1/launcher"
     asked = launched(tmp_path, f"echo $TMPDIR; [ -d {files} ] && echo there", TMPDIR="/dev/shm")
-    words = ["/bin/sh", "-c", 'mkdir "$1" && shift && exec "$@"', "sh", wire.LAUNCHER_FILES, *asked.launcher]
+    words = ["/bin/sh", "-c", 'mkdir "$1" && shift && exec "$@"', "sh", protocol.LAUNCHER_FILES, *asked.launcher]
     controller = node.started(dataclasses.replace(asked, launcher=words))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "/dev/shm\nthere\n"
     assert not files.exists()

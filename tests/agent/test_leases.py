@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import leases, ports, unix_sockets
-from pylaunch.agent.shared.layout import NodeRoot, default_root
+from pylaunch.base.layout import NodeRoot, default_root
 from tests.agent.controller import Node, gone, task
 
 NOBODY = 65534
@@ -122,7 +122,7 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
     with Forger(mode, device(node, 906)):
         refused = node.refusal(task(tmp_path, "true", run="r2", devices=[905, 906]))
         (tmp_path / "go").write_text("on\n")
-        assert controller.until(wire.Finished).leftovers == []
+        assert controller.until(protocol.Finished).leftovers == []
     first, second = (reason.message for reason in refused)
     # All holders together have a second: the run that holds a device has not always answered on a busy machine.
     names = ("run r1", f"pid {node.supervisor(controller)}")
@@ -206,7 +206,7 @@ def test_a_holder_that_asks_and_never_reads_costs_the_agent_nothing(node: Node, 
         each.setblocking(False)
         each.connect_ex(device(node, 908))
     (tmp_path / "go").write_text("on\n")
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     for each in asking:
         each.close()
     gone(node.supervisor(controller))

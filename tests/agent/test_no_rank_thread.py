@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
+from pylaunch import protocol
+from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
 from tests.agent.controller import Node, task
 from tests.agent.test_examination import PYTHON, UP, program, until_up, views
 
@@ -50,7 +50,7 @@ def of_rank(node: Node, tmp_path: Path, run: str, *, rank_thread: bool) -> dict[
     words = [PYTHON, "-u", str(tmp_path / "train.py")]
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     controller = node.started(task(tmp_path, words, run=run, env=env, rank_thread=rank_thread))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     return seen(controller.text("0.out"))
 
 

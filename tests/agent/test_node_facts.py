@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import counters, rank_sockets
 from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
@@ -21,10 +21,10 @@ from tests.waiting import wait_until
 
 def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exit 3"))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     kinds = [type(each) for each in controller.received]
-    assert kinds.index(wire.Stopping) < kinds.index(wire.NodeEvidence) < kinds.index(wire.Finished)
-    (facts,) = controller.all(wire.NodeEvidence)
+    assert kinds.index(protocol.Stopping) < kinds.index(protocol.NodeEvidence) < kinds.index(protocol.Finished)
+    (facts,) = controller.all(protocol.NodeEvidence)
     assert facts.gauges.get("memory total", 0.0) > 0 or facts.missing, "a slow machine reports what it could not read"
 
 
@@ -47,19 +47,19 @@ def test_a_connection_whose_peer_does_not_read_is_reported_with_its_rank() -> No
 def test_a_stop_by_a_person_reports_no_facts(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exec sleep 600"))
     controller.pid(0)
-    controller.send(wire.Stop(0.0, "Ctrl-C", by_hand=True))
-    controller.until(wire.Finished)
-    assert controller.all(wire.NodeEvidence) == []
+    controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
+    controller.until(protocol.Finished)
+    assert controller.all(protocol.NodeEvidence) == []
 
 
 def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exit 3"))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     gone(node.supervisor(controller))
     again = node.attach()
-    again.send(wire.Follow({}, []))
-    again.until(wire.Finished)
-    assert again.all(wire.NodeEvidence) == controller.all(wire.NodeEvidence)
+    again.send(protocol.Follow({}, []))
+    again.until(protocol.Finished)
+    assert again.all(protocol.NodeEvidence) == controller.all(protocol.NodeEvidence)
 
 
 SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ = """
@@ -77,12 +77,12 @@ time.sleep(600)
 """
 
 
-def answered(controller: Controller, serial: int) -> wire.NodeEvidence:
+def answered(controller: Controller, serial: int) -> protocol.NodeEvidence:
     """Request views and facts, and return the facts."""
-    controller.send(wire.Examine(serial, within_s=10.0, node=True))
-    while controller.until(wire.Examined).serial != serial:
+    controller.send(protocol.Examine(serial, within_s=10.0, node=True))
+    while controller.until(protocol.Examined).serial != serial:
         pass
-    (facts,) = [each for each in controller.all(wire.NodeEvidence) if each.serial == serial]
+    (facts,) = [each for each in controller.all(protocol.NodeEvidence) if each.serial == serial]
     return facts
 
 
@@ -90,27 +90,27 @@ def test_facts_are_reported_on_request_while_the_ranks_run(node: Node, tmp_path:
     script = tmp_path / "train.py"
     script.write_text(SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ)
     controller = node.started(task(tmp_path, ["/usr/bin/python3", str(script)]))
-    while not (written := controller.until(wire.Output).text).startswith("port "):
+    while not (written := controller.until(protocol.Output).text).startswith("port "):
         pass
     port = int(written.split()[1])
     first = answered(controller, 1)
     ours = [each for each in first.sockets if each.peer_port == port]
     assert [(each.rank, each.peer, each.send_queue > 0) for each in ours] == [(0, "127.0.0.2", True)] or first.missing
     kinds = [type(each) for each in controller.received]
-    assert kinds.index(wire.RankExamined) < kinds.index(wire.NodeEvidence) < kinds.index(wire.Examined)
+    assert kinds.index(protocol.RankExamined) < kinds.index(protocol.NodeEvidence) < kinds.index(protocol.Examined)
     assert answered(controller, 2).time >= first.time, "each request reads again"
-    controller.send(wire.Stop(0.0, "Ctrl-C", by_hand=True))
-    controller.until(wire.Finished)
-    assert [each.serial for each in controller.all(wire.NodeEvidence)] == [1, 2]
+    controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
+    controller.until(protocol.Finished)
+    assert [each.serial for each in controller.all(protocol.NodeEvidence)] == [1, 2]
 
 
 def test_a_request_without_facts_gets_views_only(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
     controller.pid(0)
-    controller.send(wire.Examine(1, within_s=10.0))
-    controller.until(wire.Examined)
-    assert controller.all(wire.NodeEvidence) == []
-    assert [each.rank for each in controller.all(wire.RankExamined)] == [0]
+    controller.send(protocol.Examine(1, within_s=10.0))
+    controller.until(protocol.Examined)
+    assert controller.all(protocol.NodeEvidence) == []
+    assert [each.rank for each in controller.all(protocol.RankExamined)] == [0]
 
 
 def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(

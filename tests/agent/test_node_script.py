@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
 from pylaunch.launch.start import archive
 from pylaunch.model.argv import quoted
@@ -39,8 +39,8 @@ def enter(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_agent_that_is_whole_in_a_root_of_ours_answers(root: Path) -> None:
-    answer = wire.decode(enter(root).stdout.encode())
-    assert (type(answer), answer.code) == (wire.Failed, wire.NO_RUN)
+    answer = protocol.decode(enter(root).stdout.encode())
+    assert (type(answer), answer.code) == (protocol.Failed, protocol.NO_RUN)
     assert json.loads(run(RUNS, root).stdout) == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.agent.test_launcher import launched
 
@@ -17,40 +17,40 @@ COUNTS = f"trap 'echo got USR1' USR1; trap 'exit 0' TERM; {PATIENT}"
 def test_ranks_with_a_handler_get_the_signal_and_end_on_their_own(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, SAVES, PATIENT))
     for _ in range(2):
-        controller.until(wire.Output)
-    controller.send(wire.Notify(signal.SIGUSR1))
-    notified = controller.until(wire.RanksNotified)
+        controller.until(protocol.Output)
+    controller.send(protocol.Notify(signal.SIGUSR1))
+    notified = controller.until(protocol.RanksNotified)
     assert (notified.ranks, notified.without) == ([0], [1])
-    ended = controller.until(wire.RankEnded)
+    ended = controller.until(protocol.RankEnded)
     assert (ended.rank, ended.exit_code, ended.stopped) == (0, 0, False)
-    controller.send(wire.Stop(0.0, "enough"))
-    controller.until(wire.Finished)
+    controller.send(protocol.Stop(0.0, "enough"))
+    controller.until(protocol.Finished)
 
 
 def test_a_rank_gets_the_signal_once_however_often_it_is_ordered(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, COUNTS))
-    controller.until(wire.Output)
-    controller.send(wire.Notify(signal.SIGUSR1))
+    controller.until(protocol.Output)
+    controller.send(protocol.Notify(signal.SIGUSR1))
     while "got USR1" not in controller.text("0.out"):
-        controller.until(wire.Output)
-    controller.send(wire.Notify(signal.SIGUSR1), wire.Stop(60.0, "enough"))
-    controller.until(wire.Finished)
+        controller.until(protocol.Output)
+    controller.send(protocol.Notify(signal.SIGUSR1), protocol.Stop(60.0, "enough"))
+    controller.until(protocol.Finished)
     assert controller.text("0.out").count("got USR1") == 1
 
 
 def test_a_rank_of_a_launcher_gets_it_through_its_entry_and_ends_on_its_own(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, SAVES))
     while controller.text("0.out") != "ready\n":
-        controller.until(wire.Output)
+        controller.until(protocol.Output)
     controller.pid(0)  # The agent may read the log before the report of the entry.
-    controller.send(wire.Notify(signal.SIGUSR1))
-    assert controller.until(wire.RanksNotified).ranks == [0]
-    ended = controller.until(wire.RankEnded)
+    controller.send(protocol.Notify(signal.SIGUSR1))
+    assert controller.until(protocol.RanksNotified).ranks == [0]
+    ended = controller.until(protocol.RankEnded)
     assert (ended.exit_code, ended.stopped) == (0, False)
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
 
 
 def test_another_signal_is_refused(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
-    controller.send(wire.Notify(signal.SIGKILL))
-    assert "out of bounds" in controller.until(wire.Failed).message
+    controller.send(protocol.Notify(signal.SIGKILL))
+    assert "out of bounds" in controller.until(protocol.Failed).message

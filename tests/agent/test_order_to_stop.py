@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import local_socket, processes
 from tests.agent.controller import Node, task
 from tests.waiting import wait_until
@@ -23,9 +23,9 @@ def test_a_rank_that_failed_before_the_order_to_stop_arrived_was_not_stopped(nod
         os.kill(agent, signal.SIGSTOP)
         os.kill(rank, signal.SIGSEGV)
         wait_until(lambda: processes.read(rank).state == "Z", "the end of the rank")
-        another.sendall(wire.encode(wire.Stop(5.0, "by ada", by_hand=True)))
+        another.sendall(protocol.encode(protocol.Stop(5.0, "by ada", by_hand=True)))
         os.kill(agent, signal.SIGCONT)
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     ended = controller.ended(0)
     assert (ended.signal, ended.stopped) == (signal.SIGSEGV, False)
 
@@ -36,13 +36,13 @@ def test_a_rank_that_saves_at_the_signal_of_slurm_was_stopped_also_where_it_ends
     """Slurm sends SIGTERM to all processes of a job step at once: a good end after it is no proof that all is done."""
     controller = node.started(task(tmp_path, "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
     rank, agent = controller.pid(0), node.supervisor(controller)
-    controller.until(wire.Output)
+    controller.until(protocol.Output)
     os.kill(agent, signal.SIGSTOP)
     for each in (agent, rank):
         os.kill(each, signal.SIGTERM)
     wait_until(lambda: processes.read(rank).state == "Z", "the end of the rank")
     os.kill(agent, signal.SIGCONT)
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     ended = controller.ended(0)
     assert (ended.exit_code, ended.stopped) == (0, True)
-    assert [each.reason for each in controller.all(wire.Stopping)] == [wire.SIGNALLED]
+    assert [each.reason for each in controller.all(protocol.Stopping)] == [protocol.SIGNALLED]

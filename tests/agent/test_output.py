@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs import log_index
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
@@ -34,11 +34,11 @@ def test_a_flood_is_read_at_the_pace_of_the_reader_and_arrives_whole(node: Node,
     assert resident(supervisor) - before < 16 * MEBIBYTE
     offset = 0
     for message in controller.rest():
-        if isinstance(message, wire.Output):
+        if isinstance(message, protocol.Output):
             assert message.offset - offset == len(message.text)
             offset = message.offset
     assert offset == size
-    assert controller.all(wire.Finished)
+    assert controller.all(protocol.Finished)
 
 
 def test_a_flood_stays_within_its_limit_and_followers_get_the_newest(node: Node, tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_a_flood_stays_within_its_limit_and_followers_get_the_newest(node: Node,
     os.mkfifo(flag)
     script = f"echo begin; yes 0123456789abcde | head -c {size}; echo end; read x < {flag}"
     controller = node.prepared(task(tmp_path, script, log_limit=limit))
-    controller.send(wire.Follow({}, None, lag=MEBIBYTE), wire.Release(0.0))
+    controller.send(protocol.Follow({}, None, lag=MEBIBYTE), protocol.Release(0.0))
     controller.pid(0)
     log = node.root / "runs/r1/logs/0.out"
     wait_until(lambda: log.stat().st_size >= size, "the end of the flood", 60)
     wait_until(lambda: log.stat().st_blocks * 512 <= limit, "what is too much is given back")
     flag.write_text("now\n")
-    controller.until(wire.Finished)
-    text, skipped = controller.text("0.out"), controller.all(wire.Skipped)
+    controller.until(protocol.Finished)
+    text, skipped = controller.text("0.out"), controller.all(protocol.Skipped)
     with log.open("rb") as kept:
         assert kept.readline() == b"begin\n"
     assert text.endswith("\nend\n")
@@ -66,43 +66,43 @@ def test_a_line_arrives_whole_and_an_unfinished_one_after_a_while(node: Node, tm
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(task(tmp_path, f"printf 'whole\\npassw'; read x < {flag}; printf 'ord\\nend'"))
-    assert controller.until(wire.Output).text == "whole\n"
-    assert controller.until(wire.Output).text == "passw"
+    assert controller.until(protocol.Output).text == "whole\n"
+    assert controller.until(protocol.Output).text == "passw"
     flag.write_text("now\n")
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "whole\npassword\nend"
 
 
 def test_broken_characters_and_endless_lines_pass(node: Node, tmp_path: Path) -> None:
     script = "import sys; sys.stdout.buffer.write(b'\\xff\\xfe' + 'é'.encode() * 100_000 + b'\\0\\n')"
     controller = node.started(task(tmp_path, ["/usr/bin/python3", "-c", script]))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "\ufffd\ufffd" + "é" * 100_000 + "\0\n"
 
 
 def test_only_the_streams_asked_for_are_sent(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "echo a; echo b >&2", "echo c"))
-    controller.send(wire.Follow({}, ["0.err", "none"]), wire.Release(0.0))
-    controller.until(wire.Finished)
-    assert {output.stream for output in controller.all(wire.Output)} == {"0.err"}
+    controller.send(protocol.Follow({}, ["0.err", "none"]), protocol.Release(0.0))
+    controller.until(protocol.Finished)
+    assert {output.stream for output in controller.all(protocol.Output)} == {"0.err"}
 
 
 def test_past_output_arrives_before_new_output_with_a_mark_between(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, "seq 20000; exec sleep 60"))
     while not first.text("0.out").endswith("\n20000\n"):
-        first.until(wire.Output)
+        first.until(protocol.Output)
     second = node.attach()
-    second.send(wire.Follow({}, None))
-    second.until(wire.CaughtUp)
+    second.send(protocol.Follow({}, None))
+    second.until(protocol.CaughtUp)
     assert second.text("0.out") == first.text("0.out")
 
 
 def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
-    controller.send(wire.Follow({}, []), wire.Release(0.0))
-    controller.until(wire.Finished)
+    controller.send(protocol.Follow({}, []), protocol.Release(0.0))
+    controller.until(protocol.Finished)
     assert controller.ended(0).last_lines == [str(number) for number in range(81, 101)]
-    assert controller.all(wire.Output) == []
+    assert controller.all(protocol.Output) == []
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
@@ -112,7 +112,7 @@ def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(no
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=68m,mode=0700", "small", small], check=True)
     try:
         controller = node.started(task(tmp_path, "exec yes", ["sleep", "60"]))
-        finished = controller.until(wire.Finished)
+        finished = controller.until(protocol.Finished)
         assert finished.leftovers == []
         assert controller.ended(0).exit_code == 1
         assert controller.ended(1).stopped
@@ -130,17 +130,17 @@ def test_output_before_a_given_time_is_omitted_live_and_afterwards(node: Node, t
     wait_until(lambda: log_index.read(index), "the first mark")
     between = time.time()
     watcher = node.attach()
-    assert wire.SINCE in watcher.until(wire.Hello).knows
-    watcher.send(wire.Follow({}, None, since=between))
-    watcher.until(wire.CaughtUp)
+    assert protocol.SINCE in watcher.until(protocol.Hello).knows
+    watcher.send(protocol.Follow({}, None, since=between))
+    watcher.until(protocol.CaughtUp)
     for gate in ("go", "end"):
         (tmp_path / gate).write_text("now\n")
-    watcher.until(wire.Finished)
+    watcher.until(protocol.Finished)
     assert watcher.text("0.out") == "late\n"
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     gone(node.supervisor(controller))
     for since, text in ((between, "late\n"), (time.time(), ""), (0.0, "early\nlate\n")):
         later = node.attach()
-        later.send(wire.Follow({}, None, since=since))
-        later.until(wire.Finished)
+        later.send(protocol.Follow({}, None, since=since))
+        later.until(protocol.Finished)
         assert later.text("0.out") == text

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.peers import peer_status
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 from tests.files import content_below
@@ -37,9 +37,9 @@ def together(agent_archive: Path, tmp_path: Path) -> Iterator[Together]:
             node = Node(tmp_path / name, agent_archive)
             nodes.append(node)
             controllers.append(node.prepared(task(tmp_path, program, host=name, peers=peers, **changes)))
-        known = {name: each.all(wire.Ready)[0].port for name, each in zip(names, controllers, strict=True)}
+        known = {name: each.all(protocol.Ready)[0].port for name, each in zip(names, controllers, strict=True)}
         for each in controllers:
-            each.send(wire.Follow({}, None), wire.Release(0.0, {**known, **(ports or {})}, KEY))
+            each.send(protocol.Follow({}, None), protocol.Release(0.0, {**known, **(ports or {})}, KEY))
         for each in controllers:
             each.pid(0)
         return controllers
@@ -66,29 +66,31 @@ def test_prepared_agents_report_which_ports_of_each_other_they_can_connect_to(
             node.prepared(task(tmp_path, PATIENT, host=f"n{number}", peers=peers))
             for number, node in enumerate(nodes, start=1)
         )
-        ports = {f"n{number}": each.all(wire.Ready)[0].port for number, each in enumerate((first, second), start=1)}
-        first.send(wire.TryPeers({"n2": ports["n2"], "n3": nobody, "n4": full[1], "n9": 1}))
-        second.send(wire.TryPeers({"n1": ports["n1"]}))
-        assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused", "n4": "silent", "n9": "nameless"}
-        assert second.until(wire.PeersTried).ends == {"n1": "ok"}
+        ports = {f"n{number}": each.all(protocol.Ready)[0].port for number, each in enumerate((first, second), start=1)}
+        first.send(protocol.TryPeers({"n2": ports["n2"], "n3": nobody, "n4": full[1], "n9": 1}))
+        second.send(protocol.TryPeers({"n1": ports["n1"]}))
+        assert first.until(protocol.PeersTried).ends == {"n2": "ok", "n3": "refused", "n4": "silent", "n9": "nameless"}
+        assert second.until(protocol.PeersTried).ends == {"n1": "ok"}
         for caller in callers:
             caller.close()
     for each in (first, second):
-        each.send(wire.Follow({}, None), wire.Release(0.0, ports, KEY))
+        each.send(protocol.Follow({}, None), protocol.Release(0.0, ports, KEY))
         each.pid(0)
-    second.send(wire.Stop(0.1, "by hand"))
-    assert first.until(wire.Stopping).reason == "n2: by hand", "agents that tried each other still talk to each other"
+    second.send(protocol.Stop(0.1, "by hand"))
+    assert first.until(protocol.Stopping).reason == "n2: by hand", (
+        "agents that tried each other still talk to each other"
+    )
     for node in nodes:
         node.close()
 
 
 def supervisor(controller: Controller) -> int:
-    return controller.all(wire.Hello)[0].pid
+    return controller.all(protocol.Hello)[0].pid
 
 
 def stop_reason(root: Path) -> str:
     lines = (root / "runs/r1/events.jsonl").read_bytes().splitlines()
-    return next(each.reason for each in map(wire.decode, lines) if isinstance(each, wire.Stopping))
+    return next(each.reason for each in map(protocol.decode, lines) if isinstance(each, protocol.Stopping))
 
 
 def test_a_failure_stops_all_nodes_when_every_controller_is_gone(together: Together, tmp_path: Path) -> None:
@@ -106,9 +108,9 @@ def test_a_failure_stops_all_nodes_when_every_controller_is_gone(together: Toget
 
 def test_a_stop_that_reached_one_node_reaches_all(together: Together, tmp_path: Path) -> None:
     controllers = together(PATIENT, PATIENT)
-    controllers[0].send(wire.Stop(5.0, "by hand"))
-    controllers[1].until(wire.Finished)
-    assert controllers[1].all(wire.Stopping)[0].reason == "n1: by hand"
+    controllers[0].send(protocol.Stop(5.0, "by hand"))
+    controllers[1].until(protocol.Finished)
+    assert controllers[1].all(protocol.Stopping)[0].reason == "n1: by hand"
     assert controllers[1].ended(0).stopped
 
 
@@ -116,7 +118,7 @@ def test_a_node_whose_run_has_ended_does_not_count_as_lost(together: Together, t
     flag = tmp_path / "go"
     os.mkfifo(flag)
     first, second = together("exit 0", f"read line < {flag}", node_timeout_s=3.0)
-    first.until(wire.Finished)
+    first.until(protocol.Finished)
     gone(supervisor(first))
     second.kill()
     pause(4.5)
@@ -128,7 +130,7 @@ def test_a_node_whose_run_has_ended_does_not_count_as_lost(together: Together, t
 
 def hears(controller: Controller, sender: str) -> None:
     """Wait until the agent n1 of `controller` has heard `sender`: from that agent, or from here."""
-    with socket.create_connection(("127.0.0.1", controller.all(wire.Ready)[0].port), timeout=60) as peer:
+    with socket.create_connection(("127.0.0.1", controller.all(protocol.Ready)[0].port), timeout=60) as peer:
         peer.sendall(peer_status.encode(bytes.fromhex(KEY), peer_status.PeerStatus(sender, "n1", 1)))
         peer.shutdown(socket.SHUT_WR)
         while peer.recv(1 << 16):
@@ -147,8 +149,8 @@ def test_a_silent_node_stops_the_others_only_when_no_controller_decides(together
     try:
         until = time.monotonic() + 6.5
         while time.monotonic() < until:
-            first.send(wire.Ping(1))
-            first.until(wire.Pong)
+            first.send(protocol.Ping(1))
+            first.until(protocol.Pong)
             pause(0.2)
         assert is_alive(first.pid(0))
         first.kill()
@@ -156,7 +158,7 @@ def test_a_silent_node_stops_the_others_only_when_no_controller_decides(together
     finally:
         os.kill(supervisor(second), signal.SIGCONT)
     assert stop_reason(tmp_path / "n1") == "n2 lost: no heartbeat for 5 s"
-    second.until(wire.Finished)  # It receives the stop when it runs again.
+    second.until(protocol.Finished)  # It receives the stop when it runs again.
 
 
 def test_a_run_that_must_not_outlive_its_controller_ends_when_its_heartbeats_stop(
@@ -172,7 +174,7 @@ def test_agents_that_cannot_reach_each_other_report_it_and_continue(together: To
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         nobody = deaf.getsockname()[1]
         controllers = together(PATIENT, PATIENT, ports={"n1": nobody, "n2": nobody})
-        assert controllers[0].until(wire.PeersUnheard).hosts == ["n2"]
+        assert controllers[0].until(protocol.PeersUnheard).hosts == ["n2"]
         assert is_alive(controllers[1].pid(0))
 
 
@@ -181,13 +183,13 @@ def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, 
     first, _ = together(PATIENT, PATIENT)
     status = peer_status.PeerStatus("n2", "n1", 10**6, stop="forged")
     line = peer_status.encode(bytes.fromhex(key), status)
-    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=60) as stranger:
+    with socket.create_connection(("127.0.0.1", first.all(protocol.Ready)[0].port), timeout=60) as stranger:
         stranger.sendall(line)
         assert stranger.recv(1) == b""
     assert is_alive(first.pid(0))
-    with socket.create_connection(("127.0.0.1", first.all(wire.Ready)[0].port), timeout=60) as member:
+    with socket.create_connection(("127.0.0.1", first.all(protocol.Ready)[0].port), timeout=60) as member:
         member.sendall(peer_status.encode(bytes.fromhex(KEY), status))
-        first.until(wire.Stopping)
+        first.until(protocol.Stopping)
 
 
 def test_the_key_is_written_nowhere(together: Together, tmp_path: Path) -> None:
@@ -203,9 +205,9 @@ def test_agents_of_a_released_run_try_each_other_again(together: Together) -> No
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # It never listens, and nobody else can.
         first, second, _ = together(PATIENT, PATIENT, PATIENT, ports={"n3": closed.getsockname()[1]})
-        first.send(wire.TryPeers({"n2": 0, "n3": 0}))
-        second.send(wire.TryPeers({"n1": 0}))
-        assert first.until(wire.PeersTried).ends == {"n2": "ok", "n3": "refused"}
-        assert second.until(wire.PeersTried).ends == {"n1": "ok"}
-    second.send(wire.Stop(0.1, "by hand"))
-    assert first.until(wire.Stopping).reason == "n2: by hand", "messages between the agents continue"
+        first.send(protocol.TryPeers({"n2": 0, "n3": 0}))
+        second.send(protocol.TryPeers({"n1": 0}))
+        assert first.until(protocol.PeersTried).ends == {"n2": "ok", "n3": "refused"}
+        assert second.until(protocol.PeersTried).ends == {"n1": "ok"}
+    second.send(protocol.Stop(0.1, "by hand"))
+    assert first.until(protocol.Stopping).reason == "n2: by hand", "messages between the agents continue"

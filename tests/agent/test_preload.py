@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run.preload import UNFINISHED
 from pylaunch.agent.shared import processes
 from tests.agent.controller import Controller, Node, gone, is_alive, task
@@ -59,18 +59,18 @@ def run_of(
         rank.env.update(RANK=str(rank.rank), MASTER_PORT="@port@", WORLD_SIZE=str(ranks))
     controller = node.prepared(asked)
     if modules:
-        controller.until(wire.Preloaded)
+        controller.until(protocol.Preloaded)
     return controller
 
 
 def to_the_end(controller: Controller) -> None:
-    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=23456))
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=23456))
     list(controller.rest())
 
 
 def reason(controller: Controller) -> str:
     """Return the reason why the ranks of `controller` are not preloaded; "" if they are."""
-    (preloaded,) = controller.all(wire.Preloaded)
+    (preloaded,) = controller.all(protocol.Preloaded)
     return preloaded.reason
 
 
@@ -89,7 +89,7 @@ def both_ways(
 
 def comparable(text: str, controller: Controller) -> str:
     """Return `text` without what differs between any two runs."""
-    supervisor = next(hello.pid for hello in controller.all(wire.Hello))
+    supervisor = next(hello.pid for hello in controller.all(protocol.Hello))
     text = re.sub(rf'"parent": {supervisor}\b', '"parent": "supervisor"', text)
     text = re.sub(r"(socket|pipe):\[\d+\]| at 0x[0-9a-f]+", r"\1", text)
     return text.replace("/warmd/", "/plain/").replace('"warmd"', '"plain"')
@@ -152,7 +152,7 @@ def test_a_forked_rank_ends_as_an_ordinary_one(node: Node, tmp_path: Path, how: 
     assert (end.exit_code, end.signal, end.error, end.last_lines) == (
         expected.exit_code, expected.signal, expected.error, expected.last_lines
     )  # fmt: skip
-    assert warm.all(wire.Finished)[0].leftovers == []
+    assert warm.all(protocol.Finished)[0].leftovers == []
 
 
 SETTINGS = """
@@ -208,7 +208,7 @@ def test_the_ranks_of_a_node_have_their_own_variables_and_random_numbers(node: N
     lines = [controller.text(f"{rank}.out").split() for rank in range(3)]
     assert [line[:2] for line in lines] == [[str(rank), "23456"] for rank in range(3)]
     assert len({line[2] for line in lines}) == 3
-    assert {started.rank for started in controller.all(wire.RankStarted)} == {0, 1, 2}
+    assert {started.rank for started in controller.all(protocol.RankStarted)} == {0, 1, 2}
 
 
 def test_output_of_the_imports_is_in_the_log_of_every_rank(node: Node, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_ranks_start_in_the_ordinary_way_after_an_import_that(node: Node, tmp_pa
     assert reason(controller).startswith(expected)
     to_the_end(controller)
     assert [controller.text(f"{rank}.out") for rank in range(2)] == ["ran 0 23456\n", "ran 1 23456\n"]
-    assert controller.all(wire.Finished)[0].leftovers == []
+    assert controller.all(protocol.Finished)[0].leftovers == []
 
 
 def wrapper(tmp_path: Path) -> str:
@@ -335,7 +335,7 @@ def test_no_script_runs_before_the_release_where_a_template_is_not_certain(
         if what == "threads of one rank":
             rank.env["OMP_NUM_THREADS"] = str(rank.rank + 1)
     controller = node.prepared(asked)
-    assert expected in controller.until(wire.Preloaded).reason
+    assert expected in controller.until(protocol.Preloaded).reason
     assert not list(tmp_path.glob("*.ran"))
     to_the_end(controller)
     assert sorted(each.read_text() for each in tmp_path.glob("*.ran")) == ["x", "x"]
@@ -360,8 +360,8 @@ def test_no_script_runs_when_a_preloaded_node_is_not_released(node: Node, tmp_pa
     elif how == "kill":
         os.kill(node.supervisor(controller), signal.SIGKILL)
     else:
-        controller.send(wire.Stop(1.0, "enough", by_hand=True))
-        assert controller.until(wire.Finished).leftovers == []
+        controller.send(protocol.Stop(1.0, "enough", by_hand=True))
+        assert controller.until(protocol.Finished).leftovers == []
     gone(*waiting)
     wait_until(lambda: not members(tmp_path), "the end of every process of the run")
     assert not (tmp_path / "ran").exists()
@@ -381,7 +381,7 @@ def test_imports_that_do_not_end_delay_nothing(node: Node, tmp_path: Path, how: 
         to_the_end(controller)
         assert reason(controller) == UNFINISHED
         assert (tmp_path / "ran").read_text() == "x"
-        assert controller.all(wire.Finished)[0].leftovers == []
+        assert controller.all(protocol.Finished)[0].leftovers == []
     elif how == "disconnect":
         controller.disconnect()
     else:
@@ -395,16 +395,16 @@ def test_a_forked_rank_answers_the_agent_and_is_stopped_like_any_other(node: Nod
         "import time\ndef train():\n    print('up', flush=True)\n    time.sleep(600)\ntrain()"
     )
     controller = run_of(node, tmp_path, [PYTHON, "-u", "train.py"], "json", run="r1", ranks=2)
-    controller.send(wire.Follow({}, None), wire.Release(0.0))
-    while sum(output.text.count("up\n") for output in controller.all(wire.Output)) < 2:
-        controller.until(wire.Output)
-    controller.send(wire.Examine(1, within_s=10.0))
-    controller.until(wire.Examined)
-    views = controller.all(wire.RankExamined)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0))
+    while sum(output.text.count("up\n") for output in controller.all(protocol.Output)) < 2:
+        controller.until(protocol.Output)
+    controller.send(protocol.Examine(1, within_s=10.0))
+    controller.until(protocol.Examined)
+    views = controller.all(protocol.RankExamined)
     assert [view.source for view in views] == ["helper", "helper"]
     assert {view.frames[view.threads[0].frames[0]].function for view in views} == {"train"}
     pids = [controller.pid(rank) for rank in range(2)]
-    controller.send(wire.Stop(10.0, "enough", by_hand=True))
-    assert controller.until(wire.Finished).leftovers == []
-    assert {end.signal for end in controller.all(wire.RankEnded)} == {signal.SIGTERM}
+    controller.send(protocol.Stop(10.0, "enough", by_hand=True))
+    assert controller.until(protocol.Finished).leftovers == []
+    assert {end.signal for end in controller.all(protocol.RankEnded)} == {signal.SIGTERM}
     gone(*pids)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import spawn
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import ports
-from pylaunch.agent.shared.layout import NodeRoot
+from pylaunch.base.layout import NodeRoot
 from tests.agent.controller import Node, gone, task
 from tests.ports import free_port
 
@@ -24,13 +24,13 @@ PATIENT = "from pylaunch.agent.shared import leases; leases.ANSWER_S = 60.0"
 """An agent that waits for the answer of a holder on a busy machine."""
 
 
-def reasons(node: Node, asked: wire.NodeTask) -> dict[str, wire.Reason]:
+def reasons(node: Node, asked: protocol.NodeTask) -> dict[str, protocol.Reason]:
     return {reason.code: reason for reason in node.refusal(asked)}
 
 
 def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("")
-    needs = [wire.Need(path, "look") for path in ("train.py", "/usr/bin/env", str(tmp_path / "x"))]
+    needs = [protocol.Need(path, "look") for path in ("train.py", "/usr/bin/env", str(tmp_path / "x"))]
     asked = task(tmp_path, [str(tmp_path / "plain")], ["no-such-program"], needs=needs)
     messages = [reason.message for reason in node.refusal(asked)]
     assert messages == [
@@ -58,8 +58,8 @@ def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, n
 def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
     port = free_port()
     controller = node.open()
-    controller.send(wire.Prepare(task(tmp_path / "absent", "true", hold_port=port, devices=[900])))
-    controller.until(wire.Refused)
+    controller.send(protocol.Prepare(task(tmp_path / "absent", "true", hold_port=port, devices=[900])))
+    controller.until(protocol.Refused)
     assert controller.receive() is None
     gone(node.supervisor(controller))
     node.prepared(task(tmp_path, "true", run="r2", hold_port=port, devices=[900]))
@@ -78,7 +78,7 @@ def test_a_run_that_listens_on_the_port_is_named_with_how_to_stop_it(node: Node,
         "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept()"
     )
     first = node.started(task(tmp_path, ["/usr/bin/python3", "-c", script]))
-    port = int(first.until(wire.Output).text)
+    port = int(first.until(protocol.Output).text)
     found = reasons(node, task(tmp_path, "true", run="r2", hold_port=port))
     assert "run r1" in found["port-busy"].message
     assert found["port-busy"].hint == "pylaunch stop r1"
@@ -99,17 +99,17 @@ def test_a_node_that_chooses_the_port_reports_it_and_its_processes_get_it_at_the
     env = {"PATH": os.environ["PATH"], "MASTER_PORT": spawn.PORT_ENTRY}
     show = "echo $MASTER_PORT"
     controller = node.prepared(task(tmp_path, show, show, choose_port=True, env=env))
-    (ready,) = controller.all(wire.Ready)
+    (ready,) = controller.all(protocol.Ready)
     assert ready.rendezvous_port in {port for candidates in ports.CANDIDATES for port in candidates}
-    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=ready.rendezvous_port))
-    finished = controller.until(wire.Finished)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=ready.rendezvous_port))
+    finished = controller.until(protocol.Finished)
     assert [controller.text(stream) for stream in ("0.out", "1.out")] == [f"{ready.rendezvous_port}\n"] * 2
     assert f"port {ready.rendezvous_port}" in finished.checked
 
 
 def test_runs_that_choose_at_the_same_time_choose_different_ports(node: Node, tmp_path: Path) -> None:
     chosen = [
-        node.prepared(task(tmp_path, "true", run=run, choose_port=True)).all(wire.Ready)[0].rendezvous_port
+        node.prepared(task(tmp_path, "true", run=run, choose_port=True)).all(protocol.Ready)[0].rendezvous_port
         for run in ("r1", "r2", "r3")
     ]
     assert len(set(chosen)) == 3
@@ -136,12 +136,12 @@ def test_a_firewall_without_a_port_for_the_rendezvous_is_reported_with_the_fix(
 
 def test_a_launcher_and_the_ranks_it_starts_get_the_port(node: Node, tmp_path: Path) -> None:
     words = 'echo to $1; shift; LOCAL_RANK=0 "$@"'
-    launcher = ["/bin/sh", "-c", words, "sh", f"--port={spawn.PORT_ENTRY}", wire.RANK_ENTRY]
+    launcher = ["/bin/sh", "-c", words, "sh", f"--port={spawn.PORT_ENTRY}", protocol.RANK_ENTRY]
     asked = task(tmp_path, "echo $MASTER_PORT", launcher=launcher)
     rank = dataclasses.replace(asked.ranks[0], env={"MASTER_PORT": spawn.PORT_ENTRY})
     controller = node.prepared(dataclasses.replace(asked, ranks=[rank]))
-    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=29555))
-    controller.until(wire.Finished)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=29555))
+    controller.until(protocol.Finished)
     assert controller.text("launcher.out") == "to --port=29555\n"
     assert controller.text("0.out") == "29555\n"
 
@@ -164,7 +164,7 @@ def test_a_held_port_accepts_the_rank_and_no_process_without_port_sharing(
     )
     listen = shlex.join(["/usr/bin/python3", "-c", script, address, str(port)])
     controller = node.started(task(tmp_path, f"{listen} 1; {listen} 0; true", hold_port=port))
-    finished = controller.until(wire.Finished)
+    finished = controller.until(protocol.Finished)
     assert controller.text("0.out") == "listening\n"
     assert "Address already in use" in controller.text("0.err")
     assert f"port {port}" in finished.checked
@@ -222,8 +222,8 @@ def test_a_run_is_prepared_once(node: Node, tmp_path: Path) -> None:
 def test_only_the_controller_that_prepared_may_release(node: Node, tmp_path: Path) -> None:
     node.prepared(task(tmp_path, "touch ran"))
     other = node.attach()
-    other.send(wire.Release(0.0))
-    assert "has not prepared" in other.until(wire.Failed).message
+    other.send(protocol.Release(0.0))
+    assert "has not prepared" in other.until(protocol.Failed).message
     assert not (tmp_path / "ran").exists()
 
 
@@ -233,7 +233,7 @@ def test_ready_reports_the_facts_that_all_nodes_must_share(node: Node, tmp_path:
         packages.mkdir(parents=True)
         (packages / "RECORD").write_text("")
     controller = node.prepared(task(tmp_path, "true", python=str(tmp_path / "env" / "bin" / "python")))
-    (ready,) = controller.all(wire.Ready)
+    (ready,) = controller.all(protocol.Ready)
     assert (ready.essentials["torch"], ready.essentials["nccl"]) == ("2.8.0+cu128", "2.27.3")
     assert ready.essentials["kernel series"] == ".".join(os.uname().release.split(".")[:2])
     assert len(ready.essentials["environment digest"]) == 64
@@ -273,7 +273,7 @@ def test_a_console_script_of_another_environment_is_refused_by_name_and_taken_by
 
 
 def test_torchrun_in_an_environment_without_torch_is_refused(node: Node, tmp_path: Path) -> None:
-    launcher = [sys.executable, "-m", "torch.distributed.run", wire.RANK_ENTRY]
+    launcher = [sys.executable, "-m", "torch.distributed.run", protocol.RANK_ENTRY]
     found = reasons(node, task(tmp_path, "true", launcher=launcher))["launcher-missing"]
     assert found.message == f"{sys.executable} has no module torch, of which torch.distributed.run is a part"
     (tmp_path / "torch").mkdir()
@@ -289,7 +289,7 @@ def test_an_interpreter_is_not_asked_for_a_launcher_that_is_installed_beside_it(
         directory.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\n: > {tmp_path}/asked\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    launcher = [str(python), "-m", "torch.distributed.run", wire.RANK_ENTRY]
+    launcher = [str(python), "-m", "torch.distributed.run", protocol.RANK_ENTRY]
     env = {"PATH": os.environ["PATH"]}
     assert "launcher-missing" in reasons(node, task(tmp_path, "true", launcher=launcher, env=env))
     assert (tmp_path / "asked").exists()
@@ -312,7 +312,7 @@ def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_anothe
     (tmp_path / "train.py").write_text("import torch.distributed.elastic.timer")
     found = reasons(node, task(tmp_path, "true", run="r4", unread_program=["train.py"]))["framework"]
     assert found.message == f"{tmp_path}/train.py uses torch.distributed.elastic.timer: only torchrun has it"
-    launcher = ["true", wire.RANK_ENTRY]
+    launcher = ["true", protocol.RANK_ENTRY]
     node.prepared(task(tmp_path, "true", run="r5", launcher=launcher, unread_program=["train.py"]))
 
 
@@ -340,7 +340,7 @@ def test_an_interpreter_that_does_not_run_is_refused_with_its_message(
 def test_a_link_that_leads_nowhere_is_named_with_its_target(node: Node, tmp_path: Path) -> None:
     (tmp_path / "env").symlink_to("/nowhere/env")
     (tmp_path / "python").symlink_to("/nowhere/python")
-    needs = [wire.Need(str(tmp_path / name), "look") for name in ("python", "env/bin/python")]
+    needs = [protocol.Need(str(tmp_path / name), "look") for name in ("python", "env/bin/python")]
     messages = [reason.message for reason in node.refusal(task(tmp_path, "true", needs=needs))]
     assert messages == [
         f"{tmp_path}/python is a link to /nowhere/python, which does not exist",
@@ -350,7 +350,7 @@ def test_a_link_that_leads_nowhere_is_named_with_its_target(node: Node, tmp_path
 
 def test_what_is_in_a_missing_working_directory_is_not_reported_again(node: Node, tmp_path: Path) -> None:
     there = tmp_path / "absent"
-    needs = [wire.Need("train.py", "look"), wire.Need("/nowhere/python", "install it")]
+    needs = [protocol.Need("train.py", "look"), protocol.Need("/nowhere/python", "install it")]
     found = node.refusal(task(there, "./train.sh", needs=needs))
     assert [reason.code for reason in found] == ["workdir-missing", "path-missing"]
     assert found[1].message == "/nowhere/python does not exist"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.agent.test_examination import LONG_S, PYTHON, UP, program, stack, until_up, views
 from tests.waiting import wait_until
@@ -33,8 +33,8 @@ def test_an_isolated_python_is_read_by_py_spy_where_it_is_installed(node: Node, 
     controller = node.started(task(tmp_path, words))
     until_up(controller)
 
-    def by_py_spy() -> list[wire.RankExamined]:
-        view = views(controller, len(controller.all(wire.Examined)) + 1)[0]
+    def by_py_spy() -> list[protocol.RankExamined]:
+        view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
         return [view] if stack(view) == ["sleep", "train", "<module>"][-len(stack(view)) :] and stack(view) else []
 
     (view,) = wait_until(by_py_spy, "stacks that py-spy has read")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import processes
 from tests.agent.controller import DEADLINE_S, Controller, Node
 from tests.agent.test_job_daemon import LONG_S, StartDaemon, opened_as_in_a_job
@@ -25,11 +25,11 @@ def test_a_relay_ends_well_though_the_agent_is_killed_before_it_has_read_everyth
 ) -> None:
     start_daemon(LONG_S)
     relay = opened(node)
-    agent = relay.until(wire.Hello).pid
+    agent = relay.until(protocol.Hello).pid
     os.kill(agent, signal.SIGSTOP)
     wait_until(lambda: processes.read(agent).state == "T", "the agent is stopped")
-    ping = wire.Ping(0)
+    ping = protocol.Ping(0)
     # When all of it is in the pipe, the relay has sent the first part of it.
-    relay.send(*[ping] * (2 * PIPE // len(wire.encode(ping)) + 1))
+    relay.send(*[ping] * (2 * PIPE // len(protocol.encode(ping)) + 1))
     os.kill(agent, signal.SIGKILL)
     assert relay.process.wait(DEADLINE_S) == 0

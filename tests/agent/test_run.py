@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run.node_environment import user
-from pylaunch.agent.shared import processes, rank_environment
+from pylaunch.agent.shared import processes
+from pylaunch.base import rank_environment
 from tests.agent.controller import Node, gone, is_alive, task
 from tests.waiting import wait_until
 
@@ -24,12 +25,12 @@ PATIENT = "echo up; exec sleep 60"
 
 def test_ranks_run_to_their_end_and_the_node_reports_that_it_is_clean(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "echo one; echo two >&2", "exit 0"))
-    finished = controller.until(wire.Finished)
+    finished = controller.until(protocol.Finished)
     assert finished.leftovers == []
     assert finished.checked == ["processes of run r1"]
     assert controller.text("0.out") == "one\n"
     assert controller.text("0.err") == "two\n"
-    assert [ended.exit_code for ended in controller.all(wire.RankEnded)] == [0, 0]
+    assert [ended.exit_code for ended in controller.all(protocol.RankEnded)] == [0, 0]
     assert controller.receive() is None
     gone(node.supervisor(controller))
 
@@ -40,8 +41,8 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
     tidy = "trap 'echo bye >&2; touch gone; exit 1' TERM; echo 'ValueError: logged' >&2; while :; do sleep 0.01; done"
     first = "until [ -e wrote ]; do sleep 0.01; done; exit 3"
     controller = node.started(task(tmp_path, first, slow, tidy))
-    controller.until(wire.Finished)
-    ends = {ended.rank: ended for ended in controller.all(wire.RankEnded)}
+    controller.until(protocol.Finished)
+    ends = {ended.rank: ended for ended in controller.all(protocol.RankEnded)}
     assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
     assert ends[1].error == "ValueError: mine"
     assert 0.0 < ends[1].raised_at < ends[0].time
@@ -49,38 +50,38 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
 
 def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, f"touch {tmp_path}/ran"))
-    controller.send(wire.Ping(7))
-    assert controller.until(wire.Pong).serial == 7
+    controller.send(protocol.Ping(7))
+    assert controller.until(protocol.Pong).serial == 7
     assert not (tmp_path / "ran").exists()
-    controller.send(wire.Release(0.0))
-    controller.until(wire.RankEnded)
+    controller.send(protocol.Release(0.0))
+    controller.until(protocol.RankEnded)
     assert (tmp_path / "ran").exists()
 
 
 def test_finished_waits_for_the_follow_of_the_releasing_controller(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "echo short"))
-    controller.send(wire.Release(0.0))
+    controller.send(protocol.Release(0.0))
     gone(controller.pid(0))
-    controller.until(wire.RankEnded)
-    controller.send(wire.Follow({}, None))
-    controller.until(wire.Finished)
+    controller.until(protocol.RankEnded)
+    controller.send(protocol.Follow({}, None))
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "short\n"
 
 
 def test_ranks_start_no_earlier_than_the_time_of_the_release(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "true"))
-    controller.send(wire.Ping(1))
-    at = controller.until(wire.Pong).time + 2
-    controller.send(wire.Release(at))
-    assert controller.until(wire.Released).time >= at
+    controller.send(protocol.Ping(1))
+    at = controller.until(protocol.Pong).time + 2
+    controller.send(protocol.Release(at))
+    assert controller.until(protocol.Released).time >= at
 
 
 def test_a_release_far_ahead_is_refused_and_nothing_starts(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "touch started"))
-    controller.send(wire.Ping(1))
-    controller.send(wire.Follow({}, None), wire.Release(controller.until(wire.Pong).time + 60))
-    assert "s ahead on this node's clock, more than 5 s" in controller.until(wire.Stopping).reason
-    assert controller.until(wire.Finished).leftovers == []
+    controller.send(protocol.Ping(1))
+    controller.send(protocol.Follow({}, None), protocol.Release(controller.until(protocol.Pong).time + 60))
+    assert "s ahead on this node's clock, more than 5 s" in controller.until(protocol.Stopping).reason
+    assert controller.until(protocol.Finished).leftovers == []
     assert not (tmp_path / "started").exists()
 
 
@@ -92,7 +93,7 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     asked = task(tmp_path, words, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
     asked.ranks[0].env["RANK"] = "0"
     controller = node.started(asked)
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     traces = str(node.root / "runs/r1/ranks/nccl-trace-")
     recorder = {
         "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": traces, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
@@ -121,7 +122,7 @@ def test_a_rank_inherits_no_descriptor_signal_or_terminal(node: Node, tmp_path: 
         "print(os.getsid(0) == os.getpid(), os.read(0, 1))"
     )
     controller = node.started(task(tmp_path, ["/usr/bin/python3", "-I", "-c", script]))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     # Python itself ignores PIPE and XFSZ.
     assert controller.text("0.out").splitlines() == ["['0', '1', '2']", "['SIGPIPE', 'SIGXFSZ']", "True b''"]
 
@@ -141,7 +142,7 @@ def test_how_a_rank_ended_is_reported_exactly(
     node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None
 ) -> None:
     controller = node.started(task(tmp_path, f"echo last words >&2; {program}"))
-    ended = controller.until(wire.RankEnded)
+    ended = controller.until(protocol.RankEnded)
     assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
     assert ended.last_lines == ["last words"]
 
@@ -156,8 +157,8 @@ def test_a_program_that_vanished_after_the_checks_ends_its_rank_with_the_reason(
     controller = node.prepared(task(tmp_path, [str(program)]))
     if name == "missing":
         program.unlink()
-    controller.send(wire.Release(0.0))
-    ended = controller.until(wire.RankEnded)
+    controller.send(protocol.Release(0.0))
+    ended = controller.until(protocol.RankEnded)
     assert ended.exit_code == code
     assert words in ended.last_lines[-1]
     assert str(program) in ended.last_lines[-1]
@@ -177,14 +178,14 @@ def test_a_rank_that_fails_stops_the_others_of_its_node(node: Node, tmp_path: Pa
     )
     pids = [controller.pid(rank) for rank in range(3)]
     while controller.text("1.out") != "up\n" or controller.text("2.out") != "up\n":
-        controller.until(wire.Output)
+        controller.until(protocol.Output)
     flag.write_text("now\n")
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     first, second, third = (controller.ended(rank) for rank in range(3))
     assert (first.exit_code, first.stopped) == (9, False)
     assert (second.signal, second.stopped) == (signal.SIGTERM, True)
     assert (third.exit_code, third.stopped) == (5, True)
-    assert controller.all(wire.Stopping)[0].reason == "rank 0 ended with exit code 9"
+    assert controller.all(protocol.Stopping)[0].reason == "rank 0 ended with exit code 9"
     gone(*pids)
 
 
@@ -192,20 +193,20 @@ def test_a_rank_that_ends_well_stops_nobody(node: Node, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(task(tmp_path, "true", f"read line < {flag}"))
-    assert controller.until(wire.RankEnded).rank == 0
+    assert controller.until(protocol.RankEnded).rank == 0
     flag.write_text("now\n")
-    assert controller.until(wire.RankEnded).exit_code == 0
-    assert controller.all(wire.Stopping) == []
+    assert controller.until(protocol.RankEnded).exit_code == 0
+    assert controller.all(protocol.Stopping) == []
 
 
 def test_stop_ends_ranks_with_term_and_is_reported_once(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT, PATIENT))
     controller.pid(1)
-    controller.send(wire.Stop(60.0, "because"), wire.Stop(60.0, "again"))
-    finished = controller.until(wire.Finished)
+    controller.send(protocol.Stop(60.0, "because"), protocol.Stop(60.0, "again"))
+    finished = controller.until(protocol.Finished)
     assert finished.leftovers == []
-    assert [stopping.reason for stopping in controller.all(wire.Stopping)] == ["because"]
-    assert {ended.signal for ended in controller.all(wire.RankEnded)} == {signal.SIGTERM}
+    assert [stopping.reason for stopping in controller.all(protocol.Stopping)] == ["because"]
+    assert {ended.signal for ended in controller.all(protocol.RankEnded)} == {signal.SIGTERM}
 
 
 LOADER = """\
@@ -245,15 +246,15 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
     os.mkfifo(gate)
     controller = node.started(task(tmp_path, [sys.executable, "-c", LOADER, str(signals), str(gate)]))
     while controller.text("0.out") != "up\n":
-        controller.until(wire.Output)
-    controller.send(wire.Stop(600.0, "checkpoint, please"))
+        controller.until(protocol.Output)
+    controller.send(protocol.Stop(600.0, "checkpoint, please"))
     while controller.text("0.out") != "up\nsaving\n":
-        controller.until(wire.Output)
+        controller.until(protocol.Output)
     # One thread obeys: once it answers, it has sent all signals of this stop.
-    controller.send(wire.Ping(1))
-    controller.until(wire.Pong)
+    controller.send(protocol.Ping(1))
+    controller.until(protocol.Pong)
     gate.write_text("saved\n")
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     assert signals.read_text().splitlines()[0] == "rank"
     assert controller.text("0.out") == "up\nsaving\nsaved half a li"
     assert controller.ended(0).exit_code == 0
@@ -261,13 +262,13 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
 
 def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, STUBBORN))
-    controller.until(wire.Output)
-    controller.send(wire.Stop(600.0, "politely"))
-    controller.until(wire.Stopping)
-    controller.send(wire.Stop(0.1, "now"))
-    ended = controller.until(wire.RankEnded)
+    controller.until(protocol.Output)
+    controller.send(protocol.Stop(600.0, "politely"))
+    controller.until(protocol.Stopping)
+    controller.send(protocol.Stop(0.1, "now"))
+    ended = controller.until(protocol.RankEnded)
     assert (ended.signal, ended.stopped) == (signal.SIGKILL, True)
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
 
 
 def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: Node, tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: N
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
     assert is_alive(pid)
     (tmp_path / "gate").write_text("")
-    assert controller.until(wire.Finished).leftovers == []
+    assert controller.until(protocol.Finished).leftovers == []
     assert not is_alive(pid)
 
 
@@ -289,7 +290,7 @@ def test_a_descendant_that_hides_its_mark_is_found_by_descent(node: Node, tmp_pa
     )
     pid = int(wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "the daemon"))
     (tmp_path / "gate").write_text("")
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert not is_alive(pid)
 
 
@@ -303,16 +304,16 @@ def test_a_run_whose_controller_disconnects_before_the_release_is_aborted(node: 
 
 def test_a_supervisor_that_nobody_asks_for_anything_does_not_stay(node: Node) -> None:
     controller = node.open()
-    controller.until(wire.Hello)
+    controller.until(protocol.Hello)
     controller.kill()
     gone(node.supervisor(controller))
 
 
 def test_stop_before_release_starts_nothing(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "touch ran"))
-    controller.send(wire.Stop(1.0, "changed my mind"))
-    assert controller.until(wire.Finished).leftovers == []
-    assert controller.all(wire.RankStarted) == []
+    controller.send(protocol.Stop(1.0, "changed my mind"))
+    assert controller.until(protocol.Finished).leftovers == []
+    assert controller.all(protocol.RankStarted) == []
     assert not (tmp_path / "ran").exists()
 
 
@@ -321,17 +322,17 @@ def test_a_killed_relay_does_not_affect_the_run_and_attach_continues_where_it_wa
     os.mkfifo(flag)
     first = node.started(task(tmp_path, f"for i in 1 2 3; do echo $i; done; read line < {flag}; echo 4; echo 5"))
     while first.text("0.out") != "1\n2\n3\n":
-        first.until(wire.Output)
-    offset = first.all(wire.Output)[-1].offset
+        first.until(protocol.Output)
+    offset = first.all(protocol.Output)[-1].offset
     first.kill()
     second = node.attach()
-    hello = second.until(wire.Hello)
+    hello = second.until(protocol.Hello)
     assert (hello.phase, hello.running) == ("running", [0])
-    second.send(wire.Follow({"0.out": offset}, None))
-    second.until(wire.CaughtUp)
-    assert [started.rank for started in second.all(wire.RankStarted)] == [0]
+    second.send(protocol.Follow({"0.out": offset}, None))
+    second.until(protocol.CaughtUp)
+    assert [started.rank for started in second.all(protocol.RankStarted)] == [0]
     flag.write_text("now\n")
-    second.until(wire.Finished)
+    second.until(protocol.Finished)
     assert second.text("0.out") == "4\n5\n"
 
 
@@ -339,48 +340,48 @@ def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, t
     first = node.started(task(tmp_path, PATIENT))
     pid = first.pid(0)
     first.disconnect()
-    assert node.attach().until(wire.Hello).running == [0]
+    assert node.attach().until(protocol.Hello).running == [0]
     assert is_alive(pid)
 
 
 def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, "echo hello; exit 4", "echo other"))
-    first.until(wire.Finished)
+    first.until(protocol.Finished)
     gone(node.supervisor(first))
     controller = node.attach()
-    assert controller.until(wire.Hello).phase == "finished"
-    controller.send(wire.Ping(1), wire.Follow({}, ["0.out"]))
-    controller.until(wire.Finished)
+    assert controller.until(protocol.Hello).phase == "finished"
+    controller.send(protocol.Ping(1), protocol.Follow({}, ["0.out"]))
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "hello\n"
     assert controller.text("1.out") == ""
     assert controller.ended(0).exit_code == 4
-    assert controller.all(wire.CaughtUp)
-    assert "over" in node.open().until(wire.Failed).message
+    assert controller.all(protocol.CaughtUp)
+    assert "over" in node.open().until(protocol.Failed).message
 
 
 def test_a_controller_that_does_not_know_of_the_end_yet_is_answered_as_before_it(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, "exit 4"))
-    first.until(wire.Finished)
+    first.until(protocol.Finished)
     gone(node.supervisor(first))
     controller = node.attach()
-    controller.send(wire.Examine(3), wire.TryPeers({"n1": 1}), wire.Notify(10), wire.Follow({}, None))
-    controller.until(wire.Finished)
-    assert controller.all(wire.Examined) == [wire.Examined(3, [])]
-    assert controller.all(wire.PeersTried) == [wire.PeersTried({})]
+    controller.send(protocol.Examine(3), protocol.TryPeers({"n1": 1}), protocol.Notify(10), protocol.Follow({}, None))
+    controller.until(protocol.Finished)
+    assert controller.all(protocol.Examined) == [protocol.Examined(3, [])]
+    assert controller.all(protocol.PeersTried) == [protocol.PeersTried({})]
     assert controller.ended(0).exit_code == 4
-    assert not controller.all(wire.Failed)
+    assert not controller.all(protocol.Failed)
 
 
 def test_an_unknown_run_is_reported_as_unknown(node: Node) -> None:
-    assert node.attach("nope").until(wire.Failed).message == "no run nope on this host"
+    assert node.attach("nope").until(protocol.Failed).message == "no run nope on this host"
 
 
 def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)
     os.kill(node.supervisor(controller), signal.SIGTERM)
-    assert controller.until(wire.RankEnded).stopped
-    controller.until(wire.Finished)
+    assert controller.until(protocol.RankEnded).stopped
+    controller.until(protocol.Finished)
 
 
 def test_nonsense_ends_the_connection_and_not_the_run(node: Node, tmp_path: Path) -> None:
@@ -390,7 +391,7 @@ def test_nonsense_ends_the_connection_and_not_the_run(node: Node, tmp_path: Path
     assert intruder.process.stdin is not None
     intruder.process.stdin.write(b'{"type": "Unheard"}\n')
     intruder.process.stdin.flush()
-    assert "Unheard" in intruder.until(wire.Failed).message
+    assert "Unheard" in intruder.until(protocol.Failed).message
     assert intruder.receive() is None
     assert is_alive(pid)
 
@@ -414,18 +415,18 @@ def test_hostile_names_survive(agent_archive: Path, tmp_path: Path) -> None:
     node = Node(directory / "root", agent_archive)
     words = [sys.executable, "-c", "import sys, os; print(sys.argv[1:], os.getcwd())", hostile]
     controller = node.started(task(directory, words))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == f"{[hostile]} {directory}\n"
 
 
 def test_a_node_whose_run_is_over_waits_for_a_controller_that_waits_for_other_nodes(node: Node, tmp_path: Path) -> None:
     node.altered_by = "from pylaunch.agent.serve import supervisor; supervisor.DRAIN_S = 0.0"
     controller = node.prepared(task(tmp_path, "echo done"))
-    controller.send(wire.Release(0.0))
+    controller.send(protocol.Release(0.0))
     wait_until((node.root / "runs" / "r1" / "outcome.json").exists, "the end of the run")
-    controller.send(wire.Ping(1))
-    controller.until(wire.Pong)
-    controller.send(wire.Follow({}, None))
-    assert controller.until(wire.Finished).leftovers == []
+    controller.send(protocol.Ping(1))
+    controller.until(protocol.Pong)
+    controller.send(protocol.Follow({}, None))
+    assert controller.until(protocol.Finished).leftovers == []
     assert controller.text("0.out") == "done\n"
     gone(node.supervisor(controller))

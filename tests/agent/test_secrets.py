@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, gone, task
 from tests.files import content_below
 
@@ -21,11 +21,11 @@ def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: No
         tmp_path, 'echo "key: $HF_TOKEN."; echo "$HF_TOKEN" | wc -c; echo "bad $HF_TOKEN" >&2; exit 3', env=BARE
     )
     controller = node.open()
-    controller.send(wire.Prepare(asked, {"HF_TOKEN": SECRET}))
-    controller.until(wire.Ready)
+    controller.send(protocol.Prepare(asked, {"HF_TOKEN": SECRET}))
+    controller.until(protocol.Ready)
     assert files_with(node.root, SECRET) == []
-    controller.send(wire.Follow({}, None), wire.Release(0.0))
-    controller.until(wire.Finished)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0))
+    controller.until(protocol.Finished)
     gone(node.supervisor(controller))
     stars = "*" * len(SECRET)
     assert controller.text("0.out") == f"key: {stars}.\n{len(SECRET) + 1}\n"
@@ -35,18 +35,18 @@ def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: No
 
 
 def test_a_launcher_and_its_ranks_have_the_secret(node: Node, tmp_path: Path) -> None:
-    launcher = ["/bin/sh", "-c", 'echo ${#HF_TOKEN}; LOCAL_RANK=0 "$@"', "sh", wire.RANK_ENTRY]
+    launcher = ["/bin/sh", "-c", 'echo ${#HF_TOKEN}; LOCAL_RANK=0 "$@"', "sh", protocol.RANK_ENTRY]
     controller = node.open()
-    controller.send(wire.Prepare(task(tmp_path, "echo ${#HF_TOKEN}", launcher=launcher), {"HF_TOKEN": SECRET}))
-    controller.until(wire.Ready)
-    controller.send(wire.Follow({}, None), wire.Release(0.0))
-    controller.until(wire.Finished)
+    controller.send(protocol.Prepare(task(tmp_path, "echo ${#HF_TOKEN}", launcher=launcher), {"HF_TOKEN": SECRET}))
+    controller.until(protocol.Ready)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0))
+    controller.until(protocol.Finished)
     assert controller.text("launcher.out") == controller.text("0.out") == f"{len(SECRET)}\n"
 
 
 def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, ["/usr/bin/env"], env=BARE))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     names = {line.partition("=")[0] for line in controller.text("0.out").splitlines()}
     person = {"HOME", "USER", "LOGNAME", "SHELL"}
     ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}

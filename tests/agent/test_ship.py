@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import shipped_code
-from pylaunch.agent.shared.layout import AgentError
+from pylaunch.base.layout import AgentError
 from pylaunch.launch.sync import ship
 from pylaunch.launch.sync.ship import NotShippedError, Shipped
 from pylaunch.launch.sync.tree import Tree, read_tree
@@ -74,8 +74,8 @@ def test_a_run_starts_in_its_tree_and_may_write_there_without_harm_to_the_next(n
     for run in ("r1", "r2"):
         where = Path(shipped(node, tree, run).path)
         script = "./train.sh; echo changed > lib/words"
-        controller = node.started(task(Path(wire.TREE), script, run=run))
-        controller.until(wire.Finished)
+        controller = node.started(task(Path(protocol.TREE), script, run=run))
+        controller.until(protocol.Finished)
         assert controller.text("0.out") == "hello\n"
         assert (where / "out.txt").read_text() == "kept\n"
 
@@ -87,9 +87,9 @@ def test_every_attempt_of_a_run_finds_the_files_of_the_previous_one(node: Node, 
         reports.append(shipped(node, tree, attempt))
         if attempt != "r1-spares":
             controller = node.started(
-                task(Path(wire.TREE), "cat snapshot; echo $PYLAUNCH_RUN >> snapshot", run=attempt)
+                task(Path(protocol.TREE), "cat snapshot; echo $PYLAUNCH_RUN >> snapshot", run=attempt)
             )
-            controller.until(wire.Finished)
+            controller.until(protocol.Finished)
     assert controller.text("0.out") == "r1\nr1.1\n"
     assert {each.path for each in reports} == {str(node.root / "trees/r1")}
     assert [each.is_reused for each in reports] == [False, False, True, True]
@@ -151,8 +151,8 @@ def test_a_directory_that_a_rank_replaced_with_a_link_is_followed_neither_by_an_
 
 def test_a_working_directory_inside_of_the_tree(node: Node, work: Path) -> None:
     shipped(node, read_tree(work))
-    controller = node.started(task(Path(wire.TREE, "lib"), "cat words"))
-    controller.until(wire.Finished)
+    controller = node.started(task(Path(protocol.TREE, "lib"), "cat words"))
+    controller.until(protocol.Finished)
     assert controller.text("0.out") == "hello\n"
 
 
@@ -201,13 +201,13 @@ def test_old_code_is_removed_and_files_that_runs_wrote_stay(node: Node, work: Pa
 def test_the_tree_of_a_live_run_stays(node: Node, work: Path) -> None:
     tree = read_tree(work)
     controller = node.open("r1")
-    controller.until(wire.Hello)
+    controller.until(protocol.Hello)
     shipped(node, tree, "r1")
     for number in range(2, shipped_code.KEPT_TREES + 3):
         shipped(node, tree, f"r{number}")
     assert (node.root / "trees/r1/train.sh").exists()
-    controller.send(wire.Prepare(task(Path(wire.TREE), "./train.sh")))
-    assert isinstance(controller.until(wire.Ready, wire.Refused), wire.Ready)
+    controller.send(protocol.Prepare(task(Path(protocol.TREE), "./train.sh")))
+    assert isinstance(controller.until(protocol.Ready, protocol.Refused), protocol.Ready)
 
 
 @pytest.mark.parametrize(

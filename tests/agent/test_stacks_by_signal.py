@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.agent.test_examination import LONG_S, TAKES_SOCKET, UP, program, stack, until_up, views
 from tests.waiting import wait_until
@@ -40,15 +40,15 @@ def test_stacks_are_taken_once_the_main_thread_which_is_written_last_is_among_th
     os.mkfifo(gate)
     controller = node.started(task(tmp_path, program(tmp_path, WRITES_SLOWLY.format(gate=str(gate)))))
     until_up(controller)
-    controller.send(wire.Examine(1, within_s=LONG_S))
+    controller.send(protocol.Examine(1, within_s=LONG_S))
     with gate.open("w") as opening:  # The rank has opened it: the other threads are written.
         for serial in range(9):  # The agent looks at the file before it answers each of these.
-            controller.send(wire.Ping(serial))
-            controller.until(wire.Pong)
-        assert not controller.all(wire.RankExamined)
+            controller.send(protocol.Ping(serial))
+            controller.until(protocol.Pong)
+        assert not controller.all(protocol.RankExamined)
         opening.write("on\n")
-    controller.until(wire.Examined)
-    (view,) = controller.all(wire.RankExamined)
+    controller.until(protocol.Examined)
+    (view,) = controller.all(protocol.RankExamined)
     assert (view.source, [thread.is_main for thread in view.threads]) == ("signal", [True, False])
     assert stack(view) == ["train", "<module>"]
     assert stack(view, 1) == ["save"]
@@ -60,8 +60,8 @@ def test_a_rank_whose_c_code_holds_the_gil_answers_however_often_it_is_asked(nod
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
 
-    def by_signal(within_s: float) -> list[wire.RankExamined]:
-        view = views(controller, len(controller.all(wire.Examined)) + 1, within_s=within_s)[0]
+    def by_signal(within_s: float) -> list[protocol.RankExamined]:
+        view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=within_s)[0]
         return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
 
     wait_until(lambda: by_signal(2.0), "stacks of train that faulthandler wrote")

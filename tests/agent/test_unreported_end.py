@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, gone, task
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
@@ -26,14 +26,14 @@ def killed(node: Node, tmp_path: Path) -> Node:
     return node
 
 
-def answer(node: Node) -> wire.Failed:
+def answer(node: Node) -> protocol.Failed:
     after = node.attach()
-    after.send(wire.Follow({}, None))
-    return after.until(wire.Failed)
+    after.send(protocol.Follow({}, None))
+    return after.until(protocol.Failed)
 
 
 def test_a_killed_supervisor_takes_its_ranks_with_it_and_attach_reports_it(killed: Node) -> None:
-    assert answer(killed) == wire.Failed("the agent of run r1 ended without a report")
+    assert answer(killed) == protocol.Failed("the agent of run r1 ended without a report")
     assert not (killed.root / "runs/r1/agent.sock").exists()
 
 
@@ -44,4 +44,4 @@ def test_a_supervisor_that_crashed_has_its_exception_in_the_report(killed: Node)
 
 def test_a_host_that_was_restarted_says_so(killed: Node) -> None:
     (killed.root / "runs/r1/boot").write_text("another boot\n")
-    assert answer(killed) == wire.Failed("the host was restarted during the run", wire.HOST_RESTARTED)
+    assert answer(killed) == protocol.Failed("the host was restarted during the run", protocol.HOST_RESTARTED)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.telemetry.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
 from tests.agent.controller import DEADLINE_S, Node, task
 from tests.waiting import wait_until
@@ -21,14 +21,14 @@ def nvidia_smi(directory: Path, script: str) -> None:
     (directory / "nvidia-smi").chmod(0o755)
 
 
-def readings(node: Node, tmp_path: Path, count: int, *, has_gpu: bool = False) -> list[wire.Usage]:
+def readings(node: Node, tmp_path: Path, count: int, *, has_gpu: bool = False) -> list[protocol.Usage]:
     controller = node.prepared(task(tmp_path, "sleep 60"))
-    controller.send(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
-    found = [controller.until(wire.Usage) for _ in range(count)]
+    controller.send(protocol.Follow({}, [], usage_s=0.05), protocol.Release(0.0))
+    found = [controller.until(protocol.Usage) for _ in range(count)]
     while has_gpu and found[-1].gpu is None:
-        found.append(controller.until(wire.Usage))
-    controller.send(wire.Stop(0.0, "seen enough"))
-    assert controller.until(wire.Finished).leftovers == []
+        found.append(controller.until(protocol.Usage))
+    controller.send(protocol.Stop(0.0, "seen enough"))
+    assert controller.until(protocol.Finished).leftovers == []
     return found
 
 
@@ -70,16 +70,16 @@ def test_an_answer_grows_old_and_a_driver_that_hangs_is_asked_once(
 def test_usage_carries_the_steps_of_ranks_that_mark_them(node: Node, tmp_path: Path) -> None:
     mark = f"{sys.executable} -c 'from pylaunch import runtime; runtime.step(7, total=9)'; exec sleep 60"
     controller = node.prepared(task(tmp_path, "sleep 60", mark))
-    controller.send(wire.Follow({}, [], usage_s=0.05), wire.Release(0.0))
-    while not (steps := controller.until(wire.Usage).steps):
+    controller.send(protocol.Follow({}, [], usage_s=0.05), protocol.Release(0.0))
+    while not (steps := controller.until(protocol.Usage).steps):
         continue
     assert [(each.rank, each.step, each.total) for each in steps] == [(1, 7, 9)]
     assert abs(steps[0].time - time.time()) < DEADLINE_S
-    controller.send(wire.Stop(0.0, "seen enough"))
-    controller.until(wire.Finished)
+    controller.send(protocol.Stop(0.0, "seen enough"))
+    controller.until(protocol.Finished)
 
 
 def test_a_controller_that_requests_no_usage_gets_none(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "sleep 0.5"))
-    controller.until(wire.Finished)
-    assert controller.all(wire.Usage) == []
+    controller.until(protocol.Finished)
+    assert controller.all(protocol.Usage) == []

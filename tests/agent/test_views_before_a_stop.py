@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Node, task
 from tests.agent.test_examination import LIES, TAKES_SOCKET, UP, program, stack, until_up, views
 
@@ -21,29 +21,31 @@ def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tm
     until_up(controller, 2)
     assert views(controller)[0].source == "helper"
     (tmp_path / "fail").touch()
-    controller.until(wire.Finished)
-    taken = {view.rank: view for view in controller.all(wire.RankExamined) if view.serial == wire.UNASKED}
+    controller.until(protocol.Finished)
+    taken = {view.rank: view for view in controller.all(protocol.RankExamined) if view.serial == protocol.UNASKED}
     assert taken.keys() == {0, 2}
     # On a machine that is busy for half a second, the rank has no time to answer.
     assert stack(taken[0]) == ["train", "<module>"] if taken[0].source else "no answer in 0.5 s" in taken[0].note
     assert taken[2].note == "no stacks: not a Python program"
     order = [
-        type(each).__name__ for each in controller.received if isinstance(each, wire.RankExamined | wire.RankEnded)
+        type(each).__name__
+        for each in controller.received
+        if isinstance(each, protocol.RankExamined | protocol.RankEnded)
     ]
     assert order[-4:] == ["RankExamined", "RankExamined", "RankEnded", "RankEnded"]
 
     again = node.attach()
-    again.send(wire.Follow({}, []))
-    again.until(wire.Finished)
-    assert {view.rank for view in again.all(wire.RankExamined)} == {0, 2}
+    again.send(protocol.Follow({}, []))
+    again.until(protocol.Finished)
+    assert {view.rank for view in again.all(protocol.RankExamined)} == {0, 2}
 
 
 def test_a_stop_by_a_person_waits_for_no_view(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
     until_up(controller)
-    controller.send(wire.Stop(5.0, "enough", by_hand=True))
-    controller.until(wire.Finished)
-    assert controller.all(wire.RankExamined) == []
+    controller.send(protocol.Stop(5.0, "enough", by_hand=True))
+    controller.until(protocol.Finished)
+    assert controller.all(protocol.RankExamined) == []
 
 
 def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(node: Node, tmp_path: Path) -> None:
@@ -55,11 +57,11 @@ def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(
     controller = node.started(task(tmp_path, program(tmp_path, source), program(tmp_path, fails, "fails.py")))
     until_up(controller)
     (tmp_path / "fail").touch()
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     failed, terminated = controller.ended(1), controller.ended(0)
     assert terminated.signal == signal.SIGTERM
     assert terminated.time - failed.time > 0.4
-    (view,) = controller.all(wire.RankExamined)
+    (view,) = controller.all(protocol.RankExamined)
     assert (view.rank, view.source) == (0, "")
 
 
@@ -75,8 +77,14 @@ def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_
     )
     until_up(controller)
     (tmp_path / "fail").touch()
-    controller.until(wire.Finished)
-    ends = [type(each) for each in controller.received if isinstance(each, wire.RankExamined | wire.RankEnded)]
-    assert ends == [wire.RankEnded, wire.RankExamined, wire.RankExamined, wire.RankEnded, wire.RankEnded]
-    view = next(view for view in controller.all(wire.RankExamined) if view.rank == 0)
+    controller.until(protocol.Finished)
+    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankExamined | protocol.RankEnded)]
+    assert ends == [
+        protocol.RankEnded,
+        protocol.RankExamined,
+        protocol.RankExamined,
+        protocol.RankEnded,
+        protocol.RankEnded,
+    ]
+    view = next(view for view in controller.all(protocol.RankExamined) if view.rank == 0)
     assert (view.note, view.state) == ("no stacks: no answer in 0.5 s", "S")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.agent.controller import Controller, Node, task
 
 SOURCE = """
@@ -58,12 +58,12 @@ def over(node: Node, tmp_path: Path, python: Path, run: str, modules: list[str])
         rank.env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="@port@")
     controller = node.prepared(asked)
     if modules:
-        assert controller.until(wire.Preloaded).reason == ""
-    (ready,) = controller.all(wire.Ready)
-    controller.send(wire.Follow({}, None), wire.Release(0.0, rendezvous_port=ready.rendezvous_port))
+        assert controller.until(protocol.Preloaded).reason == ""
+    (ready,) = controller.all(protocol.Ready)
+    controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=ready.rendezvous_port))
     while controller.receive(300.0) is not None:
         pass
-    assert [(end.exit_code, end.signal) for end in controller.all(wire.RankEnded)] == [(0, None), (0, None)]
+    assert [(end.exit_code, end.signal) for end in controller.all(protocol.RankEnded)] == [(0, None), (0, None)]
     return controller
 
 
@@ -93,8 +93,8 @@ def test_a_rank_that_torch_ends_with_an_exception_shows_it(node: Node, tmp_path:
         words = [str(torch_python), "-u", "train.py"]
         controller = node.prepared(task(tmp_path, words, run=run, python=str(torch_python), preload=modules))
         if modules:
-            assert controller.until(wire.Preloaded).reason == ""
-        controller.send(wire.Follow({}, None), wire.Release(0.0))
+            assert controller.until(protocol.Preloaded).reason == ""
+        controller.send(protocol.Follow({}, None), protocol.Release(0.0))
         while controller.receive(300.0) is not None:
             pass
         ends.append((controller.ended(0).exit_code, controller.ended(0).error, controller.text("0.err")))

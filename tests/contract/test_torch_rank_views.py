@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.explain.hangs.snapshot import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
@@ -46,14 +46,14 @@ reduce(torch.ones(2, 3))
 """
 
 
-def views(controller: Controller, serial: int, **asked: bool) -> dict[int, wire.RankExamined]:
-    controller.send(wire.Examine(serial, within_s=5.0, **asked))
-    while controller.until(wire.Examined).serial != serial:
+def views(controller: Controller, serial: int, **asked: bool) -> dict[int, protocol.RankExamined]:
+    controller.send(protocol.Examine(serial, within_s=5.0, **asked))
+    while controller.until(protocol.Examined).serial != serial:
         pass
-    return {each.rank: each for each in controller.all(wire.RankExamined) if each.serial == serial}
+    return {each.rank: each for each in controller.all(protocol.RankExamined) if each.serial == serial}
 
 
-def functions(seen: wire.RankExamined) -> list[str]:
+def functions(seen: protocol.RankExamined) -> list[str]:
     """Return the functions in which the main thread is, the innermost first."""
     return [seen.frames[each].function for each in seen.threads[0].frames] if seen.threads else []
 
@@ -70,7 +70,7 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
     controller = node.started(asked)
     serial = 0
 
-    def late() -> dict[int, wire.RankExamined]:
+    def late() -> dict[int, protocol.RankExamined]:
         nonlocal serial
         serial += 1
         found = views(controller, serial, call_sites=True)
@@ -98,7 +98,7 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
         ("0", "default_pg", [0, 1]), ("1", "pair", [0, 1]), ("2", "alone", [0]),
     ]  # fmt: skip
 
-    def answered() -> dict[int, wire.RankExamined]:
+    def answered() -> dict[int, protocol.RankExamined]:
         nonlocal serial
         serial += 1
         found = views(controller, serial, progress=True)

@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
+from pylaunch import protocol
+from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
 from pylaunch.launch.start import archive
 from tests.agent.controller import Node, task
 from tests.agent.test_no_rank_thread import INTERPRETER, seen
@@ -33,7 +33,7 @@ def test_the_rank_that_failed_is_distinguished_from_those_that_torchrun_and_the_
     launcher = [
         str(torch_python), "-m", "torch.distributed.run", "--nnodes=1", "--node-rank=0", "--nproc-per-node=3",
         "--master-addr=127.0.0.1", f"--master-port={port}", "--no-python",
-        f"--log-dir={wire.LAUNCHER_FILES}", wire.RANK_ENTRY,
+        f"--log-dir={protocol.LAUNCHER_FILES}", protocol.RANK_ENTRY,
     ]  # fmt: skip
     (tmp_path / "tmp").mkdir()
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
@@ -41,10 +41,10 @@ def test_the_rank_that_failed_is_distinguished_from_those_that_torchrun_and_the_
     os.mkfifo(tmp_path / "go")
     controller = node.started(asked)
     while not all(controller.text(f"{rank}.out") for rank in range(3)):
-        controller.until(wire.Output)
+        controller.until(protocol.Output)
     assert next((node.root / "runs/r1/launcher").iterdir()).name.startswith("none_")
     (tmp_path / "go").write_text("now")
-    finished = controller.until(wire.Finished)
+    finished = controller.until(protocol.Finished)
     node.close()
     assert [controller.text(f"{rank}.out") for rank in range(3)] == ["0 3 0\n", "1 3 1\n", "2 3 2\n"]
     assert [controller.ended(rank).stopped for rank in range(3)] == [True, False, True]
@@ -65,9 +65,9 @@ def test_without_its_thread_a_rank_is_as_plain_torchrun_starts_it(tmp_path: Path
         "--master-addr=127.0.0.1", f"--master-port={port}", "--no-python",
     ]  # fmt: skip
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    launcher = [*torchrun, f"--log-dir={wire.LAUNCHER_FILES}", wire.RANK_ENTRY]
+    launcher = [*torchrun, f"--log-dir={protocol.LAUNCHER_FILES}", protocol.RANK_ENTRY]
     controller = node.started(task(tmp_path, words, launcher=launcher, hold_port=port, env=env, rank_thread=False))
-    controller.until(wire.Finished)
+    controller.until(protocol.Finished)
     node.close()
     found = seen(controller.text("0.out"))
     plain = seen(

@@ -6,7 +6,7 @@ import os
 import re
 from pathlib import Path
 
-from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, Layer
+from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, Layer
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, plan_run

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from tests.starts.cluster import DirectoryCluster, ended, says
 from tests.waiting import wait_until
 
@@ -63,7 +63,7 @@ FLOODED = 256 << 20
 
 FLOOD = f"""\
 import json, os, sys, time
-hello = dict(type="Hello", protocol={wire.PROTOCOL}, version="", run="", host="n2", pid=1, uid=0, python="3.11",
+hello = dict(type="Hello", protocol={protocol.PROTOCOL}, version="", run="", host="n2", pid=1, uid=0, python="3.11",
              phase="new", time=time.time(), running=[])
 print(json.dumps(hello), flush=True)
 for serial in range(3):
@@ -123,8 +123,8 @@ def _peak_kib(pid: int) -> int:
 
 ANSWERS_ONCE = f"""\
 import json, sys, time
-hello = dict(type="Hello", protocol={wire.PROTOCOL}, version="", run="", host=sys.argv[1], pid=1, uid=0, python="3.11",
-             phase="new", time=time.time(), running=[])
+hello = dict(type="Hello", protocol={protocol.PROTOCOL}, version="", run="", host=sys.argv[1], pid=1, uid=0,
+             python="3.11", phase="new", time=time.time(), running=[])
 print(json.dumps(hello), flush=True)
 for line in sys.stdin:
     message = json.loads(line)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import plan_run
@@ -26,10 +26,10 @@ COMMAND = ("--framework", "command", "--workdir", "/")
 
 def forge(node: Directory, directory: str, record: str, run: str) -> None:
     """A run that a rank on `node` forges, with any record."""
-    task = wire.NodeTask(run, "n1", 0, "/", [], {}, [], None, [], [], 1.0, 1, record=record)
+    task = protocol.NodeTask(run, "n1", 0, "/", [], {}, [], None, [], [], 1.0, 1, record=record)
     path = node.path / "root" / "runs" / directory
     path.mkdir(parents=True)
-    (path / "task.json").write_bytes(wire.encode(wire.Prepare(task)))
+    (path / "task.json").write_bytes(protocol.encode(protocol.Prepare(task)))
 
 
 def whole_plan(host: Host, run: str, agent: str = AGENT) -> str:
@@ -114,8 +114,8 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
 ) -> None:
     cluster = directories("n1", "n2")
     pwned, logs = tmp_path / "pwned", tmp_path / "logs"
-    lies = [wire.Output(str(pwned), 9, "pwned\n", 1.0), wire.RankEnded(1, 3, None, 0.5, [], stopped=False)]
-    (tmp_path / "lies").write_bytes(b"".join(map(wire.encode, lies)))
+    lies = [protocol.Output(str(pwned), 9, "pwned\n", 1.0), protocol.RankEnded(1, 3, None, 0.5, [], stopped=False)]
+    (tmp_path / "lies").write_bytes(b"".join(map(protocol.encode, lies)))
     events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
     there = f"until ls {events} >/dev/null 2>&1; do sleep 0.02; done"  # The agent's first event makes it.
     rank = f"echo mine; [ $RANK = 1 ] || {{ {there}; for file in {events}; do cat {tmp_path}/lies >> $file; done; }}"

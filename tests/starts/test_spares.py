@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from pylaunch.agent.shared import leases
-from pylaunch.agent.shared.layout import default_root
+from pylaunch.base.layout import default_root
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.agent_link import AgentVersion

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 from tests.starts.cluster import Directory, DirectoryCluster
 from tests.waiting import wait_until
 

@@ -6,8 +6,9 @@ import time
 
 from pylaunch.agent.evidence import kernel_messages
 from pylaunch.agent.logs.tail import last_lines
-from pylaunch.agent.shared import kernel_log, run_lock
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.agent.shared import run_lock
+from pylaunch.base import kernel_log
+from pylaunch.base.layout import RunDirectory
 
 SLACK_S = 60.0
 """Tolerated drift between timestamps of the kernel log and the clock. Older messages may be about another process."""

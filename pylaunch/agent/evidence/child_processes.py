@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import process_view, py_spy, rank_states
-from pylaunch.agent.shared.dataclass import replace
-from pylaunch.agent.shared.text import text_of
-from pylaunch.agent.wire import examination as bounds
+from pylaunch.base.dataclass import replace
+from pylaunch.base.text import text_of
+from pylaunch.protocol import examination as bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST_DUMPS = 4
 LOCK = "futex"
 
 
-def children(pid: int) -> tuple[list[wire.ExaminedChild], int]:
+def children(pid: int) -> tuple[list[protocol.ExaminedChild], int]:
     """Return the first descendants of `pid`, those that only wait for a lock in front, and the number of all."""
     pids = list(rank_states.family(pid))[1:]
     found = [child for child in map(_child, pids[:MOST_READ]) if child is not None]
@@ -31,13 +31,13 @@ def children(pid: int) -> tuple[list[wire.ExaminedChild], int]:
     return found[: bounds.MOST_CHILDREN], len(pids)
 
 
-def _child(pid: int) -> wire.ExaminedChild | None:
+def _child(pid: int) -> protocol.ExaminedChild | None:
     try:
         name, _, rest = text_of(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
         fields = rest.split()
         threads = os.listdir(f"/proc/{pid}/task")[:MOST_READ]
         waits = sorted({_wait(int(thread)) for thread in threads})[: bounds.MOST_WAITS]
-        return wire.ExaminedChild(pid, name, fields[0], process_view.seconds(fields), waits)
+        return protocol.ExaminedChild(pid, name, fields[0], process_view.seconds(fields), waits)
     except (OSError, IndexError, ValueError):
         return None
 
@@ -53,7 +53,7 @@ def _wait(thread: int) -> str:
 class ChildStacks:
     """View of one rank while py-spy reads the stacks of its children."""
 
-    def __init__(self, view: wire.RankExamined, run: str, root: str, mask: Mask) -> None:
+    def __init__(self, view: protocol.RankExamined, run: str, root: str, mask: Mask) -> None:
         self.view = view
         self.dumps: dict[int, py_spy.StackDump] = {}
         """By process id; those that have not ended."""
@@ -86,7 +86,9 @@ class ChildStacks:
         for pid in self.dumps:
             self._add(pid, note, [], [])
 
-    def _add(self, pid: int, note: str, frames: list[wire.ExaminedFrame], threads: list[wire.ExaminedThread]) -> None:
+    def _add(
+        self, pid: int, note: str, frames: list[protocol.ExaminedFrame], threads: list[protocol.ExaminedThread]
+    ) -> None:
         first = len(self.view.frames)
         if first + len(frames) > bounds.MOST_FRAMES:
             note, frames, threads = "its stacks are too long", [], []

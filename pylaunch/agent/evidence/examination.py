@@ -16,7 +16,7 @@ import struct
 import time
 from functools import partial
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
 from pylaunch.agent.evidence.child_processes import ChildStacks
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
@@ -25,10 +25,10 @@ from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import local_socket, processes, rank_files
-from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import RunDirectory
-from pylaunch.agent.wire.examination import RankExamined
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import RunDirectory
+from pylaunch.protocol.examination import RankExamined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ LOOK_S = 0.02
 MOST_DUMPS = 16
 """Children of all ranks that py-spy reads for one request."""
 
-LARGEST_VIEW = wire.MAX_LINE - (64 << 10)
+LARGEST_VIEW = protocol.MAX_LINE - (64 << 10)
 PROGRESS = "progress"
 """Question of the hang watch, every few seconds."""
 
@@ -217,7 +217,7 @@ class RankQuestion:
 class Examination:
     """One request for views of all ranks."""
 
-    def __init__(self, run: ExaminedRun, request: wire.Examine) -> None:
+    def __init__(self, run: ExaminedRun, request: protocol.Examine) -> None:
         self._run = run
         self._request = request
         self._questions: list[RankQuestion] = []
@@ -318,7 +318,9 @@ class Examination:
         """Add a view, after the stacks of the rank's children if a person requested it."""
         each = ChildStacks(view, self._run.name, self._run.root, self._run.mask)
         request = self._request
-        if self._run.py_spy is not None and not (request.progress or request.node or request.serial == wire.UNASKED):
+        if self._run.py_spy is not None and not (
+            request.progress or request.node or request.serial == protocol.UNASKED
+        ):
             each.begin(self._run.py_spy, self._dumps_left)
         self._dumps_left -= len(each.dumps)
         for pid, dump in each.dumps.items():
@@ -345,7 +347,7 @@ class Examination:
         answer = question.answer or _NOTHING
         process = process_view.view(question.pid, question.answering)
         now = time.time()
-        is_recorded = self._request.serial == wire.UNASKED
+        is_recorded = self._request.serial == protocol.UNASKED
         listed, count = ([], 0) if is_recorded else child_processes.children(process.pid)
         return RankExamined(
             question.rank, self._request.serial, now, process.pid, process.state, process.cpu_s, question.source,
@@ -379,7 +381,7 @@ def age_s(answer: RankAnswer, questions: Sequence[RankQuestion]) -> float | None
 
 def fitting(view: RankExamined) -> RankExamined:
     """Return `view` with as many of its last collectives as fit in a message, and without stacks if they do not."""
-    while len(wire.encode(view)) > LARGEST_VIEW:
+    while len(protocol.encode(view)) > LARGEST_VIEW:
         if any(child.threads for child in view.children):
             view = replace(view, children=[replace(child, threads=[]) for child in view.children])
         elif view.collectives:

@@ -10,7 +10,7 @@ import os
 import stat
 
 from pylaunch.agent.evidence import examination
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import select
 import threading
 import time
 
-from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.programs import path_of
+from pylaunch.base.dataclass import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

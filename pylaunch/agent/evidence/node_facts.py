@@ -12,14 +12,14 @@ import os
 import threading
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import counters, rank_sockets
 from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import memory_cgroups
 from pylaunch.agent.shared import cgroups, interfaces
-from pylaunch.agent.shared.dataclass import replace
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.dataclass import replace
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class Collection:
     def __init__(
         self,
         budget_s: tuple[float, float],
-        sockets: Callable[[float], tuple[list[wire.RankSocket], int, str]],
+        sockets: Callable[[float], tuple[list[protocol.RankSocket], int, str]],
         count: Callable[[float], tuple[dict[str, int], str]],
         count_on_gpus: Callable[[float], GpuCounters],
         on_end: Callable[[], object],
     ) -> None:
         self.sockets_s, self.budget_s = budget_s
         self.began, self.time = time.monotonic(), time.time()
-        self.result = wire.NodeEvidence(0.0, 0.0)
+        self.result = protocol.NodeEvidence(0.0, 0.0)
         """Facts so far."""
 
         self.has_sockets = threading.Event()
@@ -79,12 +79,12 @@ class Collection:
 
     def _collect(self) -> None:
         found, count, missing = self._sockets(self.began + self.sockets_s)
-        self.result = wire.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
+        self.result = protocol.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
         self.has_sockets.set()
         self.awaits = "counters"
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
         rises, late = self._count(self.ends_at)
-        self.result = wire.NodeEvidence(
+        self.result = protocol.NodeEvidence(
             0.0, 0.0, [], found, count, addresses[:MOST_ADDRESSES], rises, counters.gauges(),
             missing=[each for each in (missing, late) if each],
         )  # fmt: skip
@@ -146,7 +146,7 @@ class NodeFacts:
             self._on_request = self._begin(pids, (within_s, within_s))
         return self._on_request
 
-    def evidence(self, *, wait: bool) -> wire.NodeEvidence | None:
+    def evidence(self, *, wait: bool) -> protocol.NodeEvidence | None:
         """Return the facts at the stop, once; None if nothing was collected, or the collection is not complete.
 
         With `wait`, wait for the rest of BUDGET_S, and return what is known then.
@@ -161,21 +161,21 @@ class NodeFacts:
         self._is_reported = True
         return self.known(collection)
 
-    def known(self, collection: Collection, serial: int = wire.UNASKED) -> wire.NodeEvidence:
+    def known(self, collection: Collection, serial: int = protocol.UNASKED) -> protocol.NodeEvidence:
         """Return the facts of `collection` so far, with the kernel messages until now."""
         found, at, missing = collection.result, collection.time, []
         if not collection.is_complete.is_set():
             missing.append(f"{collection.awaits}: not all could be read within {collection.budget_s:g} s")
             took_s = time.monotonic() - collection.began
-            if serial != wire.UNASKED and took_s > 2 * collection.budget_s:
+            if serial != protocol.UNASKED and took_s > 2 * collection.budget_s:
                 # Begun for an earlier request: its connections are of that time.
-                found, at = wire.NodeEvidence(0.0, 0.0), time.time()
+                found, at = protocol.NodeEvidence(0.0, 0.0), time.time()
                 missing = [f"counters and connections: a read that began {took_s:.0f} s ago has not ended"]
         self._kernel.read()
         if self._kernel.missing:
             missing.append(self._kernel.missing)
         step_s = _clock() - self._clock
-        return wire.NodeEvidence(
+        return protocol.NodeEvidence(
             at, time.monotonic() - collection.began, self._messages(), found.sockets, found.connections,
             found.addresses, found.rises, found.gauges, round(step_s, 3) if abs(step_s) >= LEAST_STEP_S else 0.0,
             [*found.missing, *missing], serial,
@@ -184,7 +184,7 @@ class NodeFacts:
     def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
         of_ranks = dict(pids)
 
-        def sockets(until: float) -> tuple[list[wire.RankSocket], int, str]:
+        def sockets(until: float) -> tuple[list[protocol.RankSocket], int, str]:
             return rank_sockets.troubled(of_ranks, until, self._earlier)
 
         return Collection(budget_s, sockets, self._counted, self._counted_on_gpus, self._wake)
@@ -201,7 +201,7 @@ class NodeFacts:
         now = self._gpus.read(until)
         return replace(now, counters=counters.rises(self._gpu_baseline, now.counters))
 
-    def _messages(self) -> list[wire.KernelMessage]:
+    def _messages(self) -> list[protocol.KernelMessage]:
         return [
             message if message.pid is None else replace(message, rank=self._ranks.get(message.pid))
             for message in self._kernel.messages

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.text import text_of
 from pylaunch.agent.telemetry import usage
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.text import text_of
 
 LOOK_S = 1.0
 KEPT = 30
@@ -41,7 +41,7 @@ class Memory:
             self._next = now + LOOK_S
             self._samples = [*self._samples, self._counts()][-KEPT:]
 
-    def killer(self, *, by_sigkill: bool, is_logged: bool = False) -> wire.OutOfMemory | None:
+    def killer(self, *, by_sigkill: bool, is_logged: bool = False) -> protocol.OutOfMemory | None:
         """Return the limit that a rank that has just failed has reached; None without a sign of an OOM kill.
 
         `certain` only if SIGKILL ended the rank and the kernel logged its process id (`is_logged`), or the count of a
@@ -50,11 +50,11 @@ class Memory:
         rise_of_host, rise_of_cgroup = self._rises(self._samples[0] if is_logged else self._samples[-2:][0])
         if rise_of_cgroup:
             limit, of = self._limit()
-            return wire.OutOfMemory(is_logged or (by_sigkill and len(self._cgroups) > 1), limit, of)
+            return protocol.OutOfMemory(is_logged or (by_sigkill and len(self._cgroups) > 1), limit, of)
         if is_logged:
-            return wire.OutOfMemory(True, *_of_host())
+            return protocol.OutOfMemory(True, *_of_host())
         if rise_of_cgroup is None and rise_of_host and by_sigkill:
-            return wire.OutOfMemory(False, *_of_host())
+            return protocol.OutOfMemory(False, *_of_host())
         return None
 
     def _rises(self, before: Counts) -> tuple[int | None, int | None]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer
-from pylaunch.agent.shared import processes, untrusted_json
+from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import path_of
-from pylaunch.agent.wire import examination as bounds
+from pylaunch.base import untrusted_json
+from pylaunch.protocol import examination as bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class StackDump:
 
 def decoded(text: bytes, pid: int) -> RankAnswer:
     """Return the threads in JSON of py-spy, the main thread first. Raises ValueError for anything else."""
-    frames: list[wire.ExaminedFrame] = []
-    threads: list[wire.ExaminedThread] = []
+    frames: list[protocol.ExaminedFrame] = []
+    threads: list[protocol.ExaminedThread] = []
     rows = untrusted_json.parse_object(b'{"threads":%b}' % text, MOST_BYTES + 12)["threads"]
     try:
         for row in sorted(_list(rows), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
@@ -100,9 +101,11 @@ def decoded(text: bytes, pid: int) -> RankAnswer:
             for each in _list(row["frames"])[: bounds.MOST_STACK_FRAMES]:
                 if len(frames) < bounds.MOST_FRAMES:
                     stack.append(len(frames))
-                    frames.append(wire.ExaminedFrame(_text(each["name"]), _text(each["filename"]), _line(each["line"])))
+                    frames.append(
+                        protocol.ExaminedFrame(_text(each["name"]), _text(each["filename"]), _line(each["line"]))
+                    )
             name = "MainThread" if is_main else _text(row["thread_name"] or "")
-            threads.append(wire.ExaminedThread(name, is_main, stack))
+            threads.append(protocol.ExaminedThread(name, is_main, stack))
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected threads with frames: {error}") from None
     return RankAnswer(frames, threads, [], [])

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared import untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.wire import examination as bounds
+from pylaunch import protocol
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol import examination as bounds
 
 MOST_BYTES = 512 << 10
 """Size of an answer of a rank."""
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 class RankAnswer:
     """Stacks and collectives that a rank reports."""
 
-    frames: list[wire.ExaminedFrame]
-    threads: list[wire.ExaminedThread]
-    groups: list[wire.ExaminedGroup]
-    collectives: list[wire.ExaminedCollective]
+    frames: list[protocol.ExaminedFrame]
+    threads: list[protocol.ExaminedThread]
+    groups: list[protocol.ExaminedGroup]
+    collectives: list[protocol.ExaminedCollective]
     note: str = ""
     meeting: list[tuple[str, str, str]] = field(default_factory=list)
     """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
@@ -52,7 +52,7 @@ def decoded(line: bytes) -> RankAnswer:
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
         frames = [
-            wire.ExaminedFrame(_text(function), _text(path), _count(number))
+            protocol.ExaminedFrame(_text(function), _text(path), _count(number))
             for function, path, number in _list(body["frames"], bounds.MOST_FRAMES)
         ]
 
@@ -60,11 +60,11 @@ def decoded(line: bytes) -> RankAnswer:
             return [number for number in map(_count, _list(given, most)) if number < len(frames)]
 
         threads = [
-            wire.ExaminedThread(_text(name), is_main is True, numbers(stack, bounds.MOST_STACK_FRAMES))
+            protocol.ExaminedThread(_text(name), is_main is True, numbers(stack, bounds.MOST_STACK_FRAMES))
             for name, is_main, stack in _list(body["threads"], bounds.MOST_THREADS)
         ]
         groups = [
-            wire.ExaminedGroup(_text(name), _text(words), list(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
+            protocol.ExaminedGroup(_text(name), _text(words), list(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
             for name, words, ranks in _list(body["groups"], bounds.MOST_GROUPS)
         ]
         collectives = [
@@ -82,9 +82,9 @@ def decoded(line: bytes) -> RankAnswer:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 
 
-def _collective(row: Any, site: Callable[[Any], list[int]]) -> wire.ExaminedCollective:
+def _collective(row: Any, site: Callable[[Any], list[int]]) -> protocol.ExaminedCollective:
     group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
-    return wire.ExaminedCollective(
+    return protocol.ExaminedCollective(
         _text(group), _count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
         [_text(dtype) for dtype in _list(dtypes, bounds.MOST_TENSORS)], is_retired is True, is_p2p is True,
         None if age_s is None else _seconds(age_s), site(call_site),
@@ -120,35 +120,35 @@ def _seconds(given: Any) -> float:
     return float(given)
 
 
-def overrides(meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]) -> list[wire.ExaminedOverride]:
+def overrides(meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]) -> list[protocol.ExaminedOverride]:
     """Return the variables by which a rank meets the others with other values than it was `given`."""
     found = []
     for name, set_to, used in meeting:
         value, before = used or set_to, given.get(name, "")
         if value and before and value != before:
-            found.append(wire.ExaminedOverride(name, before, value, is_argument=value != set_to))
+            found.append(protocol.ExaminedOverride(name, before, value, is_argument=value != set_to))
     return found
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:
     """Return the last threads of what faulthandler wrote. It lists the main thread last and does not name threads."""
-    frames: list[wire.ExaminedFrame] = []
-    threads: list[wire.ExaminedThread] = []
+    frames: list[protocol.ExaminedFrame] = []
+    threads: list[protocol.ExaminedThread] = []
     for line in text.splitlines()[-bounds.MOST_FRAMES :]:
         header, frame = _HEADER.match(line), _FRAME.match(line)
         if header is not None:
-            threads.append(wire.ExaminedThread((header[2] or "")[: bounds.LONGEST_TEXT], is_main=False, frames=[]))
+            threads.append(protocol.ExaminedThread((header[2] or "")[: bounds.LONGEST_TEXT], is_main=False, frames=[]))
         elif frame is not None and threads:
             stack = threads[-1].frames
             if len(stack) < bounds.MOST_STACK_FRAMES:
                 line_number = int(frame[2][:9]) if frame[2].isdigit() else 0
                 stack.append(len(frames))
                 frames.append(
-                    wire.ExaminedFrame(_text(frame[3]), _text(frame[1]), line_number)
+                    protocol.ExaminedFrame(_text(frame[3]), _text(frame[1]), line_number)
                 )  # fmt: skip
     own = [thread for thread in threads if any(frames[each].path.endswith(MODULE) for each in thread.frames)]
     others = [thread for thread in threads if thread not in own and thread.frames]
     if others:
         main = others.pop()
-        others.insert(0, wire.ExaminedThread("MainThread", is_main=True, frames=main.frames))
+        others.insert(0, protocol.ExaminedThread("MainThread", is_main=True, frames=main.frames))
     return RankAnswer(frames, others[: bounds.MOST_THREADS], [], [])

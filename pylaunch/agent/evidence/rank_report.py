@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared import rank_files, untrusted_json
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch import protocol
+from pylaunch.agent.shared import rank_files
+from pylaunch.base import untrusted_json
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def last_step(directory: RunDirectory, rank: int) -> int | None:
     return None if mark is None else mark.step
 
 
-def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[wire.StepMark]:
+def steps(directory: RunDirectory, ranks: Iterable[int]) -> list[protocol.StepMark]:
     """Return the last step that each of `ranks` has marked."""
     marks = ((rank, _mark(directory, rank)) for rank in ranks)
-    return [wire.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
+    return [protocol.StepMark(rank, mark.step, mark.time, mark.total) for rank, mark in marks if mark is not None]
 
 
 def _mark(directory: RunDirectory, rank: int) -> Mark | None:

@@ -11,9 +11,9 @@ import os
 import socket
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence.rank_states import family
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def of_run(
 
 def troubled(
     pids: Mapping[int, int | None], until: float, earlier: AbstractSet[Ends] = frozenset()
-) -> tuple[list[wire.RankSocket], int, str]:
+) -> tuple[list[protocol.RankSocket], int, str]:
     """Return the connections of the ranks in `pids` that do not make progress, the number of all of their connections,
     and a reason why some could not be read.
 
@@ -166,7 +166,7 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
     return owners, is_whole
 
 
-def _socket(row: TcpConnection, rank: int | None) -> wire.RankSocket:
-    return wire.RankSocket(
+def _socket(row: TcpConnection, rank: int | None) -> protocol.RankSocket:
+    return protocol.RankSocket(
         rank, row.state, *row.local, *row.peer, row.send_queue, row.receive_queue, row.retransmits, row.probes
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report, symptoms
 from pylaunch.agent.logs.tail import last_lines
-from pylaunch.agent.shared.layout import RunDirectory
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.layout import RunDirectory
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ MOST = 200
 """Processes of one rank that are read."""
 
 
-def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[wire.RankState]:
+def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[protocol.RankState]:
     """Return the state of each rank in `pids` (rank → process id); `streams`: stream name → log file."""
     now = time.time()
     return [
-        wire.RankState(rank, state(pid), silent_s(rank, streams, now), rank_report.last_step(directory, rank))
+        protocol.RankState(rank, state(pid), silent_s(rank, streams, now), rank_report.last_step(directory, rank))
         for rank, pid in sorted(pids.items())
     ]
 

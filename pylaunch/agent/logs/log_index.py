@@ -18,8 +18,8 @@ import time
 
 from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.record import note
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.record import note
-from pylaunch.agent.shared.text import next_data
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.text import next_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class LogFollower:
     def __init__(
         self,
         paths: dict[str, str],
-        follow: wire.Follow,
+        follow: protocol.Follow,
         clock: Callable[[], float] = time.time,
         mask: Mask = NOTHING_SECRET,
         since: Mapping[str, int] = NO_TIME,
@@ -112,7 +112,7 @@ class LogFollower:
         """Return True if a file has grown."""
         return any(rank_files.size(each.path) > each.offset or self._obstacle(each) for each in self._streams)
 
-    def next(self, *, ended: bool) -> wire.Output | wire.Skipped | None:
+    def next(self, *, ended: bool) -> protocol.Output | protocol.Skipped | None:
         """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
         for _ in range(len(self._streams)):
             stream = self._streams.pop(0)
@@ -127,9 +127,9 @@ class LogFollower:
                 self._streams = [
                     each for each in self._streams if each is not stream and self._obstacle(each) != reason
                 ]
-                return wire.Skipped(stream.name, start, start, stream.path, reason)
+                return protocol.Skipped(stream.name, start, start, stream.path, reason)
             if not text and stream.offset > start:
-                return wire.Skipped(stream.name, start, stream.offset, stream.path)
+                return protocol.Skipped(stream.name, start, stream.offset, stream.path)
             if text:
                 dated = self.dates(stream.name, start) if start < self._past[stream.name] else None
                 if dated is not None:
@@ -137,7 +137,7 @@ class LogFollower:
                     stream.offset = start + len(text)
                 moment = self._clock() if dated is None else dated[0]
                 text = self._mask.hide(text)
-                return wire.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
+                return protocol.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
         return None
 
     def _obstacle(self, stream: _Stream) -> str:

@@ -6,7 +6,7 @@ length of a pause is therefore added to the last heartbeat of every sender. Pure
 
 from __future__ import annotations
 
-from pylaunch.agent.wire.messages import PAUSE_S
+from pylaunch.protocol.messages import PAUSE_S
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import socket
 import time
 from functools import partial
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.peers import neighbours, peer_status, trial
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
-from pylaunch.agent.shared.dataclass import dataclass, field
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.wire.lines import Lines
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol.lines import Lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -319,12 +319,12 @@ class Peers:
                 status = peer_status.decode(self._key, line)
                 peer = self._peers.get(status.sender)
                 if peer is None or status.to != self._me:
-                    raise wire.WireError(f"message from {status.sender} for {status.to}")
+                    raise protocol.WireError(f"message from {status.sender} for {status.to}")
                 is_answer = status.answers > 0
                 if status.serial > peer.last_serial.get(is_answer, 0):
                     peer.last_serial[is_answer] = status.serial
                     received.append(status)
-        except wire.WireError:
+        except protocol.WireError:
             connection.is_open = False
         return received
 

@@ -11,9 +11,9 @@ import hashlib
 import hmac
 import json
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import asdict, dataclass, replace
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch import protocol
+from pylaunch.base.dataclass import asdict, dataclass, replace
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
 MAX_LINE = 8192
 """Longest line in bytes; reasons are cut to fit."""
@@ -56,13 +56,13 @@ def decode(key: bytes, line: bytes) -> PeerStatus:
     """Return the status in `line`. Raises WireError for a line that is not authentic, malformed or out of bounds."""
     mac, _, body = line.partition(b" ")
     if not hmac.compare_digest(mac, _mac(key, body)):
-        raise wire.WireError("expected a message with the key of this run")
+        raise protocol.WireError("expected a message with the key of this run")
     try:
-        status = wire.from_fields(PeerStatus, parse_object(body, MAX_LINE))
+        status = protocol.from_fields(PeerStatus, parse_object(body, MAX_LINE))
     except UntrustedJsonError as error:
-        raise wire.WireError(f"expected a message of an agent: {error}") from None
+        raise protocol.WireError(f"expected a message of an agent: {error}") from None
     if status.serial < 0 or status.answers < 0 or not 0 <= status.grace_s <= MAX_GRACE_S:
-        raise wire.WireError("expected a message of an agent, got a number out of bounds")
+        raise protocol.WireError("expected a message of an agent, got a number out of bounds")
     return replace(status, stop=status.stop[:MAX_REASON])
 
 

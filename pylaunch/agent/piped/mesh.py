@@ -27,7 +27,7 @@ import threading
 import time
 
 from pylaunch.agent.shared import leases, ports
-from pylaunch.agent.shared.untrusted_json import parse_object
+from pylaunch.base.untrusted_json import parse_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from pylaunch.agent.shared import leases, unix_sockets
-from pylaunch.agent.shared.layout import RUN_ID, default_root, open_root
+from pylaunch.base.layout import RUN_ID, default_root, open_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

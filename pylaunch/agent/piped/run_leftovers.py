@@ -11,7 +11,7 @@ import signal
 import time
 
 from pylaunch.agent.shared import processes, run_processes
-from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, open_root
+from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence, Tuple
 
 from pylaunch.agent.probe import runtime
 from pylaunch.agent.shared import clean, processes
-from pylaunch.agent.shared.layout import AgentError, open_root
+from pylaunch.base.layout import AgentError, open_root
 
 GRACE_S = 5.0
 """Time from SIGTERM to SIGKILL for processes of dead runs: enough to flush files, not to finish a checkpoint."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.role_readings import DistributionReading
+    from pylaunch.protocol.readings.roles import DistributionReading
 
 
 def distribution() -> DistributionReading:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import py_spy
 from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Examination, ExaminedRun
 from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
 from pylaunch.agent.run.worker_group import WorkerGroup
-from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Optional
 
-    Deliver = Callable[[List[wire.RankExamined], Optional[wire.NodeEvidence]], None]
+    Deliver = Callable[[List[protocol.RankExamined], Optional[protocol.NodeEvidence]], None]
     """Takes the views of the ranks, and the facts of the node if the request includes them."""
 
 MOST = 16
@@ -58,7 +58,7 @@ class Examinations:
         )  # fmt: skip
         self._under_way: list[PendingRequest] = []
 
-    def begin(self, request: wire.Examine, deliver: Deliver, now: float) -> None:
+    def begin(self, request: protocol.Examine, deliver: Deliver, now: float) -> None:
         """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
         if len(self._under_way) >= MOST:
             self._answer(self._under_way[0])

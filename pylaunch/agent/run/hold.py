@@ -16,8 +16,8 @@ import sys
 import time
 
 from pylaunch.agent.shared import leases
-from pylaunch.agent.shared.layout import AgentError, NodeRoot, default_root
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.base.layout import AgentError, NodeRoot, default_root
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
 MAX_REQUEST = 1 << 16
 

@@ -6,9 +6,9 @@ import errno
 import socket
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import leases, ports
-from pylaunch.agent.shared.layout import NodeRoot, default_root
+from pylaunch.base.layout import NodeRoot, default_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST_HOLDERS = 3
 class Holdings:
     """Rendezvous port and devices of one run, bound and leased until `drop`."""
 
-    def __init__(self, task: wire.NodeTask, root: NodeRoot) -> None:
+    def __init__(self, task: protocol.NodeTask, root: NodeRoot) -> None:
         self._task = task
         self._since = time.time()
         self._port: socket.socket | None = None
@@ -33,20 +33,20 @@ class Holdings:
         self.leases: list[socket.socket] = []
         self._names = {index: leases.device_name(index, root.path, default_root()) for index in sorted(task.devices)}
 
-    def take(self) -> list[wire.Reason]:
+    def take(self) -> list[protocol.Reason]:
         """Take the devices and the port; return a reason, with the holder, for each that is taken."""
         return [*self._take_devices(), *self._take_port()]
 
-    def _take_devices(self) -> Iterator[wire.Reason]:
+    def _take_devices(self) -> Iterator[protocol.Reason]:
         taken = [index for index, name in self._names.items() if not self._bind(name)]
         found = leases.holders(self._names[index] for index in taken)
         for index in taken:
             holder = found[self._names[index]] or self._lease(self._names[index])
             # A holder that is exiting sends no answer and is gone.
             if holder is not None and (holder.run or not self._bind(self._names[index])):
-                yield wire.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
+                yield protocol.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
 
-    def _take_port(self) -> Iterator[wire.Reason]:
+    def _take_port(self) -> Iterator[protocol.Reason]:
         if self._task.choose_port:
             yield from self._choose_port()
         elif self.port is not None:
@@ -54,7 +54,7 @@ class Holdings:
             if problem is not None:
                 yield problem
 
-    def _choose_port(self) -> Iterator[wire.Reason]:
+    def _choose_port(self) -> Iterator[protocol.Reason]:
         candidates = ports.candidates()
         leased, used = [], []
         for port in candidates:
@@ -71,19 +71,19 @@ class Holdings:
         hint = OTHER_PORT if opened is None else OPEN_MORE
         if not candidates:
             reason = "all are reserved" if opened is None else f"the firewall opens {ports.spans(opened) or 'none'}"
-            yield wire.Reason("port-closed", f"no port can be chosen for the rendezvous: {reason}", hint)
+            yield protocol.Reason("port-closed", f"no port can be chosen for the rendezvous: {reason}", hint)
             return
         where = "" if opened is None else ", of those that the firewall opens to the members,"
         text = f"none of {len(candidates)} ports for the rendezvous{where} is free ({ports.spans(candidates)})"
         by = [*_held_by(leased), *(_port_problem(*each).message for each in used[-1:])]
-        yield wire.Reason("port-busy", "; ".join([text, *by]), hint)
+        yield protocol.Reason("port-busy", "; ".join([text, *by]), hint)
 
-    def _hold(self, port: int) -> wire.Reason | None:
+    def _hold(self, port: int) -> protocol.Reason | None:
         """Lease and bind `port`, or return the reason why that failed."""
         holder = self._lease(leases.port_name(port))
         if holder is not None:
             text = f"port {port} is held for {holder}"
-            return wire.Reason("port-leased", text, _hint_for(holder) or OTHER_PORT)
+            return protocol.Reason("port-leased", text, _hint_for(holder) or OTHER_PORT)
         try:
             self._port = ports.hold(port)
         except OSError as error:
@@ -149,11 +149,11 @@ def _stop_hint(run: str | None) -> str:
     return f"pylaunch stop {run}" if run else ""
 
 
-def _port_problem(port: int, error: OSError) -> wire.Reason:
+def _port_problem(port: int, error: OSError) -> protocol.Reason:
     if error.errno != errno.EADDRINUSE:
-        return wire.Reason("port-unusable", f"port {port} cannot be taken: {error.strerror}", OTHER_PORT)
+        return protocol.Reason("port-unusable", f"port {port} cannot be taken: {error.strerror}", OTHER_PORT)
     found = ports.listener(port)
     if found is None:
-        return wire.Reason("port-busy", f"port {port} is held by a process that cannot be seen", OTHER_PORT)
+        return protocol.Reason("port-busy", f"port {port} is held by a process that cannot be seen", OTHER_PORT)
     belongs = f", run {found.run}" if found.run else ""
-    return wire.Reason("port-busy", f"port {port} is held by {found}{belongs}", _stop_hint(found.run) or OTHER_PORT)
+    return protocol.Reason("port-busy", f"port {port} is held by {found}{belongs}", _stop_hint(found.run) or OTHER_PORT)

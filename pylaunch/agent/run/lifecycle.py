@@ -13,7 +13,7 @@ launcher when no rank is left, and from the deadline on SIGKILL to every process
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 
 TYPE_CHECKING = False
 

@@ -6,10 +6,10 @@ import errno
 import os
 import socket
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import program_checks, rank_interface
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ LOG_SPACE = 64 << 20
 """Bytes that must be free in the log directory."""
 
 
-def problems(task: wire.NodeTask, directory: RunDirectory) -> list[wire.Reason]:
+def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
     """Return all reasons why this node cannot run `task`, except busy ports and devices (see `holdings`)."""
     network = [*_hostname(task), *_loopback(task), *rank_interface.problems(task)]
     programs = [*program_checks.problems(task), *_needs(task)]
@@ -30,26 +30,26 @@ def problems(task: wire.NodeTask, directory: RunDirectory) -> list[wire.Reason]:
     return [*_workdir(task), *programs, *_logs(directory), *network]
 
 
-def _workdir(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _workdir(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if not os.path.isdir(task.workdir):
         found = "is not a directory" if os.path.lexists(task.workdir) else "does not exist"
-        yield wire.Reason(
+        yield protocol.Reason(
             "workdir-missing",
             f"working directory {task.workdir} {found}",
             "take the code along with --sync ., or choose a directory that every node has: --workdir DIR",
         )
     elif not os.access(task.workdir, os.R_OK | os.X_OK):
-        yield wire.Reason("workdir-closed", f"working directory {task.workdir} may not be entered", "")
+        yield protocol.Reason("workdir-closed", f"working directory {task.workdir} may not be entered", "")
 
 
-def _needs(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _needs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     for need in task.needs:
         path = os.path.join(task.workdir, need.path)
         if not os.path.exists(path):
-            yield wire.Reason("path-missing", f"{path} {program_checks.absence(path)}", need.hint)
+            yield protocol.Reason("path-missing", f"{path} {program_checks.absence(path)}", need.hint)
 
 
-def _logs(directory: RunDirectory) -> Iterator[wire.Reason]:
+def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:
     probe = directory.stream(".probe")
     try:
         os.makedirs(directory.logs, mode=0o700, exist_ok=True)
@@ -58,15 +58,15 @@ def _logs(directory: RunDirectory) -> Iterator[wire.Reason]:
         status = os.statvfs(directory.logs)
     except OSError as error:
         code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "logs-not-writable"
-        yield wire.Reason(code, f"log directory {directory.logs}: {error.strerror}", f"df -h {directory.path}")
+        yield protocol.Reason(code, f"log directory {directory.logs}: {error.strerror}", f"df -h {directory.path}")
         return
     free = status.f_bavail * status.f_frsize
     if free < LOG_SPACE:
         text = f"disk full: {free / (1 << 20):.1f} MiB free in {directory.logs}, {LOG_SPACE >> 20} MiB wanted for logs"
-        yield wire.Reason("disk-full", text, f"df -h {directory.path}")
+        yield protocol.Reason("disk-full", text, f"df -h {directory.path}")
 
 
-def _hostname(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a host name on loopback, where gloo would listen. Only torch's gloo obeys GLOO_SOCKET_IFNAME."""
     has_interface = task.gloo == "torch" and "GLOO_SOCKET_IFNAME" in task.env
     if not task.gloo or has_interface or task.world_size <= len(task.ranks):
@@ -79,12 +79,12 @@ def _hostname(task: wire.NodeTask) -> Iterator[wire.Reason]:
     loopback = sorted(address for address in addresses if address.startswith("127."))
     if loopback:
         text = f"its own host name resolves to {loopback[0]}, where no other node can reach it"
-        yield wire.Reason("hostname-loopback", text, "pylaunch provision --roles host_baseline")
+        yield protocol.Reason("hostname-loopback", text, "pylaunch provision --roles host_baseline")
 
 
-def _loopback(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _loopback(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse loopback interfaces of a node that was provisioned as the only one, until it is provisioned again."""
     chosen = [name for name in rank_interface.INTERFACES if task.env.get(name, "").lstrip("=") == "lo"]
     if task.machines > 1 and chosen:
         text = f"{', '.join(chosen)} is lo here, over which none of the other machines can be reached"
-        yield wire.Reason("loopback-interface", text, "pylaunch provision --roles nccl_env")
+        yield protocol.Reason("loopback-interface", text, "pylaunch provision --roles nccl_env")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import rank_interface
-from pylaunch.agent.shared import rank_files, untrusted_json
-from pylaunch.agent.shared.dataclass import replace
-from pylaunch.agent.shared.rank_environment import JOB, Layer, composed_values
+from pylaunch.agent.shared import rank_files
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import replace
+from pylaunch.base.rank_environment import JOB, Layer, composed_values
 
 MAX_SIZE = 1 << 20
 HINT = "pylaunch provision --roles nccl_env writes it again"
@@ -19,12 +20,12 @@ class NodeEnvironmentError(Exception):
     """The node's file exists and cannot be used."""
 
     @property
-    def reason(self) -> wire.Reason:
+    def reason(self) -> protocol.Reason:
         """Reason to refuse the run."""
-        return wire.Reason("node-environment", str(self), HINT)
+        return protocol.Reason("node-environment", str(self), HINT)
 
 
-def completed(task: wire.NodeTask) -> wire.NodeTask:
+def completed(task: protocol.NodeTask) -> protocol.NodeTask:
     """Return `task` with the layers of this node below its own variables.
 
     Raises NodeEnvironmentError if the node's file cannot be read or has another format.

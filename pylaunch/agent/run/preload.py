@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run.template import ForkedRanks, NotForked, Template, unmet_condition
 from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -64,4 +64,4 @@ class Preload:
         self._report(reason)
 
     def _report(self, reason: str) -> None:
-        self._record.append(wire.Preloaded(time.monotonic() - self._began, self._mask.hide_in(reason)))
+        self._record.append(protocol.Preloaded(time.monotonic() - self._began, self._mask.hide_in(reason)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.essentials import environment_of
 from pylaunch.agent.shared.programs import path_of
@@ -27,21 +27,21 @@ LOOK_S = 30.0
 """Timeout of looking for a module, for interpreters on slow file systems."""
 
 
-def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Yield the reasons why programs of `task` cannot start or would start the wrong thing."""
     commands = [task.launcher, *(rank.argv for rank in task.ranks)]
-    for program in dict.fromkeys(command[0] for command in commands if command and command[0] != wire.RANK_ENTRY):
+    for program in dict.fromkeys(command[0] for command in commands if command and command[0] != protocol.RANK_ENTRY):
         path = os.path.join(task.workdir, program) if "/" in program else program
         if "/" in program and not os.path.exists(path):
             if program not in {need.path for need in task.needs}:
-                yield wire.Reason("path-missing", f"program {path} {absence(path)}", "")
+                yield protocol.Reason("path-missing", f"program {path} {absence(path)}", "")
             continue
         found = path_of(path, task.env.get("PATH", os.defpath))
         if found is None:
             is_path = "/" in program
             reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
-            yield wire.Reason("not-executable", f"program {path} {reason}", hint)
+            yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)
     yield from _interpreter(task)
@@ -69,7 +69,7 @@ def absence(path: str) -> str:
     return f"{whose} to {os.readlink(link)}, which does not exist"
 
 
-def _interpreter(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse an interpreter that does not run here: its library, its loader or its architecture may be missing."""
     programs = {rank.argv[0] for rank in task.ranks if rank.argv} | set(task.launcher[:1])
     if task.python not in programs or not os.access(task.python, os.X_OK) or os.path.isdir(task.python):
@@ -89,10 +89,10 @@ def _interpreter(task: wire.NodeTask) -> Iterator[wire.Reason]:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         text = lines[-1][:MOST_TEXT] if lines else f"status {ended.returncode}"
     hint = "repair it there, or choose another: --python PATH"
-    yield wire.Reason("interpreter-broken", f"{task.python} does not run on this node: {text}", hint)
+    yield protocol.Reason("interpreter-broken", f"{task.python} does not run on this node: {text}", hint)
 
 
-def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Iterator[wire.Reason]:
+def _of_another_environment(task: protocol.NodeTask, program: str, path: str) -> Iterator[protocol.Reason]:
     """Refuse a console script of another environment: it imports from there, whatever the ranks' interpreter is."""
     chosen, python = os.path.dirname(task.python), _python_of(path)
     if not python or os.path.dirname(path) in (chosen, *OF_THE_SYSTEM) or not os.path.exists(task.python):
@@ -100,7 +100,7 @@ def _of_another_environment(task: wire.NodeTask, program: str, path: str) -> Ite
     if os.path.dirname(python) != chosen:
         text = f"program {program} is not in the environment of the ranks ({chosen}); {path} runs in that of {python}"
         hint = f"install it in {chosen}, choose the other environment with --python {python}, or start {path}"
-        yield wire.Reason("program-elsewhere", text, hint)
+        yield protocol.Reason("program-elsewhere", text, hint)
 
 
 def _python_of(path: str) -> str:
@@ -114,7 +114,7 @@ def _python_of(path: str) -> str:
     return python if os.path.basename(python).startswith("python") else ""
 
 
-def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a launcher whose package is missing, because it would fail after the start, before any rank."""
     if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
         return
@@ -130,7 +130,7 @@ def _launcher_module(task: wire.NodeTask) -> Iterator[wire.Reason]:
         return  # Another check reports an interpreter that cannot start.
     if ended.returncode == ABSENT:
         text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
-        yield wire.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
+        yield protocol.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
 
 
 def _is_installed_beside(python: str, package: str) -> bool:
@@ -142,7 +142,7 @@ def _is_installed_beside(python: str, package: str) -> bool:
     return len(packages) == 1 and os.path.exists(os.path.join(packages[0], package, "__init__.py"))
 
 
-def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def _framework(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a script of another framework, which `--framework auto` could not read on the controller."""
     if not task.unread_program:
         return
@@ -154,4 +154,4 @@ def _framework(task: wire.NodeTask) -> Iterator[wire.Reason]:
     if found is not None and found.framework != chosen:
         lack = f"{chosen} does not connect its ranks" if found.framework != TORCHRUN else "only torchrun has it"
         text = f"{found.path} uses {found.because}: {lack}"
-        yield wire.Reason("framework", text, f"--framework {found.framework}, or --framework {chosen} to insist")
+        yield protocol.Reason("framework", text, f"--framework {found.framework}, or --framework {chosen} to insist")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared import interfaces
 
 TYPE_CHECKING = False
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 
 
-def by_route(task: wire.NodeTask, env: dict[str, str]) -> dict[str, str]:
+def by_route(task: protocol.NodeTask, env: dict[str, str]) -> dict[str, str]:
     """Return the variables that make NCCL, gloo and TensorPipe use the interface to the peers of `task`.
 
     Empty if `env` sets all of INTERFACES, if all nodes are on one machine, or if the routes to the peers do not
@@ -30,7 +30,7 @@ def by_route(task: wire.NodeTask, env: dict[str, str]) -> dict[str, str]:
     return interfaces.socket_variables(interface, family)
 
 
-def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
+def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Yield variables that name an interface this node lacks: gloo and NCCL report it late and without its name."""
     present = sorted(name for _, name in socket.if_nameindex())
     for variable in INTERFACES:
@@ -40,4 +40,4 @@ def problems(task: wire.NodeTask) -> Iterator[wire.Reason]:
         found = [name for name in present if name in wanted or (is_prefix and name.startswith(tuple(wanted)))]
         if value and not value.startswith("^") and not found:
             text = f"{variable}={value} names no interface here: there are {', '.join(present)}"
-            yield wire.Reason("interface-missing", text, "name another with --interface, or correct the variable")
+            yield protocol.Reason("interface-missing", text, "name another with --interface, or correct the variable")

@@ -14,12 +14,12 @@ import os
 import struct
 import termios
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import note
-from pylaunch.agent.wire.terminal import ENCODING, MOST_WRITTEN
+from pylaunch.protocol.terminal import ENCODING, MOST_WRITTEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RankTerminal:
         """None before the run begins and after the end."""
 
         self._is_read = False
-        self._send: Callable[[wire.TerminalOutput], None] | None = None
+        self._send: Callable[[protocol.TerminalOutput], None] | None = None
         self._typed = bytearray()
         self._held = b""
         """A carriage return at the end of the last output, which the log omits if a line feed follows."""
@@ -63,7 +63,7 @@ class RankTerminal:
         self._loop = loop
         self._read(wanted=True)
 
-    def take(self, message: wire.TerminalInput, send: Callable[[wire.TerminalOutput], None]) -> None:
+    def take(self, message: protocol.TerminalInput, send: Callable[[protocol.TerminalOutput], None]) -> None:
         """Write input, and send output with `send` from now on."""
         self._send = send
         if self._loop is not None:
@@ -123,7 +123,7 @@ class RankTerminal:
             return False
         self._append(data)
         if self._send is not None:
-            self._send(wire.TerminalOutput(self.rank, self._mask.hide(data).decode(ENCODING)))
+            self._send(protocol.TerminalOutput(self.rank, self._mask.hide(data).decode(ENCODING)))
         return bool(data)
 
     def _append(self, data: bytes) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared.essentials import installed_libraries
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 RECORDED = "2000"
 """Collectives that a rank keeps: the default of torch from 2.11 on; older versions keep none."""
@@ -22,7 +22,7 @@ TRACES = "ranks/nccl-trace-"
 """Beginning of the path of NCCL's dumps, to which torch appends the rank."""
 
 
-def settings(task: wire.NodeTask, directory: RunDirectory) -> dict[str, str]:
+def settings(task: protocol.NodeTask, directory: RunDirectory) -> dict[str, str]:
     """Return the variables for the torch beside the interpreter of the ranks.
 
     For a torch that is elsewhere they have the newer names alone: an older torch records nothing then, which costs a

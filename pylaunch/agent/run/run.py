@@ -7,7 +7,7 @@ import socket
 import time
 from functools import partial
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
 from pylaunch.agent.evidence.first_lines import FirstLines
 from pylaunch.agent.evidence.kernel_messages import KernelLog
@@ -24,9 +24,9 @@ from pylaunch.agent.run.spawn import start_time
 from pylaunch.agent.run.template import ForkedRanks
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import local_socket, processes, rank_files
-from pylaunch.agent.shared.dataclass import replace
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
+from pylaunch.base.dataclass import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Run:
         self._signalled: set[int] = set()
         """Ranks that ended after a signal from pylaunch or the launcher."""
 
-        self._held_states: list[wire.RankState] = []
+        self._held_states: list[protocol.RankState] = []
         """States of the other ranks when the first rank failed because of another one."""
 
         record.keep_task(self.task)
@@ -93,14 +93,14 @@ class Run:
         return self._workers.terminal
 
     @property
-    def stopping(self) -> wire.Stopping | None:
+    def stopping(self) -> protocol.Stopping | None:
         """First announced stop; None while the run is not being stopped."""
-        return next((event for event in self._record.events if isinstance(event, wire.Stopping)), None)
+        return next((event for event in self._record.events if isinstance(event, protocol.Stopping)), None)
 
     @property
     def is_stopped_by_hand(self) -> bool:
         """True when a person requested the stop."""
-        return any(isinstance(event, wire.Stopping) and event.by_hand for event in self._record.events)
+        return any(isinstance(event, protocol.Stopping) and event.by_hand for event in self._record.events)
 
     @property
     def streams(self) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        if reason == wire.SIGNALLED:
+        if reason == protocol.SIGNALLED:
             self._workers.is_ended_from_outside = True
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
         if self.outcome is not None:
@@ -151,9 +151,9 @@ class Run:
 
     def notify(self, signum: int) -> None:
         """Send the ranks a signal after which they save a checkpoint; once, and not while the run is being stopped."""
-        was_sent = any(isinstance(event, wire.RanksNotified) for event in self._record.events)
+        was_sent = any(isinstance(event, protocol.RanksNotified) for event in self._record.events)
         if self.life.phase == "running" and not was_sent:
-            self._record.append(wire.RanksNotified(*self._workers.notify(signum), time.time()))
+            self._record.append(protocol.RanksNotified(*self._workers.notify(signum), time.time()))
 
     def abort(self, reason: str, *, by_hand: bool = False) -> None:
         """End the run before its release."""
@@ -161,7 +161,7 @@ class Run:
             self._preload.end()
         self._forget_gate()
         self._workers.kill_at_gate()
-        self._record.append(wire.Stopping(reason, time.time(), by_hand))
+        self._record.append(protocol.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
 
     def _watch_gate(self) -> None:
@@ -177,7 +177,7 @@ class Run:
         self._workers.replace_at_gate(forked)
         self._watch_gate()
 
-    def examine(self, request: wire.Examine, deliver: Deliver) -> None:
+    def examine(self, request: protocol.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""
         if self.life.phase == "prepared" or self.outcome is not None:
             deliver([], None)
@@ -237,7 +237,7 @@ class Run:
         try:
             for line in entry.receive():
                 self._on_entry(entry, line)
-        except wire.WireError as error:
+        except protocol.WireError as error:
             note(str(error))
             entry.is_open = False
         entry.flush()
@@ -250,7 +250,7 @@ class Run:
         refusal = None if self.life.phase == "running" and self.outcome is None else "the run is being stopped"
         event = self._workers.on_message(entry, line, refusal=refusal)
         if isinstance(event, Started):
-            self._record.append(wire.RankStarted(event.rank, event.pid, event.time))
+            self._record.append(protocol.RankStarted(event.rank, event.pid, event.time))
             self._first_lines.expect(event.rank, event.time)
             self._facts.know(event.rank, event.pid)
             self._follow(lifecycle.rank_started(self.life, event.rank))
@@ -265,15 +265,15 @@ class Run:
             return
         if not self._has_begun:
             self._has_begun = True
-            self._record.append(wire.Released(began or time.time()))
+            self._record.append(protocol.Released(began or time.time()))
         if began is not None and rank is not None:
-            self._record.append(wire.RankStarted(rank, pid, began))
+            self._record.append(protocol.RankStarted(rank, pid, began))
             self._first_lines.expect(rank, began)
             self._facts.know(rank, pid)
 
     def _look_for_first_lines(self) -> None:
         for rank, at in self._first_lines.found(time.time()):
-            self._record.append(wire.FirstLine(rank, at))
+            self._record.append(protocol.FirstLine(rank, at))
 
     def _on_end(self, ended: Ended, now: float) -> None:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
@@ -290,7 +290,7 @@ class Run:
         symptom = symptoms.symptom(ended.exit_code, ended.signal, "", last)
         failure = self._failure(ended, symptom)
         stopped = ended.was_signalled or self.life.is_stopping
-        self._record.append(wire.LauncherEnded(*self._how(ended, last), stopped=stopped, symptom=symptom))
+        self._record.append(protocol.LauncherEnded(*self._how(ended, last), stopped=stopped, symptom=symptom))
         if symptom and failure is not None:
             self._follow(lifecycle.launcher_lost_another(self.life, failure, now))
         else:
@@ -314,7 +314,7 @@ class Run:
             is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
             memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
         self._record.append(
-            wire.RankEnded(
+            protocol.RankEnded(
                 rank, *self._how(ended, last), stopped=ended.was_signalled, error=error, symptom=symptom,
                 step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory, raised_at=raised_at,
             )
@@ -354,7 +354,7 @@ class Run:
         temporary = self.task.env.get("TMPDIR", "/tmp")
         return disk_space.full([self._record.directory.path, self.task.workdir, temporary, "/dev/shm"])
 
-    def _rank_states(self) -> list[wire.RankState]:
+    def _rank_states(self) -> list[protocol.RankState]:
         """Return the states of ranks that have not ended on their own, now or before a launcher ended them."""
         pids = {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running}
         now = rank_states.states(pids, self.streams, self._record.directory)
@@ -373,12 +373,12 @@ class Run:
                 states = self._rank_states()
                 if not action.by_hand:
                     self._facts.collect(self._workers.pids)
-                self._record.append(wire.Stopping(action.reason, time.time(), action.by_hand, states))
+                self._record.append(protocol.Stopping(action.reason, time.time(), action.by_hand, states))
                 self._report_facts(wait=False)
             elif isinstance(action, lifecycle.ExamineRanks):
                 now = time.monotonic()
                 self.life = lifecycle.examination_begun(self.life, now)
-                request = wire.Examine(wire.UNASKED, within_s=action.within_s)
+                request = protocol.Examine(protocol.UNASKED, within_s=action.within_s)
                 self._examinations.begin(request, self._keep_views, now)
             elif isinstance(action, lifecycle.TerminateRanks):
                 self._terminated_at = self._terminated_at or time.time()
@@ -389,7 +389,7 @@ class Run:
             else:
                 self._workers.kill_everything()
 
-    def _keep_views(self, views: list[wire.RankExamined], _: wire.NodeEvidence | None) -> None:
+    def _keep_views(self, views: list[protocol.RankExamined], _: protocol.NodeEvidence | None) -> None:
         """Record the views that were taken before the stop, which continues."""
         for view in views:
             self._record.append(view)
@@ -422,8 +422,8 @@ class Run:
         self._kernel.close()
         unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
         if self._signalled and self._workers.is_ended_from_outside and self.stopping is None:
-            self._record.append(wire.Stopping(wire.SIGNALLED, time.time(), by_hand=False))
-        self._record.append(wire.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
+            self._record.append(protocol.Stopping(protocol.SIGNALLED, time.time(), by_hand=False))
+        self._record.append(protocol.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 
     def _scrub(self) -> None:

@@ -21,10 +21,11 @@ import os
 import stat
 import sys
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared import rank_files, run_lock, untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.agent.shared.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
+from pylaunch import protocol
+from pylaunch.agent.shared import rank_files, run_lock
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -292,10 +293,10 @@ def _hash(path: str) -> str:
     return digest.hexdigest()
 
 
-def with_tree(task: wire.NodeTask, root: NodeRoot) -> wire.NodeTask:
+def with_tree(task: protocol.NodeTask, root: NodeRoot) -> protocol.NodeTask:
     """Replace TREE at the start of the working directory with the tree of the run."""
     first, slash, rest = task.workdir.partition("/")
-    if first != wire.TREE:
+    if first != protocol.TREE:
         return task
     return replace(task, workdir=root.tree(task.run) + slash + rest)
 

@@ -6,8 +6,8 @@ It is a file because no supervisor runs between two attempts. Attempts of a run 
 from __future__ import annotations
 
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import note
+from pylaunch.base.layout import NodeRoot, RunDirectory
 
 FILE = "stop-requested"
 CODE = "stop-requested"

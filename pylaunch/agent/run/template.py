@@ -18,14 +18,14 @@ import os
 import signal
 import socket
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.in_rank.template import FIRST, FORKED, IMPORT, LARGEST_PACKET, REFUSED, VERIFY
 from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.shared.programs import path_of
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def differences(ranks: list[RankFork], env: dict[str, str]) -> Iterator[str]:
             yield f"{number}={name}"
 
 
-def unmet_condition(task: wire.NodeTask, ranks: list[RankFork]) -> str:
+def unmet_condition(task: protocol.NodeTask, ranks: list[RankFork]) -> str:
     """Return the reason why a template cannot start the ranks of `task`; "" for none."""
     if task.launcher or not ranks:
         return "a launcher starts the ranks"
@@ -122,7 +122,7 @@ def unmet_condition(task: wire.NodeTask, ranks: list[RankFork]) -> str:
     return _interpreter_problem(task, argv[0], shared) or _shadowed(task, argv)
 
 
-def _interpreter_problem(task: wire.NodeTask, program: str, env: dict[str, str]) -> str:
+def _interpreter_problem(task: protocol.NodeTask, program: str, env: dict[str, str]) -> str:
     path = os.path.join(task.workdir, program) if "/" in program else program
     found = path_of(path, env.get("PATH", os.defpath))
     try:
@@ -132,7 +132,7 @@ def _interpreter_problem(task: wire.NodeTask, program: str, env: dict[str, str])
     return "" if is_binary else f"{program} is no interpreter in machine code: a wrapper may start another one"
 
 
-def _shadowed(task: wire.NodeTask, argv: list[str]) -> str:
+def _shadowed(task: protocol.NodeTask, argv: list[str]) -> str:
     """Refuse a module that the script would import from its own directory."""
     scripts = [os.path.realpath(os.path.join(task.workdir, word)) for word in argv[2:] if word.endswith(".py")]
     for directory in dict.fromkeys([*map(os.path.dirname, scripts), *([task.workdir] if argv[2] == "-m" else [])]):
@@ -154,7 +154,7 @@ def _is_module(name: str) -> bool:
 class Template:
     """Template of one run, from the test of its interpreter to its answer. `channel` is readable when it has news."""
 
-    def __init__(self, task: wire.NodeTask, ranks: list[RankFork], record: RunDirectory) -> None:
+    def __init__(self, task: protocol.NodeTask, ranks: list[RankFork], record: RunDirectory) -> None:
         """Start the test of the interpreter. Raises OSError."""
         self._task = task
         self._ranks = ranks

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import Counter
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import examination, process_view, rank_report, rank_states
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
@@ -19,11 +19,11 @@ from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.run.rank_terminal import RankTerminal
 from pylaunch.agent.run.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
-from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
-from pylaunch.agent.shared.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
-from pylaunch.agent.shared.untrusted_json import parse_object
-from pylaunch.agent.wire.lines import Lines
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import NodeRoot, RunDirectory
+from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
+from pylaunch.base.untrusted_json import parse_object
+from pylaunch.protocol.lines import Lines
 
 LAUNCHER = "launcher"
 RUN_RANK_ENTRY = (
@@ -127,7 +127,7 @@ class RankConnection(Lines):
 class WorkerGroup:
     """Processes of one run, from the fork to their end."""
 
-    def __init__(self, asked: wire.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
+    def __init__(self, asked: protocol.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
         self.task = task = asked.task
         recorder = recorder_settings.settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
@@ -246,14 +246,14 @@ class WorkerGroup:
     def _launcher_words(self) -> list[str]:
         entry = [sys.executable, "-I", "-S", "-c", RUN_RANK_ENTRY, sys.path[0], archive()]
         files = self._directory.file(LAUNCHER)
-        given = [word.replace(wire.LAUNCHER_FILES, files) for word in self.task.launcher]
-        return [each for word in given for each in (entry if word == wire.RANK_ENTRY else [word])]
+        given = [word.replace(protocol.LAUNCHER_FILES, files) for word in self.task.launcher]
+        return [each for word in given for each in (entry if word == protocol.RANK_ENTRY else [word])]
 
     def remove_launcher_files(self) -> None:
         """Remove the directories that torchrun creates for its ranks and never removes."""
         rank_files.remove(self._directory.file(LAUNCHER))
 
-    def _rank_layers(self, rank: wire.RankTask) -> dict[Layer, dict[str, str]]:
+    def _rank_layers(self, rank: protocol.RankTask) -> dict[Layer, dict[str, str]]:
         """Return the layers of `rank` alone."""
         names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
         files = rank_report.environment(self._directory, rank.rank)
@@ -289,9 +289,9 @@ class WorkerGroup:
         Raises WireError for anything else.
         """
         try:
-            return self._handle(entry, parse_object(line, wire.MAX_LINE), refusal)
+            return self._handle(entry, parse_object(line, protocol.MAX_LINE), refusal)
         except (ValueError, KeyError, TypeError):
-            raise wire.WireError(f"unexpected message from a rank entry: {line[:200]!r}") from None
+            raise protocol.WireError(f"unexpected message from a rank entry: {line[:200]!r}") from None
 
     def _handle(self, entry: RankConnection, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
         if entry.rank is None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import socket
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LogFollower
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import RunDirectory
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
-from pylaunch.agent.wire.lines import Lines
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RunDirectory
+from pylaunch.protocol.lines import Lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Controller(Lines):
     def __init__(self, connected: socket.socket) -> None:
         super().__init__(connected)
         self.follower: LogFollower | None = None
-        self.pending_follow: wire.Follow | None = None
+        self.pending_follow: protocol.Follow | None = None
         """`Follow` that was received and is not obeyed yet."""
 
         self.is_subscribed = False
@@ -53,7 +53,7 @@ class Controller(Lines):
 
     def send(self, message: object) -> None:
         """Queue `message` ahead of events and output that are not queued yet."""
-        self.put(wire.encode(message))
+        self.put(protocol.encode(message))
 
     def start_following(self, directory: RunDirectory, paths: dict[str, str], mask: Mask, meters: Meters) -> None:
         """Obey a pending `Follow`. `paths` has the log file of each stream."""
@@ -95,7 +95,7 @@ class Controller(Lines):
 
     def _next_message(self, events: list[object], *, ended: bool) -> object | None:
         event = events[self._next_event] if self._next_event < len(events) else None
-        if event is None or isinstance(event, wire.Finished):
+        if event is None or isinstance(event, protocol.Finished):
             output = self._next_output(self.follower, ended=ended) if self.follower is not None else None
             if output is not None:
                 return output
@@ -105,10 +105,12 @@ class Controller(Lines):
             self._next_event += 1
         return event
 
-    def _next_output(self, follower: LogFollower, *, ended: bool) -> wire.Output | wire.Skipped | wire.CaughtUp | None:
+    def _next_output(
+        self, follower: LogFollower, *, ended: bool
+    ) -> protocol.Output | protocol.Skipped | protocol.CaughtUp | None:
         if not self._is_caught_up and follower.has_caught_up:
             self._is_caught_up = True
-            return wire.CaughtUp()
+            return protocol.CaughtUp()
         return follower.next(ended=ended)
 
     def has_everything(self, events: list[object]) -> bool:

@@ -26,7 +26,7 @@ from functools import partial
 from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import local_socket, processes, run_lock
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
+from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

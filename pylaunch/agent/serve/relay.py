@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import session_scope
 from pylaunch.agent.serve import job_daemon, replay
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor
 from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
-from pylaunch.agent.shared.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
+from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,6 +189,6 @@ def _write_all(chunk: bytes) -> None:
 
 def fail(message: str, code: str = "") -> int:
     """Send `Failed` to the controller; return the exit code."""
-    sys.stdout.buffer.write(wire.encode(wire.Failed(message, code)))
+    sys.stdout.buffer.write(protocol.encode(protocol.Failed(message, code)))
     sys.stdout.buffer.flush()
     return 1

@@ -8,15 +8,15 @@ import re
 import sys
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence.agent_end import what_ended_agent
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
 from pylaunch.agent.shared import record, run_lock, run_processes
-from pylaunch.agent.shared.layout import SOCKETS, RunDirectory
-from pylaunch.agent.wire import bounds
+from pylaunch.base.layout import SOCKETS, RunDirectory
+from pylaunch.protocol import bounds
 
 STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
@@ -26,27 +26,27 @@ def replay(directory: RunDirectory, version: str) -> int:
     _remove_sockets(directory)
     _send(hello(directory.run, version, "finished", []))
     while True:
-        line = sys.stdin.buffer.readline(wire.MAX_LINE)
+        line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:
             return 0
-        message = bounds.checked(wire.decode(line))
-        if isinstance(message, wire.Ping):
-            _send(wire.Pong(message.serial, time.time()))
-        elif isinstance(message, wire.Stop):
+        message = bounds.checked(protocol.decode(line))
+        if isinstance(message, protocol.Ping):
+            _send(protocol.Pong(message.serial, time.time()))
+        elif isinstance(message, protocol.Stop):
             if message.by_hand:
                 stop_request.keep(directory, message.reason)
-        elif isinstance(message, wire.Examine):
-            _send(wire.Examined(message.serial, []))
-        elif isinstance(message, wire.TryPeers):
-            _send(wire.PeersTried({}))
-        elif isinstance(message, wire.Notify):
+        elif isinstance(message, protocol.Examine):
+            _send(protocol.Examined(message.serial, []))
+        elif isinstance(message, protocol.TryPeers):
+            _send(protocol.PeersTried({}))
+        elif isinstance(message, protocol.Notify):
             continue  # As the two above: the controller does not know of the end yet.
-        elif isinstance(message, wire.Follow):
+        elif isinstance(message, protocol.Follow):
             _send_output(directory, message)
             _send_end(directory)
             return 0
         else:
-            raise wire.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
+            raise protocol.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
 
 
 def _remove_sockets(directory: RunDirectory) -> None:
@@ -62,9 +62,9 @@ def _remove_sockets(directory: RunDirectory) -> None:
         os.close(held)
 
 
-def _send_output(directory: RunDirectory, follow: wire.Follow) -> None:
+def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
     for event in record.read_events(directory):
-        if not isinstance(event, wire.Finished):
+        if not isinstance(event, protocol.Finished):
             _send(event)
     names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
     paths = {name: directory.stream(name) for name in names}
@@ -76,28 +76,28 @@ def _send_output(directory: RunDirectory, follow: wire.Follow) -> None:
         if output is None:
             break
         _send(output)
-    _send(wire.CaughtUp())
+    _send(protocol.CaughtUp())
 
 
 def _send_end(directory: RunDirectory) -> None:
-    finished = [event for event in record.read_events(directory) if isinstance(event, wire.Finished)]
+    finished = [event for event in record.read_events(directory) if isinstance(event, protocol.Finished)]
     outcome = record.read_outcome(directory)
     if finished:
         _send(finished[-1])
     elif outcome is not None:
-        _send(wire.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
+        _send(protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
     else:
         _send(_without_report(directory))
 
 
-def _without_report(directory: RunDirectory) -> wire.Failed:
+def _without_report(directory: RunDirectory) -> protocol.Failed:
     """Return the message about a run whose supervisor ended before the run did."""
     if run_processes.was_restarted(directory):
-        return wire.Failed("the host was restarted during the run", wire.HOST_RESTARTED)
+        return protocol.Failed("the host was restarted during the run", protocol.HOST_RESTARTED)
     known = what_ended_agent(directory)
-    return wire.Failed(f"the agent of run {directory.run} ended without a report{f': {known}' if known else ''}")
+    return protocol.Failed(f"the agent of run {directory.run} ended without a report{f': {known}' if known else ''}")
 
 
 def _send(message: object) -> None:
-    sys.stdout.buffer.write(wire.encode(message))
+    sys.stdout.buffer.write(protocol.encode(message))
     sys.stdout.buffer.flush()

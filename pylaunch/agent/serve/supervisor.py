@@ -14,7 +14,7 @@ import socket
 import sys
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.logs.looks import EVERY_S, Looks
 from pylaunch.agent.peers.heartbeats import Heartbeats
@@ -27,11 +27,11 @@ from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meters
 from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
-from pylaunch.agent.wire import bounds
+from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
+from pylaunch.protocol import bounds
 
 UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""
@@ -51,12 +51,12 @@ UNFOLLOWED_S = 60.0
 """Seconds that it waits for the Follow of a controller that has released it and still waits for other nodes."""
 
 
-def hello(run: str, version: str, phase: str, running: list[int]) -> wire.Hello:
+def hello(run: str, version: str, phase: str, running: list[int]) -> protocol.Hello:
     """Return the first message of every connection."""
-    return wire.Hello(
-        protocol=wire.PROTOCOL, version=version, run=run, host=os.uname().nodename, pid=os.getpid(), uid=os.getuid(),
-        python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
-        knows=[wire.SINCE, wire.TRY_AGAIN, wire.EXAMINE],
+    return protocol.Hello(
+        protocol=protocol.PROTOCOL, version=version, run=run, host=os.uname().nodename,
+        pid=os.getpid(), uid=os.getuid(), python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
+        knows=[protocol.SINCE, protocol.TRY_AGAIN, protocol.EXAMINE],
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ class Supervisor:
             self._looks.changed()
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
             task = self._run.task if self._run else None
-            self._stop(wire.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)
+            self._stop(protocol.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)
 
     def _advance(self, now: float) -> None:
         if self._outcome is None:
@@ -203,9 +203,9 @@ class Supervisor:
         peers.advance()
         silent = peers.never_heard()
         if silent:
-            self._record.append(wire.PeersUnheard(silent))
+            self._record.append(protocol.PeersUnheard(silent))
 
-    def _with_host(self, stopping: wire.Stopping) -> str:
+    def _with_host(self, stopping: protocol.Stopping) -> str:
         """Return the reason, with the host where the stop began unless a person or another node gave the reason."""
         assert self._run is not None
         host = "" if stopping.by_hand else f"{self._run.task.host}: "
@@ -225,8 +225,8 @@ class Supervisor:
             for controller in self._controllers:
                 # Also a controller that has sent nothing yet.
                 controller.is_subscribed = True
-            self._record.append(wire.Stopping(reason, time.time(), by_hand))
-            self._record.append(wire.Finished([], [], time.time()))
+            self._record.append(protocol.Stopping(reason, time.time(), by_hand))
+            self._record.append(protocol.Finished([], [], time.time()))
             self._end(NodeOutcome(self.directory.run, "aborted", reason, time.time()))
 
     def _end(self, outcome: NodeOutcome) -> None:
@@ -254,66 +254,66 @@ class Supervisor:
     def _receive(self, controller: Controller) -> None:
         try:
             for line in controller.receive():
-                self._on_message(controller, bounds.checked(wire.decode(line)))
-        except wire.WireError as error:
-            controller.send(wire.Failed(str(error)))
+                self._on_message(controller, bounds.checked(protocol.decode(line)))
+        except protocol.WireError as error:
+            controller.send(protocol.Failed(str(error)))
             controller.flush()
             controller.is_open = False
 
     def _on_message(self, controller: Controller, message: object) -> None:
-        if isinstance(message, wire.Ping):
+        if isinstance(message, protocol.Ping):
             self._answer_ping(controller, message)
-        elif isinstance(message, wire.Prepare):
+        elif isinstance(message, protocol.Prepare):
             self._prepare(controller, message)
-        elif isinstance(message, wire.TryPeers):
+        elif isinstance(message, protocol.TryPeers):
             self._try_peers(controller, message)
-        elif isinstance(message, wire.Release):
+        elif isinstance(message, protocol.Release):
             if controller is not self._owner or self._run is None:
-                raise wire.WireError("Release from a connection that has not prepared the run")
+                raise protocol.WireError("Release from a connection that has not prepared the run")
             controller.awaits_follow = controller.pending_follow is None and controller.follower is None
             self._controller_heartbeats = Heartbeats([CONTROLLER], time.monotonic())
             if self._peers is not None:
                 self._peers.start(message.ports, message.key)
             self._run.release(message.at - time.time(), time.monotonic(), message.rendezvous_port)
-        elif isinstance(message, wire.Follow):
+        elif isinstance(message, protocol.Follow):
             controller.is_subscribed = True
             controller.pending_follow = message
             controller.awaits_follow = False
-        elif isinstance(message, wire.Examine):
+        elif isinstance(message, protocol.Examine):
             self._examine(controller, message)
-        elif isinstance(message, wire.TerminalInput):
+        elif isinstance(message, protocol.TerminalInput):
             self._take_terminal(controller, message)
-        elif isinstance(message, wire.Notify):
+        elif isinstance(message, protocol.Notify):
             self._notify(message.signal)
-        elif isinstance(message, wire.Stop):
+        elif isinstance(message, protocol.Stop):
             controller.is_subscribed = True
             controller.awaits_follow = False
             self._stop(message.reason, message.grace_s, by_hand=message.by_hand)
         else:
-            raise wire.WireError(f"{type(message).__name__} is not for an agent")
+            raise protocol.WireError(f"{type(message).__name__} is not for an agent")
 
-    def _answer_ping(self, controller: Controller, message: wire.Ping) -> None:
+    def _answer_ping(self, controller: Controller, message: protocol.Ping) -> None:
         if self._controller_heartbeats is not None:
             self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
-        controller.send(wire.Pong(message.serial, time.time()))
+        controller.send(protocol.Pong(message.serial, time.time()))
         controller.flush()
 
     def _notify(self, signum: int) -> None:
         if self._run is not None and self._outcome is None:
             self._run.notify(signum)
 
-    def _take_terminal(self, controller: Controller, message: wire.TerminalInput) -> None:
+    def _take_terminal(self, controller: Controller, message: protocol.TerminalInput) -> None:
         if self._run is not None and self._run.terminal is not None:
             self._at_terminal = controller
             self._run.terminal.take(message, controller.send)
 
-    def _examine(self, controller: Controller, request: wire.Examine) -> None:
-        def deliver(views: list[wire.RankExamined], facts: wire.NodeEvidence | None) -> None:
+    def _examine(self, controller: Controller, request: protocol.Examine) -> None:
+        def deliver(views: list[protocol.RankExamined], facts: protocol.NodeEvidence | None) -> None:
             for view in views:
                 controller.send(view)
             if facts is not None:
                 controller.send(facts)
-            controller.send(wire.Examined(request.serial, [view.rank for view in views]))
+            controller.send(protocol.Examined(request.serial, [view.rank for view in views]))
             controller.flush()
 
         if self._run is None or self._outcome is not None:
@@ -321,31 +321,31 @@ class Supervisor:
         else:
             self._run.examine(request, deliver)
 
-    def _try_peers(self, controller: Controller, message: wire.TryPeers) -> None:
+    def _try_peers(self, controller: Controller, message: protocol.TryPeers) -> None:
         if self._peers is None or not self._peers.is_started:
             ends = self._peers.try_all(message.ports) if self._peers is not None else {}
-            controller.send(wire.PeersTried(ends))
+            controller.send(protocol.PeersTried(ends))
             return
 
         def deliver(ends: dict[str, str]) -> None:
             if controller in self._controllers:
-                controller.send(wire.PeersTried(ends))
+                controller.send(protocol.PeersTried(ends))
 
         self._peers.try_again(message.ports, deliver)
 
-    def _prepare(self, controller: Controller, message: wire.Prepare) -> None:
+    def _prepare(self, controller: Controller, message: protocol.Prepare) -> None:
         task = message.task
         began = time.monotonic()
         if self._phase != "new":
-            reason = wire.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
-            controller.send(wire.Refused([reason]))
+            reason = protocol.Reason("already-prepared", f"run {task.run} is {self._phase} on this host", "")
+            controller.send(protocol.Refused([reason]))
             return
         if task.run != self.directory.run:
-            raise wire.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
+            raise protocol.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
         try:
             self._run, removed = prepare_run(message, self._root, self._record, self._loop)
         except RefusedError as refusal:
-            controller.send(wire.Refused(refusal.reasons))
+            controller.send(protocol.Refused(refusal.reasons))
             controller.is_subscribed = True
             reasons = "; ".join(reason.message for reason in refusal.reasons)
             self._end(NodeOutcome(task.run, "refused", reasons, time.time()))
@@ -353,7 +353,7 @@ class Supervisor:
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller
         controller.is_subscribed = True
-        ready = wire.Ready(
+        ready = protocol.Ready(
             time.monotonic() - began, removed, essentials(task.python), self._peers.port, self._notes,
             self._run.chosen_port, installed_libraries(task.python),
         )  # fmt: skip

@@ -7,8 +7,8 @@ import glob
 import os
 
 from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.layout import SOCKETS, NodeRoot, RunDirectory
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 
 KEPT_RUNS = 20
 KEPT_ARCHIVES = 3

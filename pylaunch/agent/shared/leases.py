@@ -18,9 +18,9 @@ import struct
 import time
 
 from pylaunch.agent.shared import unix_sockets
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.layout import RUN_ID
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.layout import RUN_ID
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import socket
 import time
 
 from pylaunch.agent.shared import leases, processes
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import RUN_ID
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RUN_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

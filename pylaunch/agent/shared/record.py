@@ -9,14 +9,16 @@ import contextlib
 import json
 import os
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared import processes, rank_files, untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch import protocol
+from pylaunch.agent.shared import processes, rank_files
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RunDirectory
 
 EVENTS = (
-    wire.Preloaded, wire.Released, wire.RankStarted, wire.FirstLine, wire.RankEnded, wire.LauncherEnded, wire.Stopping,
-    wire.NodeEvidence, wire.PeersUnheard, wire.RankExamined, wire.Finished,
+    protocol.Preloaded, protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnded,
+    protocol.LauncherEnded, protocol.Stopping, protocol.NodeEvidence, protocol.PeersUnheard, protocol.RankExamined,
+    protocol.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""
 
@@ -53,7 +55,7 @@ class Record:
     def append(self, event: object) -> None:
         """Add `event` and write it to the disk."""
         self.events.append(event)
-        self._unwritten.append(wire.encode(event))
+        self._unwritten.append(protocol.encode(event))
         self._write_events()
 
     def _write_events(self) -> None:
@@ -65,11 +67,11 @@ class Record:
         else:
             self._unwritten.clear()
 
-    def keep_task(self, task: wire.NodeTask) -> None:
+    def keep_task(self, task: protocol.NodeTask) -> None:
         """Write the task and the boot id of this node."""
         self._keep_reserve()
         self._write("boot", processes.boot_id().encode() + b"\n")
-        self._write("task.json", wire.encode(wire.Prepare(task)))
+        self._write("task.json", protocol.encode(protocol.Prepare(task)))
 
     def close(self, outcome: NodeOutcome) -> None:
         """Write the outcome. From here on the run is over."""
@@ -118,9 +120,9 @@ def read_events(directory: RunDirectory) -> list[object]:
     events: list[object] = []
     try:
         with open(rank_files.open_regular(directory.file("events.jsonl")), "rb") as source:
-            while len(events) < MAX_EVENTS and (line := source.readline(wire.MAX_LINE)):
-                with contextlib.suppress(wire.WireError):
-                    event = wire.decode(line)
+            while len(events) < MAX_EVENTS and (line := source.readline(protocol.MAX_LINE)):
+                with contextlib.suppress(protocol.WireError):
+                    event = protocol.decode(line)
                     if isinstance(event, EVENTS):
                         events.append(event)
     except OSError:
@@ -128,19 +130,19 @@ def read_events(directory: RunDirectory) -> list[object]:
     return events
 
 
-def read_task(directory: RunDirectory) -> wire.NodeTask | None:
+def read_task(directory: RunDirectory) -> protocol.NodeTask | None:
     """Return the task of the run on this node; None if there is none or the file is not a task of this run."""
     try:
-        message = wire.decode(rank_files.read_whole(directory.file("task.json"), wire.MAX_LINE))
-    except (OSError, wire.WireError):
+        message = protocol.decode(rank_files.read_whole(directory.file("task.json"), protocol.MAX_LINE))
+    except (OSError, protocol.WireError):
         return None
-    return message.task if isinstance(message, wire.Prepare) and message.task.run == directory.run else None
+    return message.task if isinstance(message, protocol.Prepare) and message.task.run == directory.run else None
 
 
 def read_outcome(directory: RunDirectory) -> NodeOutcome | None:
     """Return the outcome of the run; None if its supervisor was killed, or the node went down, before writing it."""
     try:
-        content = rank_files.read_whole(directory.file("outcome.json"), wire.MAX_LINE)
-        return wire.from_fields(NodeOutcome, untrusted_json.parse_object(content, wire.MAX_LINE))
-    except (OSError, ValueError, wire.WireError):
+        content = rank_files.read_whole(directory.file("outcome.json"), protocol.MAX_LINE)
+        return protocol.from_fields(NodeOutcome, untrusted_json.parse_object(content, protocol.MAX_LINE))
+    except (OSError, ValueError, protocol.WireError):
         return None

@@ -8,8 +8,8 @@ import fcntl
 import os
 
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import RunDirectory
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from pylaunch.agent.shared import processes, rank_files, run_lock
-from pylaunch.agent.shared.layout import RUN_ID, NodeRoot, RunDirectory
+from pylaunch.base.layout import RUN_ID, NodeRoot, RunDirectory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

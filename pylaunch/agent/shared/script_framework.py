@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass
 from pylaunch.agent.shared.script_imports import STORE, Names
+from pylaunch.base.dataclass import dataclass
 
 DEFAULT = "direct"
 """Framework of a Python script that requires no other one."""

@@ -6,7 +6,7 @@ import ast
 import os
 
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,27 +25,27 @@ class ActivityMeter:
         self._streams = streams
         self._step = step
         self._next = 0.0
-        self._last: wire.Activity | None = None
+        self._last: protocol.Activity | None = None
 
     def has_news(self, now: float) -> bool:
         """Return True if a reading is due."""
         return now >= self._next
 
-    def read(self, now: float) -> wire.Activity | None:
+    def read(self, now: float) -> protocol.Activity | None:
         """Return the signs of life; None before the next are due, and while nothing changes. `now` is monotonic."""
         if not self.has_news(now):
             return None
         self._next = now + self._every_s
         signs = [self._signs(rank) for rank in sorted(self._ranks())]
-        activity = wire.Activity(signs)
+        activity = protocol.Activity(signs)
         if activity == self._last:
             return None
         self._last = activity
         return activity
 
-    def _signs(self, rank: int) -> wire.RankSigns:
+    def _signs(self, rank: int) -> protocol.RankSigns:
         written = sum(_size(self._streams[f"{rank}.{end}"]) for end in ("out", "err"))
-        return wire.RankSigns(rank, written, self._step(rank))
+        return protocol.RankSigns(rank, written, self._step(rank))
 
 
 def _size(path: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.shared.programs import path_of
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ NO_DEVICES: tuple[float | None, int, int] = (None, 0, 0)
 class Meter:
     """Source of the utilization for one watching controller, every `every_s`. All meters share one `smi`."""
 
-    def __init__(self, every_s: float, smi: Smi, steps: Callable[[], list[wire.StepMark]]) -> None:
+    def __init__(self, every_s: float, smi: Smi, steps: Callable[[], list[protocol.StepMark]]) -> None:
         self._every_s = every_s
         self._next = 0.0
         self._before: tuple[float, tuple[int, int], tuple[int, int]] | None = None
@@ -39,7 +39,7 @@ class Meter:
         """Return True if a reading is due."""
         return now >= self._next
 
-    def read(self, now: float) -> wire.Usage | None:
+    def read(self, now: float) -> protocol.Usage | None:
         """Return the utilization since the last call; None before the next is due. `now` is monotonic."""
         if not self.has_news(now):
             return None
@@ -53,7 +53,7 @@ class Meter:
         elapsed = now - before[0]
         busy, all_ticks = (counted[1][each] - before[1][each] for each in (0, 1))
         received, sent = ((counted[2][each] - before[2][each]) / elapsed for each in (0, 1))
-        return wire.Usage(busy / all_ticks if all_ticks else 0.0, used, total, received, sent, *gpu, self._steps())
+        return protocol.Usage(busy / all_ticks if all_ticks else 0.0, used, total, received, sent, *gpu, self._steps())
 
 
 class Smi:
@@ -140,6 +140,6 @@ def _text(path: str) -> str:
         return file.read()
 
 
-def due(meter: Meter | None) -> wire.Usage | None:
+def due(meter: Meter | None) -> protocol.Usage | None:
     """Return the utilization that `meter` reports now; None without one."""
     return None if meter is None else meter.read(time.monotonic())

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.flags import sync
 from pylaunch.cli.flags.shipped_code import modules_not_shipped

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import asdict, dataclass
+from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import proving
 from pylaunch.cli.views.sweeping import as_data, described

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.agent.shared.dataclass import asdict
+from pylaunch.base.dataclass import asdict
 from pylaunch.cli.flags import variables
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.agent.shared.dataclass import asdict
+from pylaunch.base.dataclass import asdict
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode

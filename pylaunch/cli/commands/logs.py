@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import provisioning
 from pylaunch.cli.views.live import counted
 from pylaunch.errors import ExitCode, UsageError

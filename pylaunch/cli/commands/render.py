@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass, fields, replace
 from pylaunch.agent.shared.script_framework import choose
 from pylaunch.agent.shared.script_imports import read_program
+from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.cli.flags import environment, program
 from pylaunch.cli.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.cli.views import rendered

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.cli.flags import environment, sync
 from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.lent_terminal import lent_terminal

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.environment_file import NAME, read_environment
 from pylaunch.model.secret import Secrets, sounds_secret

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
 from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
 from pylaunch.agent.shared.script_imports import Names, read_program
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree

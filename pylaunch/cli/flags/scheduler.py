@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass, fields
+from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
 from pylaunch.launch.follow.job_time import REQUEUE_S

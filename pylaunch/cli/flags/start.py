@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.flags import preload, sync
 from pylaunch.cli.flags.environment import Environment, EnvironmentFlags
 from pylaunch.cli.flags.scheduler import SchedulerFlags

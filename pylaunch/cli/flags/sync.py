@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views.live import counted
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree

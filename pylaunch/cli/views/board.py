@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.cli.views.pace import Pace, shown_rate
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.log_progress import logged_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.preflight import finding_lines

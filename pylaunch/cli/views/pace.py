@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.usage import RankStep
 
 WINDOW_S = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.cli.flags import sync
 from pylaunch.cli.views.live import counted
 from pylaunch.model.argv import quoted

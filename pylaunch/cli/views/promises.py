@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
 from pylaunch.preflight.finding_lines import INDENT

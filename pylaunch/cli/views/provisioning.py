@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.cli.views.live import counted
 from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.host_errors import OwnNames, Template

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 
-from pylaunch.agent.shared.dataclass import asdict
+from pylaunch.base.dataclass import asdict
 from pylaunch.cli.views.live import counted
 from pylaunch.explain.stack_groups import (
     PROCESS_STATES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import own_frame
 from pylaunch.model.rank_view import Collective, ProcessGroup, RankView
 

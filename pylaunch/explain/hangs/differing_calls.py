@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.model.confidence import Confidence

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs import plain_pickle
 from pylaunch.model.rank_view import Collective, Frame, ProcessGroup
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from pylaunch.agent.shared import kernel_log
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base import kernel_log
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.unanswered import UnansweredConnection, unanswered_connections
 from pylaunch.explain.xid import XidKind, explain

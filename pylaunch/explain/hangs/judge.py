@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.calls import shown_call_place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.explain.hangs.waiting import WaitGraph
 from pylaunch.model.confidence import Confidence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.rank_end import described

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.explain.hangs.restarted import restarted_ranks
 from pylaunch.explain.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, is_brief, with_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.explain.hangs.calls import GroupCalls
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.explain.hangs.stacks import distributed_call, main_stack

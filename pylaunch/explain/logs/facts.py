@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.line import LogTime, Origin
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role

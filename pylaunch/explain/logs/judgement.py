@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.logs.facts import LogFacts, is_before
 from pylaunch.explain.logs.gpu_memory import read_gpu_memory
 from pylaunch.explain.logs.line import LogTime

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.facts import LogFacts, addresses, kind_of_address
 from pylaunch.explain.logs.scan import LogMatch
 from pylaunch.explain.logs.signature import Role

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.explain.logs.line import (
     LONGEST,
     LinePrefixes,

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 from string import Formatter
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.model.cause import cause_identifier
 

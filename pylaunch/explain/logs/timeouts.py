@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role
 

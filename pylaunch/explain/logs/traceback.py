@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.line import LogTime, Origin, ParsedLine
 
 TRACEBACK = b"Traceback (most recent call last"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench import view
 from pylaunch.features.bench.judgement.operations import Operation

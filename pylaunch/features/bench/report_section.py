@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.features.bench.judgement.summary import BenchSummary, sections
 from pylaunch.features.bench.run.summary_file import read_bench_summary
 from pylaunch.model.run import RunRecord

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.drift.attest import attestation, expectations, records
 from pylaunch.features.drift.judgement import Cause, Report, compare

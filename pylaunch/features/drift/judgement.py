@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeGuard
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.attestation import HostRecord
 from pylaunch.model.majority import majority
 

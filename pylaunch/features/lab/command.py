@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import asdict
+from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
 from pylaunch.features.lab.cluster import faults, local, slurm, spec, tools
 from pylaunch.features.lab.cluster import lab as labs

@@ -8,8 +8,8 @@ import signal
 import time
 from collections.abc import AsyncIterator
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.connect.node_script import (
     AGENT_ABSENT,
     ENTER,
@@ -99,7 +99,7 @@ def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
 class AgentLink:
     """An open connection; made by `open_link`, which receives Hello."""
 
-    def __init__(self, connector: Connector, child: Child, hello: wire.Hello, clock: ClockOffset) -> None:
+    def __init__(self, connector: Connector, child: Child, hello: protocol.Hello, clock: ClockOffset) -> None:
         self.seconds = 0.0
         """Duration of connecting."""
 
@@ -119,10 +119,10 @@ class AgentLink:
 
     async def send(self, message: object) -> None:
         """Send `message`. Raises LinkError when the connection has ended."""
-        if isinstance(message, wire.Follow):
+        if isinstance(message, protocol.Follow):
             self.requested = frozenset(message.streams or ())
         try:
-            await self._child.send(wire.encode(message))
+            await self._child.send(protocol.encode(message))
         except ConnectionError:
             raise LinkError(await self.why_it_ended()) from None
 
@@ -192,13 +192,13 @@ async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> Agen
             if not line:
                 raise await _explain(connector, child)
             hello = _decoded(host, line)
-            if isinstance(hello, wire.Failed):
+            if isinstance(hello, protocol.Failed):
                 raise _refused(hello, call)
-            if not isinstance(hello, wire.Hello):
+            if not isinstance(hello, protocol.Hello):
                 raise LinkError(f"expected Hello, got {type(hello).__name__}")
-            if hello.protocol != wire.PROTOCOL:
-                raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {wire.PROTOCOL}")
-            if hello.phase not in wire.PHASES:
+            if hello.protocol != protocol.PROTOCOL:
+                raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {protocol.PROTOCOL}")
+            if hello.phase not in protocol.PHASES:
                 raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
             return AgentLink(connector, child, hello, await _measure_clock(connector, child))
     except NoAgentError:
@@ -228,10 +228,10 @@ async def _not_obeyed(connector: Connector) -> LinkError | None:
     return None if failure is None else LinkError(failure.reason, failure.hint)
 
 
-def _refused(failed: wire.Failed, call: Call) -> LinkError:
-    if failed.code == wire.AGENT_STOPPED:
+def _refused(failed: protocol.Failed, call: Call) -> LinkError:
+    if failed.code == protocol.AGENT_STOPPED:
         return AgentStoppedError(failed.message, f"to end it: pylaunch stop {call.run}; to resume it: kill -CONT")
-    return RunUnknownError(failed.message) if failed.code == wire.NO_RUN else AgentFailedError(failed.message)
+    return RunUnknownError(failed.message) if failed.code == protocol.NO_RUN else AgentFailedError(failed.message)
 
 
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
@@ -239,14 +239,14 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     for serial in range(PINGS):
         sent = time.time()
         try:
-            await child.send(wire.encode(wire.Ping(serial)))
+            await child.send(protocol.encode(protocol.Ping(serial)))
         except ConnectionError:
             raise await _explain(connector, child) from None
         line = await child.readline()
         if not line:
             raise await _explain(connector, child)
         answer = _decoded(connector.host, line)
-        if not isinstance(answer, wire.Pong):
+        if not isinstance(answer, protocol.Pong):
             raise LinkError(f"expected Pong, got {type(answer).__name__}")
         exchanges.append(Exchange(sent, answer.time, time.time()))
     return measure(exchanges)
@@ -283,8 +283,8 @@ def root_untrusted(host: Host) -> str:
 
 def _decoded(host: Host, line: bytes) -> object:
     try:
-        message: object = wire.decode(line)
-    except wire.WireError as error:
+        message: object = protocol.decode(line)
+    except protocol.WireError as error:
         raise NoAgentError(
             f"something on {host.name} writes into the connection: {error}",
             "make the login shell silent for non-interactive sessions (its rc files print)",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass, replace
-from pylaunch.agent.wire.terminal import MOST_WRITTEN
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.launch.connect.message_bounds import shortened
 from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.protocol.terminal import MOST_WRITTEN
 
 LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
 _PORTS = range(1, 1 << 16)
@@ -53,56 +53,56 @@ class Scope:
         """
         message = shortened(message)
         match message:
-            case wire.Output() | wire.Skipped() if message.stream not in self._streams & requested:
+            case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case wire.RankStarted() | wire.FirstLine() | wire.RankEnded() | wire.RankExamined() if (
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnded() | protocol.RankExamined() if (
                 message.rank not in self._ranks
             ):
                 return ForeignMessage(f"rank {message.rank}")
-            case wire.Stopping():
+            case protocol.Stopping():
                 states = {each.rank: each for each in message.ranks if each.rank in self._ranks}
                 return replace(message, ranks=list(states.values()))
-            case wire.RanksNotified():
+            case protocol.RanksNotified():
                 notified = [rank for rank in message.ranks if rank in self._ranks]
                 return replace(
                     message, ranks=notified, without=[rank for rank in message.without if rank in self._ranks]
                 )
-            case wire.Hello():
+            case protocol.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
-            case wire.Usage():
+            case protocol.Usage():
                 return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
-            case wire.NodeEvidence():
+            case protocol.NodeEvidence():
                 return self._evidence(message)
-            case wire.PeersTried():
+            case protocol.PeersTried():
                 return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
-            case wire.Activity():
+            case protocol.Activity():
                 return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
-            case wire.PeersUnheard():
+            case protocol.PeersUnheard():
                 return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
-            case wire.Ready():
+            case protocol.Ready():
                 return self._ready(message)
-        return self._terminal(message) if isinstance(message, wire.TerminalOutput) else message
+        return self._terminal(message) if isinstance(message, protocol.TerminalOutput) else message
 
-    def _terminal(self, message: wire.TerminalOutput) -> object:
+    def _terminal(self, message: protocol.TerminalOutput) -> object:
         is_bounded = len(message.data) <= MOST_WRITTEN and all(byte <= "\xff" for byte in message.data)
         if message.rank in self._terminal_ranks and is_bounded:
             return message
         return ForeignMessage(f"the terminal of rank {message.rank}")
 
-    def _evidence(self, message: wire.NodeEvidence) -> wire.NodeEvidence:
+    def _evidence(self, message: protocol.NodeEvidence) -> protocol.NodeEvidence:
         return replace(
             message,
             kernel=[each for each in message.kernel if each.rank is None or each.rank in self._ranks],
             sockets=[each for each in message.sockets if each.rank is None or each.rank in self._ranks],
         )
 
-    def _ready(self, message: wire.Ready) -> object:
+    def _ready(self, message: protocol.Ready) -> object:
         if message.port != 0 and message.port not in _PORTS:
-            return wire.Failed(f"its agent says that it listens on port {message.port}")
+            return protocol.Failed(f"its agent says that it listens on port {message.port}")
         if message.rendezvous_port is None:
             return message
         if not self._chooses_port:
-            return wire.Failed("its agent has chosen a rendezvous port, which was not its to choose")
+            return protocol.Failed("its agent has chosen a rendezvous port, which was not its to choose")
         if message.rendezvous_port not in _PORTS:
-            return wire.Failed(f"its agent has chosen the rendezvous port {message.rendezvous_port}")
+            return protocol.Failed(f"its agent has chosen the rendezvous port {message.rendezvous_port}")
         return message

@@ -7,8 +7,8 @@ import time
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import TypeVar, cast
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
@@ -233,7 +233,7 @@ class Fleet:
     async def _open(self, name: str, call: Call) -> AgentLink:
         async with self._connecting:
             link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
-            link.hello = cast(wire.Hello, self._scopes[name].confined(link.hello, frozenset()))
+            link.hello = cast(protocol.Hello, self._scopes[name].confined(link.hello, frozenset()))
             return link
 
     def _listen(self, name: str, link: AgentLink) -> None:
@@ -263,7 +263,7 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            self._spawn(self.broadcast(wire.Ping(0), tuple(self._liveness.heard)))
+            self._spawn(self.broadcast(protocol.Ping(0), tuple(self._liveness.heard)))
             await asyncio.sleep(LOOK_S)
             heard = {name: link.heard_at for name, link in self.links.items() if name in self._liveness.heard}
             deaf_to = [name for name in heard if not self.links[name].is_awaited]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
-from pylaunch.agent.wire.messages import PAUSE_S
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.protocol.messages import PAUSE_S
 
 SUSPECT = 0.4
 """Part of the timeout after which a second connection is opened."""

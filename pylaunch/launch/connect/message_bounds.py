@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch import protocol
+from pylaunch.base.dataclass import replace
 
 MOST_LAST_LINES = 64
 MOST_LEFTOVERS = 256
@@ -14,23 +14,23 @@ LONGEST = 4000
 def shortened(message: object) -> object:
     """Return `message` with texts and lists within the bounds."""
     match message:
-        case wire.RankEnded():
+        case protocol.RankEnded():
             lines = _cut_lines(message.last_lines)
             return replace(message, last_lines=lines, error=_cut(message.error), symptom=_cut(message.symptom))
-        case wire.LauncherEnded():
+        case protocol.LauncherEnded():
             return replace(message, last_lines=_cut_lines(message.last_lines), symptom=_cut(message.symptom))
-        case wire.Stopping():
+        case protocol.Stopping():
             return replace(message, reason=_cut(message.reason))
-        case wire.Preloaded():
+        case protocol.Preloaded():
             return replace(message, reason=_cut(message.reason))
-        case wire.Finished():
+        case protocol.Finished():
             leftovers = [_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]]
             return replace(message, leftovers=leftovers, unreadable=_cut(message.unreadable))
-        case wire.Skipped():
+        case protocol.Skipped():
             return replace(message, path=_cut(message.path), reason=_cut(message.reason))
-        case wire.Failed():
+        case protocol.Failed():
             return replace(message, message=_cut(message.message))
-        case wire.PeersTried():
+        case protocol.PeersTried():
             return replace(message, ends={host: _cut(end) for host, end in message.ends.items()})
     return message
 

@@ -7,7 +7,7 @@ name. `sha256sum` and `ls` are of coreutils and of busybox.
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.layout import JOB_VARIABLE
+from pylaunch.base.layout import JOB_VARIABLE
 from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
 

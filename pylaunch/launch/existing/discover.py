@@ -7,9 +7,9 @@ import signal
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from pylaunch.agent.shared import untrusted_json
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError
+from pylaunch.base import untrusted_json
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
 from pylaunch.launch.connect.fleet import CONNECTING
 from pylaunch.launch.connect.node_script import (

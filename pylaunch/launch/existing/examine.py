@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
@@ -44,9 +44,9 @@ def examine(record: RunRecord, hosts: Sequence[str], source: InterruptSource, *,
         over = {name for name, error in failures.items() if isinstance(error, RunUnknownError | AgentAbsentError)}
         missing = {name: reason_of(error) for name, error in failures.items() if name not in over}
         raise_if_none(record, missing, of=hosts)
-        knowing = fleet.knowing(wire.EXAMINE)
+        knowing = fleet.knowing(protocol.EXAMINE)
         missing |= dict.fromkeys(set(fleet.links) - set(knowing), "its agent is too old to report stacks")
-        request = ViewRequest(wire.Examine(SERIAL, call_sites, within_s=ANSWERS_S), knowing)
+        request = ViewRequest(protocol.Examine(SERIAL, call_sites, within_s=ANSWERS_S), knowing)
         try:
             async with asyncio.timeout(ARRIVES_S):
                 await fleet.broadcast(request.request, knowing)
@@ -54,7 +54,7 @@ def examine(record: RunRecord, hosts: Sequence[str], source: InterruptSource, *,
                     host, message = await fleet.hear()
                     if isinstance(message, Interrupted):
                         raise KeyboardInterrupt(str(message))
-                    if isinstance(message, ConnectionEnded | wire.Failed | wire.Finished):
+                    if isinstance(message, ConnectionEnded | protocol.Failed | protocol.Finished):
                         request.without(host)
                     request.take(host, message, fleet.clock(host))
         except TimeoutError:

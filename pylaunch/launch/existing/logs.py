@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.agent_link import AgentLink, RunUnknownError
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
@@ -61,7 +61,7 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
             emit(Notice(f"{name}: {error}"))
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
         if query.since is not None:
-            dateless = [name for name, link in fleet.links.items() if wire.SINCE not in link.hello.knows]
+            dateless = [name for name, link in fleet.links.items() if protocol.SINCE not in link.hello.knows]
             if dateless:
                 emit(Notice(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown"))
         if query.follow:
@@ -79,15 +79,15 @@ async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
     while waiting:
         host, message = await fleet.hear()
         match message:
-            case wire.Output():
+            case protocol.Output():
                 emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
-            case wire.Skipped():
+            case protocol.Skipped():
                 emit(Notice(skipped_line(host, message)))
             case ForeignMessage():
                 emit(Notice(overstepped(host, message)))
-            case wire.Finished() | wire.Failed() | ConnectionEnded():
+            case protocol.Finished() | protocol.Failed() | ConnectionEnded():
                 waiting.discard(host)
-            case wire.CaughtUp() if not query.follow:
+            case protocol.CaughtUp() if not query.follow:
                 waiting.discard(host)
             case SilentNode() if message.host in waiting:
                 waiting.discard(message.host)
@@ -119,8 +119,8 @@ def _raise_if_unknown(record: RunRecord, failures: Mapping[str, Exception], name
     )
 
 
-def _wanted(query: LogQuery, link: AgentLink) -> wire.Follow:
-    return wire.Follow(
+def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
+    return protocol.Follow(
         {},
         query.streams,
         tail=query.tail,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from pylaunch.agent.piped import run_leftovers
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.plan import RunPlan

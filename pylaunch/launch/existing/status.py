@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.launch.connect.agent_link import AgentAbsentError, AgentFailedError, RunUnknownError, reason_of
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.connect.interruptible import with_fleet

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.launch.connect.confine import ForeignMessage, overstepped
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
@@ -126,7 +126,7 @@ class _Watch:
             self._note(EventKind.ATTACHED, host)
         streams = rank_streams(self._plan)
         await self._fleet.send(
-            {host: wire.Follow({}, streams, tail=TAIL, lag=LAG, usage_s=self._onlooker.usage_every_s)}
+            {host: protocol.Follow({}, streams, tail=TAIL, lag=LAG, usage_s=self._onlooker.usage_every_s)}
         )
 
     def _take_calls(self) -> None:
@@ -156,22 +156,22 @@ class _Watch:
 
     def _on_message(self, host: str, message: object) -> None:
         match message:
-            case wire.Usage():
+            case protocol.Usage():
                 self._reporting.add(host)
                 usage = node_usage(message, lambda time: self._fleet.our_time(host, time))
                 self._onlooker.show(UsageReported(host, usage))
-            case wire.Output():
+            case protocol.Output():
                 at = self._fleet.our_time(host, message.time)
                 self._onlooker.show(LinesWritten(host, message.stream, message.text, at))
-            case wire.Released():
+            case protocol.Released():
                 self._note(EventKind.RELEASED, host, at=message.time)
-            case wire.RankStarted():
+            case protocol.RankStarted():
                 self._note(EventKind.RANK_STARTED, host, at=message.time, rank=message.rank)
-            case wire.RankEnded():
+            case protocol.RankEnded():
                 self._note(EventKind.RANK_ENDED, host, at=message.time, rank=message.rank)
-            case wire.Stopping():
+            case protocol.Stopping():
                 self._note(EventKind.STOP_ASKED, host, message.reason, at=message.time)
-            case wire.Finished() | wire.Failed():
+            case protocol.Finished() | protocol.Failed():
                 self._view = self._view.with_over(host)
             case ConnectionEnded() if host in self._view.heard:
                 self._lose(host, message.reason)

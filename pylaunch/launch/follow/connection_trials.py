@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.fleet import Fleet, NodeSilent
 from pylaunch.launch.start.peer_connections import targets
 from pylaunch.model.plan import RunPlan
@@ -23,10 +23,10 @@ class ConnectionTrials:
 
     async def after(self, message: object, live: Collection[str]) -> None:
         """Begin a trial between the `live` hosts if `message` calls for one."""
-        is_victim = isinstance(message, wire.RankEnded | wire.LauncherEnded) and message.symptom != ""
+        is_victim = isinstance(message, protocol.RankEnded | protocol.LauncherEnded) and message.symptom != ""
         if not (is_victim or isinstance(message, NodeSilent)) or self._trials >= MOST_TRIALS:
             return
         self._trials = MOST_TRIALS if is_victim else self._trials + 1
-        able = set(self._fleet.knowing(wire.TRY_AGAIN)).intersection(live)
+        able = set(self._fleet.knowing(protocol.TRY_AGAIN)).intersection(live)
         wanted = targets([node.host.name for node in self._plan.nodes])
-        await self._fleet.send({host: wire.TryPeers(dict.fromkeys(wanted[host], 0)) for host in sorted(able)})
+        await self._fleet.send({host: protocol.TryPeers(dict.fromkeys(wanted[host], 0)) for host in sorted(able)})

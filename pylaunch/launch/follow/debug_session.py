@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from pylaunch.agent import wire
-from pylaunch.agent.wire.terminal import ENCODING, MOST_TYPED
+from pylaunch import protocol
 from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.protocol.terminal import ENCODING, MOST_TYPED
 
 LOOK_S = 1.0
 """Longest time until the rank gets a new size of the terminal."""
@@ -46,7 +46,7 @@ class DebugSession:
         """Ask the agent for the output of the rank from now on, before the release and on each new connection."""
         await self._send(b"", self._terminal.size())
 
-    def show(self, message: wire.TerminalOutput) -> None:
+    def show(self, message: protocol.TerminalOutput) -> None:
         """Show what the rank wrote."""
         self._terminal.show(message.data.encode(ENCODING))
 
@@ -75,4 +75,4 @@ class DebugSession:
                 await self._send(data, size)
 
     async def _send(self, data: bytes, size: tuple[int, int]) -> None:
-        await self._fleet.send({self.host: wire.TerminalInput(data.decode(ENCODING), *size)})
+        await self._fleet.send({self.host: protocol.TerminalInput(data.decode(ENCODING), *size)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.rank_views import RunSample, ViewRequest
 
@@ -24,7 +24,7 @@ class RunExaminer:
         self._requests: dict[int, ViewRequest] = {}
         """Requests that are under way, by serial."""
 
-        self._last_serial = wire.UNASKED
+        self._last_serial = protocol.UNASKED
         self._answered = asyncio.Event()
 
     async def examine(
@@ -37,8 +37,8 @@ class RunExaminer:
         """
         self._last_serial += 1
         ask_s = within_s / 2
-        asked = wire.Examine(self._last_serial, call_sites, progress, ask_s, node)
-        hosts = set(self._fleet.knowing(wire.EXAMINE)).intersection(self._live())
+        asked = protocol.Examine(self._last_serial, call_sites, progress, ask_s, node)
+        hosts = set(self._fleet.knowing(protocol.EXAMINE)).intersection(self._live())
         request = self._requests[asked.serial] = ViewRequest(asked, hosts)
         try:
             async with asyncio.timeout(within_s):
@@ -52,7 +52,7 @@ class RunExaminer:
             del self._requests[asked.serial]
         return request.sample
 
-    def take(self, host: str, message: wire.RankExamined | wire.NodeEvidence | wire.Examined) -> None:
+    def take(self, host: str, message: protocol.RankExamined | protocol.NodeEvidence | protocol.Examined) -> None:
         """Add a message of `host` to its request, if that is under way."""
         request = self._requests.get(message.serial)
         if request is not None:

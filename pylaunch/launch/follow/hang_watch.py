@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.explain.rank_end import described
@@ -69,7 +69,7 @@ class HangWatch:
         self._facts: tuple[HostEvidence, ...] = ()
         self._resumed: list[ProgressResumed] = []
 
-    def add(self, activity: wire.Activity) -> None:
+    def add(self, activity: protocol.Activity) -> None:
         """Take signs of life of the ranks of one node."""
         signs = (RankActivity(each.rank, each.written, each.step) for each in activity.ranks)
         self._become(self._suspicion.with_activity(time.monotonic(), signs))

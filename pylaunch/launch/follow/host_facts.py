@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
 
 MOST = 64
@@ -14,7 +14,7 @@ LONGEST = 300
 
 
 def host_evidence(
-    host: str, message: wire.NodeEvidence, to_ours: Callable[[float], float], uncertainty_s: float
+    host: str, message: protocol.NodeEvidence, to_ours: Callable[[float], float], uncertainty_s: float
 ) -> HostEvidence:
     """Return what `host` reported; `to_ours` converts its times to the controller's clock."""
     return HostEvidence(

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.slurm_job import ENDING, JobState, cancellation_of_job, end_of_job, requeue_of_job

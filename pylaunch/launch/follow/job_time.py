@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.transport.interrupts import described

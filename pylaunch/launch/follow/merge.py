@@ -11,7 +11,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 WINDOW_S = 0.25
 """Delay of every line. Agents read logs when these grow, at most 20 times a second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.explain.run_state import StopAll
 from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
 
@@ -13,13 +13,18 @@ EXIT_S = 30.0
 
 
 def rank_end(
-    host: str, message: wire.RankEnded | wire.LauncherEnded, at: float, uncertainty_s: float, *, is_stopping: bool
+    host: str,
+    message: protocol.RankEnded | protocol.LauncherEnded,
+    at: float,
+    uncertainty_s: float,
+    *,
+    is_stopping: bool,
 ) -> RankEnd:
     """Return the end of a rank, or of the launcher of `host`.
 
     `at` is its time on the controller's clock. A launcher that ends after an order to stop was stopped.
     """
-    of_rank = message if isinstance(message, wire.RankEnded) else None
+    of_rank = message if isinstance(message, protocol.RankEnded) else None
     return RankEnd(
         rank=None if of_rank is None else of_rank.rank,
         host=host,
@@ -36,32 +41,32 @@ def rank_end(
     )
 
 
-def time_of(message: wire.RankEnded | wire.LauncherEnded) -> float:
+def time_of(message: protocol.RankEnded | protocol.LauncherEnded) -> float:
     """Return the time of a failure on the node's clock: libraries take seconds between an exception and the exit.
 
     A victim wrote its exception after another rank failed, and is not earlier for that.
     """
-    if isinstance(message, wire.LauncherEnded) or message.symptom:
+    if isinstance(message, protocol.LauncherEnded) or message.symptom:
         return message.time
     is_known = message.time - EXIT_S <= message.raised_at <= message.time
     return message.raised_at if is_known else message.time
 
 
-def unfinished_ranks(message: wire.Stopping) -> tuple[UnfinishedRank, ...]:
+def unfinished_ranks(message: protocol.Stopping) -> tuple[UnfinishedRank, ...]:
     """Return the ranks that had not ended when their node began to stop."""
     return tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
 
 
-def stop_reason(host: str, message: wire.Stopping, hosts: Iterable[str]) -> str:
+def stop_reason(host: str, message: protocol.Stopping, hosts: Iterable[str]) -> str:
     """Return the reason of a stop with the host where it began: one that came from another node names that node."""
     is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in hosts)
     return message.reason if is_named else f"{host}: {message.reason}"
 
 
-def stop_order(stop: StopAll) -> wire.Stop:
+def stop_order(stop: StopAll) -> protocol.Stop:
     """Return the message that orders a node to stop."""
-    return wire.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
+    return protocol.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
 
 
-def _memory(reported: wire.OutOfMemory | None) -> MemoryKill | None:
+def _memory(reported: protocol.OutOfMemory | None) -> MemoryKill | None:
     return None if reported is None else MemoryKill(reported.certain, reported.limit, reported.of)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.debug_session import DebugSession
 from pylaunch.launch.follow.run_events import (
@@ -45,25 +45,27 @@ class OutputRelay:
 
         self._on_caught_up = on_caught_up
 
-    def request(self, activity_s: float, host: str | None = None) -> wire.Follow:
+    def request(self, activity_s: float, host: str | None = None) -> protocol.Follow:
         """Return the request of all output, or of that after the last line of `host`.
 
         `activity_s` is the interval at which nodes report signs of life of their ranks.
         """
         offsets = {} if host is None else self._offsets[host]
-        return wire.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self.usage_every_s, activity_s=activity_s)
+        return protocol.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self.usage_every_s, activity_s=activity_s)
 
-    def take(self, host: str, message: wire.Output | wire.Skipped | wire.Usage | wire.TerminalOutput) -> None:
+    def take(
+        self, host: str, message: protocol.Output | protocol.Skipped | protocol.Usage | protocol.TerminalOutput
+    ) -> None:
         """Emit a message of `host`."""
-        if isinstance(message, wire.TerminalOutput):
+        if isinstance(message, protocol.TerminalOutput):
             if self.debug is not None:
                 self.debug.show(message)
             return
-        if isinstance(message, wire.Usage):
+        if isinstance(message, protocol.Usage):
             self._emit(UsageReported(host, node_usage(message, lambda time: self._fleet.our_time(host, time))))
             return
         self._offsets[host][message.stream] = message.offset
-        if isinstance(message, wire.Skipped):
+        if isinstance(message, protocol.Skipped):
             self._emit(Notice(skipped_line(host, message)))
         else:
             self._emit(LinesWritten(host, message.stream, message.text, self._fleet.our_time(host, message.time)))
@@ -73,7 +75,7 @@ class OutputRelay:
         if not self._behind:
             return
         self._behind.intersection_update(live)
-        if isinstance(message, wire.CaughtUp):
+        if isinstance(message, protocol.CaughtUp):
             self._behind.discard(host)
         if not self._behind:
             self._on_caught_up()

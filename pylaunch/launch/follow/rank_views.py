@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
-from pylaunch.agent.wire import examination as bounds
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.host_evidence import HostEvidence
@@ -22,9 +21,10 @@ from pylaunch.model.rank_view import (
     RankView,
     ThreadStack,
 )
+from pylaunch.protocol import examination as bounds
 
 
-def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> RankView:
+def rank_view(host: str, examined: protocol.RankExamined, clock: ClockOffset) -> RankView:
     """Return the view that `host` reports, its time on the controller's clock. Lists and texts are bounded."""
     frames = [
         Frame(_text(each.function), _text(each.path), each.line) for each in examined.frames[: bounds.MOST_FRAMES]
@@ -64,7 +64,7 @@ def rank_view(host: str, examined: wire.RankExamined, clock: ClockOffset) -> Ran
     )
 
 
-def _child(frames: Sequence[Frame], each: wire.ExaminedChild) -> ChildProcess:
+def _child(frames: Sequence[Frame], each: protocol.ExaminedChild) -> ChildProcess:
     threads = each.threads[: bounds.MOST_CHILD_THREADS]
     return ChildProcess(
         each.pid, _text(each.name), _text(each.state)[:1], each.cpu_s,
@@ -72,14 +72,14 @@ def _child(frames: Sequence[Frame], each: wire.ExaminedChild) -> ChildProcess:
     )  # fmt: skip
 
 
-def _threads(frames: Sequence[Frame], threads: Iterable[wire.ExaminedThread]) -> tuple[ThreadStack, ...]:
+def _threads(frames: Sequence[Frame], threads: Iterable[protocol.ExaminedThread]) -> tuple[ThreadStack, ...]:
     return tuple(
         ThreadStack(_text(each.name), each.is_main, _frames(frames, each.frames[: bounds.MOST_STACK_FRAMES]))
         for each in threads
     )
 
 
-def _collective(frames: Sequence[Frame], each: wire.ExaminedCollective) -> Collective:
+def _collective(frames: Sequence[Frame], each: protocol.ExaminedCollective) -> Collective:
     return Collective(
         group=_text(each.group),
         sequence=each.sequence,
@@ -120,7 +120,7 @@ class RunSample:
 class ViewRequest:
     """Views that were requested from hosts, until every host has answered or is gone."""
 
-    def __init__(self, request: wire.Examine, hosts: Iterable[str]) -> None:
+    def __init__(self, request: protocol.Examine, hosts: Iterable[str]) -> None:
         self.request = request
         self.waiting = set(hosts)
         """Hosts that have not sent all of their views."""
@@ -140,12 +140,12 @@ class ViewRequest:
 
     def take(self, host: str, message: object, clock: ClockOffset) -> None:
         """Add a message of `host` if it is an answer to this request."""
-        if isinstance(message, wire.RankExamined) and message.serial == self.request.serial:
+        if isinstance(message, protocol.RankExamined) and message.serial == self.request.serial:
             self._views[message.rank] = rank_view(host, message, clock)
-        elif isinstance(message, wire.NodeEvidence) and message.serial == self.request.serial:
+        elif isinstance(message, protocol.NodeEvidence) and message.serial == self.request.serial:
             if self.request.node:
                 self._facts.setdefault(host, host_evidence(host, message, clock.to_ours, clock.uncertainty))
-        elif isinstance(message, wire.Examined) and message.serial == self.request.serial:
+        elif isinstance(message, protocol.Examined) and message.serial == self.request.serial:
             self.waiting.discard(host)
 
     def without(self, host: str) -> None:

@@ -6,8 +6,8 @@ import errno
 import os
 from collections.abc import Callable
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
@@ -52,13 +52,13 @@ Emitter = Callable[[RunEvent], None]
 """Receives the events of a run. It must not block."""
 
 
-def node_usage(reported: wire.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
+def node_usage(reported: protocol.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
     """Return the load that a node reports; `to_ours` converts its times to the controller's clock."""
     steps = tuple(RankStep(mark.rank, mark.step, to_ours(mark.time), mark.total) for mark in reported.steps)
     return NodeUsage(**{**vars(reported), "steps": steps})
 
 
-def skipped_line(host: str, skipped: wire.Skipped) -> str:
+def skipped_line(host: str, skipped: protocol.Skipped) -> str:
     """Return the line that is printed in place of output that was skipped."""
     if skipped.reason:
         repair = f"; on {host}: chmod 700 {skipped.reason.rpartition(': ')[0]}" if DENIED in skipped.reason else ""

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch import protocol
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import KnownAtStart, RunState, StopAll
@@ -85,7 +85,7 @@ class RunFollower:
 
         self._interrupts = 0
         self._has_noted_unheard = False
-        self._notice: wire.Notify | None = None
+        self._notice: protocol.Notify | None = None
         self._give_up_at: float | None = None
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
@@ -115,10 +115,10 @@ class RunFollower:
             return
         name = self._plan.job.checkpoint_signal
         self._emit(Notice(f"Slurm job {job} ends in {left}: SIG{name} to the ranks, which may save a checkpoint"))
-        self._notice = wire.Notify(int(signal.Signals[f"SIG{name}"]))
+        self._notice = protocol.Notify(int(signal.Signals[f"SIG{name}"]))
         await self._fleet.broadcast(self._notice, self._state.live)
 
-    def _on_notified(self, host: str, message: wire.RanksNotified) -> None:
+    def _on_notified(self, host: str, message: protocol.RanksNotified) -> None:
         self._state = self._state.with_notified(message.ranks)
         without = f"; no handler of it: {named_ranks(message.without)}" if message.without else ""
         text = f"SIG{self._plan.job.checkpoint_signal} to {named_ranks(message.ranks)}{without}"
@@ -192,12 +192,12 @@ class RunFollower:
             self._interrupt(str(message))
 
     def _on_view(
-        self, host: str, message: wire.RankExamined | wire.Examined | wire.NodeEvidence | wire.Activity
+        self, host: str, message: protocol.RankExamined | protocol.Examined | protocol.NodeEvidence | protocol.Activity
     ) -> None:
-        if isinstance(message, wire.Activity):
+        if isinstance(message, protocol.Activity):
             self._hang_watch.add(message)
             return
-        if isinstance(message, wire.RankExamined) and message.serial == wire.UNASKED:
+        if isinstance(message, protocol.RankExamined) and message.serial == protocol.UNASKED:
             view = rank_view(host, message, self._fleet.clock(host))
             before, self._state = self._state, self._state.with_view(view)
             if self._state is not before:
@@ -213,28 +213,28 @@ class RunFollower:
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
-            case wire.Output() | wire.Skipped() | wire.Usage() | wire.TerminalOutput():
+            case protocol.Output() | protocol.Skipped() | protocol.Usage() | protocol.TerminalOutput():
                 self.relay.take(host, message)
-            case wire.RankStarted() | wire.FirstLine() | wire.RanksNotified():
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RanksNotified():
                 self._on_begin(host, message)
-            case wire.RankEnded() | wire.LauncherEnded():
+            case protocol.RankEnded() | protocol.LauncherEnded():
                 self._on_end(host, message)
-            case wire.Finished():
+            case protocol.Finished():
                 self._fleet.dismiss(host)
                 self._state = self._state.with_finished(host, tuple(message.leftovers), self._plan.job.failure_grace)
                 self._state = self._state.with_unreadable(host, message.unreadable)
-            case wire.Failed():
+            case protocol.Failed():
                 self._fleet.dismiss(host)
-                self.given_up(host, message.message, host_answers=message.code != wire.HOST_RESTARTED)
-            case wire.Stopping():
+                self.given_up(host, message.message, host_answers=message.code != protocol.HOST_RESTARTED)
+            case protocol.Stopping():
                 self._on_stopping(host, message)
-            case wire.NodeEvidence() if message.serial == wire.UNASKED:
+            case protocol.NodeEvidence() if message.serial == protocol.UNASKED:
                 self._on_facts(host, message)
-            case wire.RankExamined() | wire.Examined() | wire.NodeEvidence() | wire.Activity():
+            case protocol.RankExamined() | protocol.Examined() | protocol.NodeEvidence() | protocol.Activity():
                 self._on_view(host, message)
-            case wire.PeersTried():
+            case protocol.PeersTried():
                 self._state = self._state.with_tried(host, message.ends)
-            case wire.PeersUnheard():
+            case protocol.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case HangNews() | JobAnswer() | Interrupted():
                 self._on_own(message)
@@ -298,16 +298,16 @@ class RunFollower:
             case _:
                 pass  # Pong, and Released after a reconnect.
 
-    def _on_begin(self, host: str, message: wire.RankStarted | wire.FirstLine | wire.RanksNotified) -> None:
-        if isinstance(message, wire.RanksNotified):
+    def _on_begin(self, host: str, message: protocol.RankStarted | protocol.FirstLine | protocol.RanksNotified) -> None:
+        if isinstance(message, protocol.RanksNotified):
             self._on_notified(host, message)
-        elif isinstance(message, wire.RankStarted):
+        elif isinstance(message, protocol.RankStarted):
             self._state = self._state.with_started(message.rank)
             self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
         else:
             self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
 
-    def _on_end(self, host: str, message: wire.RankEnded | wire.LauncherEnded) -> None:
+    def _on_end(self, host: str, message: protocol.RankEnded | protocol.LauncherEnded) -> None:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))
         end = rank_end(host, message, at, clock.uncertainty, is_stopping=self._state.stop is not None)
         before = self._state
@@ -317,23 +317,23 @@ class RunFollower:
             if self.relay.debug is not None and self.relay.debug.rank == end.rank and self.relay.end_debugging():
                 self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
 
-    def _on_facts(self, host: str, message: wire.NodeEvidence) -> None:
+    def _on_facts(self, host: str, message: protocol.NodeEvidence) -> None:
         uncertainty_s = self._fleet.clock(host).uncertainty
         facts = host_evidence(host, message, lambda time: self._fleet.our_time(host, time), uncertainty_s)
         self._state = self._state.with_facts(facts)
 
-    def _on_stopping(self, host: str, message: wire.Stopping) -> None:
+    def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, unfinished_ranks(message))
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
             reason = stop_reason(host, message, self._state.ranks)
-            if message.reason.endswith(wire.SIGNALLED):
+            if message.reason.endswith(protocol.SIGNALLED):
                 self._jobs.ask(host)
             # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
             job = self._plan.job
-            grace = job.stop_grace if message.reason.endswith(wire.SIGNALLED) else job.failure_grace
+            grace = job.stop_grace if message.reason.endswith(protocol.SIGNALLED) else job.failure_grace
             self._state = self._state.with_stopping(reason, grace)
 
     def _note_unheard(self, host: str, others: list[str]) -> None:

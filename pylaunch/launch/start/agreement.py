@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster
 from pylaunch.model.hostset import fold

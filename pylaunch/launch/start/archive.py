@@ -20,7 +20,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pylaunch import __version__
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.store.paths import cache_directory
 from pylaunch.store.whole_file import write_whole
 
@@ -31,8 +31,8 @@ __path__ += [place for place in (os.path.join(entry, "pylaunch") for entry in sy
 """.encode()
 """The package in the archive. It is on the path of ranks, where a whole pylaunch that is installed stays importable."""
 
-NOT_INSTALLED = ("pylaunch/agent/probe", "pylaunch/agent/piped")
-"""Directories of programs that the controller pipes to hosts."""
+NOT_INSTALLED = ("pylaunch/agent/probe", "pylaunch/agent/piped", "pylaunch/protocol/readings")
+"""Directories of programs that the controller pipes to hosts, and of the types of their answers."""
 
 KEPT = 5
 """Number of cached archives; the oldest is removed first."""
@@ -57,7 +57,7 @@ def build() -> AgentArchive:
     """Return the agent of this pylaunch with pylaunch.runtime, for the ranks that it starts; built once."""
     files = {"pylaunch/__init__.py": PACKAGE}
     package = resources.files("pylaunch")  # Not its packages, which that would import.
-    for name in ("agent", "runtime"):
+    for name in ("agent", "base", "protocol", "runtime"):
         files |= dict(_modules(package / name, f"pylaunch/{name}"))
     files["__main__.py"] = files.pop("pylaunch/agent/__main__.py")
     path = cache_directory() / "agents" / _key(files)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 
 SETTLE_S = 5.0
 """Time to wait for other answers after the first refusal."""

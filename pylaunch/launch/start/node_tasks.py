@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.wire.node_task import Need, NodeTask, RankTask
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
 from pylaunch.model.variables.lint import machines
+from pylaunch.protocol.node_task import Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 
 ALL_PAIRS = 32
@@ -37,7 +37,7 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
     answer are missing. An interrupt, and what else the nodes report meanwhile, is left in the fleet's inbox.
     """
     wanted = targets([host for host, port in ports.items() if port])
-    orders = {host: wire.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
+    orders = {host: protocol.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
     await fleet.send(orders)
     found: dict[str, Mapping[str, str]] = {}
     awaited = set(orders)
@@ -45,14 +45,14 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
         async with asyncio.timeout(ANSWER_S):
             while awaited:
                 host, message = await fleet.hear()
-                if isinstance(message, wire.PeersTried):
+                if isinstance(message, protocol.PeersTried):
                     found[host] = {peer: end for peer, end in message.ends.items() if peer in wanted.get(host, ())}
                     awaited.discard(host)
                     continue
                 fleet.keep()
                 if isinstance(message, Interrupted):
                     break
-                if isinstance(message, ConnectionEnded | wire.Failed):
+                if isinstance(message, ConnectionEnded | protocol.Failed):
                     awaited.discard(host)
     except TimeoutError:
         pass  # Hosts that did not answer are missing in the result.

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import msgspec
 
 from pylaunch.agent.piped import queue as node_side
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.fleet import Fleet, Interrupted
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError

@@ -8,9 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.wire.messages import PAUSE_S
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.launch.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
@@ -30,6 +29,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
+from pylaunch.protocol.messages import PAUSE_S
 
 LEAST_LEAD_S = 0.01
 MOST_LEAD_S = 0.05
@@ -250,7 +250,7 @@ class Session:
         if self._fleet.links:
             self._emit(Notice(f"preparing {fold(self._fleet.links)}"))
         values = dict(self._launch.secrets)
-        await self._fleet.send({name: wire.Prepare(self._tasks[name], values) for name in self._fleet.links})
+        await self._fleet.send({name: protocol.Prepare(self._tasks[name], values) for name in self._fleet.links})
         now = time.monotonic()
         barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
         for name, reasons in self._reasons.items():
@@ -279,7 +279,7 @@ class Session:
 
     def _heard(self, barrier: Barrier, host: str, message: object) -> Barrier:
         match message:
-            case wire.Ready():
+            case protocol.Ready():
                 self._essentials[host] = message.essentials
                 self._libraries[host] = message.libraries
                 self._ports[host] = message.port
@@ -293,10 +293,10 @@ class Session:
                 }
                 self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
                 return barrier.with_prepared(host)
-            case wire.Preloaded():
+            case protocol.Preloaded():
                 self._on_preloaded(host, message)
                 return barrier
-            case wire.Refused():
+            case protocol.Refused():
                 for reason in message.reasons:
                     if reason.code == STOP_REQUESTED:
                         raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
@@ -304,11 +304,11 @@ class Session:
                         continue  # A consequence of the peer that is missing, whose own reason is reported.
                     self._taken += reason.code in TAKEN
                     self._refuse(host, reason.message, reason.hint or None)
-            case wire.Failed():
+            case protocol.Failed():
                 self._refuse(host, message.message, None)
             case ConnectionEnded() if host not in barrier.refused:
                 self._refuse(host, message.reason, None)
-            case wire.Stopping() if message.by_hand:
+            case protocol.Stopping() if message.by_hand:
                 raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
             case Interrupted():
                 raise _interrupted(message)
@@ -328,13 +328,13 @@ class Session:
             async with asyncio.timeout(PRELOAD_TIMEOUT_S):
                 while self._preloading:
                     host, message = await self._fleet.hear()
-                    if isinstance(message, wire.Preloaded):
+                    if isinstance(message, protocol.Preloaded):
                         self._on_preloaded(host, message)
                         continue
                     if isinstance(message, Interrupted):
                         raise _interrupted(message)
                     self._fleet.keep()
-                    if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
+                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
                         break  # The release and the follower judge it.
         except TimeoutError:
             for host in sorted(self._preloading):
@@ -345,7 +345,7 @@ class Session:
             self._emit(Notice(f"note: no preload on {fold(hosts)}: {reason}"))
         self._phases["preload"] = time.monotonic() - began
 
-    def _on_preloaded(self, host: str, message: wire.Preloaded) -> None:
+    def _on_preloaded(self, host: str, message: protocol.Preloaded) -> None:
         if host in self._preloading and message.reason:
             self._not_preloaded.setdefault(message.reason, []).append(host)
         self._preloading.discard(host)
@@ -358,7 +358,7 @@ class Session:
         key = secrets.token_hex(KEY_BYTES)
         await self._fleet.send(
             {
-                name: wire.Release(link.clock.to_node(instant), self._ports, key, self._port)
+                name: protocol.Release(link.clock.to_node(instant), self._ports, key, self._port)
                 for name, link in links.items()
             }
         )
@@ -377,14 +377,14 @@ class Session:
             async with asyncio.timeout(RELEASED_TIMEOUT_S):
                 while awaited:
                     host, message = await self._fleet.hear()
-                    if isinstance(message, wire.Released):
+                    if isinstance(message, protocol.Released):
                         released[host] = self._fleet.our_time(host, message.time)
                         awaited.discard(host)
                         continue
                     self._fleet.keep()
                     if isinstance(message, Interrupted):
                         break
-                    if isinstance(message, wire.Stopping | wire.Finished | wire.Failed | ConnectionEnded):
+                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
                         awaited.discard(host)
         except TimeoutError:
             pass  # The follower judges nodes that stay silent.

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.connect.fleet import CONNECTING, Fleet
 from pylaunch.launch.sync.tree import CHUNK, Tree
 from pylaunch.model.hostset import fold

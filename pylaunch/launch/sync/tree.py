@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File, Manifest, SymbolicLink
 from pylaunch.model.size import shown_size

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from typing import Protocol
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 LONGEST_INTERFACE = 15
 """Characters in the name of a Linux network interface."""

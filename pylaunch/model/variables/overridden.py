@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pylaunch.agent.shared.rank_environment import AGENT_VARIABLES
+from pylaunch.base.rank_environment import AGENT_VARIABLES
 from pylaunch.model.plan import NodeCommand, RunPlan
 from pylaunch.model.variables.lint import LintFinding, LintLevel
 

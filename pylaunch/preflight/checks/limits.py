@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readers import kernel as kernel_readers
-from pylaunch.agent.probe.readings import CgroupLimit, ResourceLimit
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
 from pylaunch.preflight.uniform import Rule, odd_ones, size
+from pylaunch.protocol.readings.hosts import CgroupLimit, ResourceLimit
 
 V = TypeVar("V")
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
-from pylaunch.agent.probe.readings import FilesystemReading
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey, Wanted
 from pylaunch.preflight.uniform import size
+from pylaunch.protocol.readings.hosts import FilesystemReading
 
 SHM_NEEDED = 256 << 20
 """Bytes, without devices: what the role host_baseline promises; loader workers pass batches through it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.job import USUAL_PORT, Framework
 from pylaunch.model.plan import RunPlan
 from pylaunch.render.files import accelerate, deepspeed, jax, kubernetes, mpi, slurm, torchrun, variables

@@ -11,7 +11,7 @@ from itertools import groupby
 
 import yaml
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.render import render

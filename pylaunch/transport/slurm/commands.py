@@ -7,7 +7,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.argv import Argv
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobRequest, JobState, SlurmNode

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.layout import JOB_VARIABLE
+from pylaunch.base.layout import JOB_VARIABLE
 from pylaunch.model.argv import Argv
 
 FAILED = 254

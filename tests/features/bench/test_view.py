@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.features.bench.judgement.bounds import Conditions
 from pylaunch.features.bench.judgement.confirmation import PairVerdict
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed

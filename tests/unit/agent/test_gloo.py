@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import node_checks
 
 INTERFACE_SET = {"GLOO_SOCKET_IFNAME": "eth0"}
@@ -28,8 +28,8 @@ def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
 ) -> None:
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: answer)
-    ranks = [wire.RankTask(0, 0, ["true"], {})]
-    task = wire.NodeTask(
+    ranks = [protocol.RankTask(0, 0, ["true"], {})]
+    task = protocol.NodeTask(
         run="r1", host="n1", node_rank=0, workdir="/", ranks=ranks, env=env, launcher=[], hold_port=None, devices=[],
         needs=[], grace_s=1.0, world_size=world_size, gloo=gloo,
     )  # fmt: skip

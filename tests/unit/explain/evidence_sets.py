@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM
 from typing import Any
 
-from pylaunch.agent.shared import kernel_log
+from pylaunch.base import kernel_log
 from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.model.cause import Named
 from pylaunch.model.finding import Finding, Severity

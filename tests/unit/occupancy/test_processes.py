@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.agent.probe.readings import ProcessReading
 from pylaunch.occupancy.processes import occupancy
+from pylaunch.protocol.readings.hosts import ProcessReading
 
 ME, OTHER = 1000, 1001
 INIT = {"pid": 1, "parent": 0, "uid": 0, "is_reaper": True}

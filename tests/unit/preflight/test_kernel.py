@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.probe.readers import kernel as readers
-from pylaunch.agent.shared import kernel_log
+from pylaunch.base import kernel_log
 from pylaunch.model.finding import Severity
 from pylaunch.preflight.checks import kernel
 from tests.unit.preflight.surveys import alike, findings

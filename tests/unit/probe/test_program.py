@@ -15,21 +15,21 @@ from pylaunch.probe.program import BEGUN, asking, needed, probe, program
 
 
 def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else() -> None:
-    assert needed(["probe.readers.gpu"]) == (
-        "shared.installed",
-        "shared.text",
-        "shared.essentials",
-        "shared.programs",
-        "probe.gpu",
-        "probe.registry",
-        "shared.dataclass",
-        "shared.kernel_log",
-        "probe.readers.gpu",
+    assert needed(["agent.probe.readers.gpu"]) == (
+        "agent.shared.installed",
+        "base.text",
+        "agent.shared.essentials",
+        "agent.shared.programs",
+        "agent.probe.gpu",
+        "agent.probe.registry",
+        "base.dataclass",
+        "base.kernel_log",
+        "agent.probe.readers.gpu",
     )
-    carried = needed(["probe.readers.occupants", "piped.sweep"])
+    carried = needed(["agent.probe.readers.occupants", "agent.piped.sweep"])
     assert len(carried) == len(set(carried))
-    assert carried.index("shared.ports") > carried.index("shared.processes")
-    assert not {"probe.facts", "probe.readers.gpu"} & set(carried)
+    assert carried.index("agent.shared.ports") > carried.index("agent.shared.processes")
+    assert not {"agent.probe.facts", "agent.probe.readers.gpu"} & set(carried)
 
 
 def carried_by(script: bytes) -> dict[str, str]:
@@ -43,8 +43,8 @@ def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
     more = carried_by(probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)}))
     assert "torchelastic" not in str(few)
     assert "torchelastic" in str(more)
-    assert "probe.readers.leftovers" in more
-    assert "probe.readers.leftovers" not in few
+    assert "agent.probe.readers.leftovers" in more
+    assert "agent.probe.readers.leftovers" not in few
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_script_is_python_that_calls_its_entry_last(script: bytes) -> None:
 
 
 def test_only_functions_of_the_agent_are_sent() -> None:
-    with pytest.raises(ValueError, match="is not a function of a module of"):
+    with pytest.raises(ValueError, match="is not a function of a module that hosts can run"):
         program(builder.probe, {})
-    with pytest.raises(ValueError, match="is not a function of a module of"):
+    with pytest.raises(ValueError, match="is not a function of a module that hosts can run"):
         program(Reader.ask, host.memory, None)

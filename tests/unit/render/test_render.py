@@ -1,9 +1,9 @@
 from pylaunch.agent.run import spawn
-from pylaunch.agent.wire.node_task import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
+from pylaunch.protocol.node_task import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.render import render, torchrun
 
 CLUSTER = Cluster(

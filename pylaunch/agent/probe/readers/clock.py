@@ -11,7 +11,7 @@ from pylaunch.agent.shared.programs import ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import ClockReading
+    from pylaunch.protocol.readings.hosts import ClockReading
 
 ASK_S = 3.0
 CAP_SYS_TIME = 25

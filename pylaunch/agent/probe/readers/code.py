@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-    from pylaunch.agent.probe.readings import TreeReading
+    from pylaunch.protocol.readings.hosts import TreeReading
 
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",

@@ -7,11 +7,11 @@ import os
 
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.role_readings import EnvironmentReading
+    from pylaunch.protocol.readings.roles import EnvironmentReading
 
 
 @reader_of_each("environments.installed", 25.0)

@@ -9,15 +9,15 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
-from pylaunch.agent.shared.kernel_log import XID_TEXT
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.kernel_log import XID_TEXT
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
     from xml.etree import ElementTree
 
-    from pylaunch.agent.probe.device_readings import (
+    from pylaunch.protocol.readings.devices import (
         Card,
         CudaReading,
         GpuHostReading,

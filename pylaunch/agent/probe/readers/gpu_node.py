@@ -7,7 +7,7 @@ from pylaunch.agent.probe.registry import reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.role_readings import GpuReading
+    from pylaunch.protocol.readings.roles import GpuReading
 
 
 @reader("gpu_node.devices", 55.0)

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
-    from pylaunch.agent.probe.device_readings import SmokeReading
+    from pylaunch.protocol.readings.devices import SmokeReading
 
 DEADLINE_S = 50.0
 """Time to import PyTorch from a slow disk and to start CUDA on eight devices; the computation takes a second."""

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pylaunch.agent.probe.readings import (
+    from pylaunch.protocol.readings.hosts import (
         FilesystemReading,
         KernelReading,
         MemoryReading,

@@ -9,11 +9,11 @@ import resource
 from pylaunch.agent.probe.gpu import listed, pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended, path_of
-from pylaunch.agent.shared.text import text_of
+from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.device_readings import AcsReading, GidEntry, PortReading
+    from pylaunch.protocol.readings.devices import AcsReading, GidEntry, PortReading
 
 ADAPTERS = "/sys/class/infiniband"
 GIDS_KEPT = 16

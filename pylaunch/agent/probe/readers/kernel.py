@@ -7,12 +7,13 @@ import re
 import time
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import kernel_log, programs
+from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+from pylaunch.base import kernel_log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import (
+    from pylaunch.protocol.readings.hosts import (
         CgroupLimit,
         CgroupsReading,
         KernelLogReading,

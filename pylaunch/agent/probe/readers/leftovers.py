@@ -10,13 +10,13 @@ from pylaunch.agent.probe import process_table
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import temporary_directory
 from pylaunch.agent.shared import leases, processes, run_processes
-from pylaunch.agent.shared.layout import NodeRoot, default_root
+from pylaunch.base.layout import NodeRoot, default_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator
 
-    from pylaunch.agent.probe.readings import (
+    from pylaunch.protocol.readings.hosts import (
         DeviceLease,
         KeptReading,
         LauncherDirectory,

@@ -13,7 +13,7 @@ from pylaunch.agent.probe.registry import reader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import LoginReading
+    from pylaunch.protocol.readings.hosts import LoginReading
 
 COMMUNICATION = (
     "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pylaunch.agent.probe.role_readings import CommunicationReading
+    from pylaunch.protocol.readings.roles import CommunicationReading
 
 
 @reader_of_each("nccl_env.communication", 20.0)

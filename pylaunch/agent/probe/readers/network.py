@@ -11,7 +11,7 @@ from pylaunch.agent.shared import interfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import InterfaceReading, RouteReading
+    from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
 
 CLASS = "/sys/class/net"
 VIRTUAL = "/sys/devices/virtual/"

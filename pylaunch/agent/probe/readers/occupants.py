@@ -11,14 +11,14 @@ import re
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases, ports, processes, programs, run_lock
-from pylaunch.agent.shared.layout import RUN_ID, NodeRoot
 from pylaunch.agent.shared.processes import Process
+from pylaunch.base.layout import RUN_ID, NodeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
-    from pylaunch.agent.probe.readings import OccupantsReading, ProcessReading
+    from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
 
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 """Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-    from pylaunch.agent.probe.readings import LibrariesReading, PythonReading
+    from pylaunch.protocol.readings.hosts import LibrariesReading, PythonReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 

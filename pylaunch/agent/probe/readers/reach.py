@@ -13,7 +13,7 @@ from pylaunch.agent.shared import interfaces, programs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pylaunch.agent.probe.readings import HostIdentity, NamesReading
+    from pylaunch.protocol.readings.hosts import HostIdentity, NamesReading
 
 SUDO_S = 4.0
 LOOKUPS_S = 2.5

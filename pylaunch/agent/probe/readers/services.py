@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pylaunch.agent.probe.role_readings import ReportQuestion, ServiceReading, SshdQuestion
+    from pylaunch.protocol.readings.roles import ReportQuestion, ServiceReading, SshdQuestion
 
 DEADLINE_S = 25.0
 SSHD = "/usr/sbin/sshd"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed
 from pylaunch.features.bench.judgement.operations import bus_bandwidth
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.features.bench.judgement.operations import Operation
 
 PREFIX = "pylaunch bench: "

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable, Mapping
 from statistics import median, median_high
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.ranks.rounds import round_count
 
 LOW = 0.85

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.judgement.chance import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 
 LOW = 0.85

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.features.bench.judgement.operations import bus_bandwidth
 from pylaunch.features.bench.judgement.pairs import Pair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.features.bench.judgement.baseline import Baseline, levels, regressions
 from pylaunch.features.bench.run.baseline_file import read_baseline, write_baseline
 from pylaunch.features.bench.run.events import BenchRequest, BenchResult

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pylaunch.features.bench.ranks as program
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.features.bench.judgement.measurements import (
     BarrierPassed,
     CollectiveTimed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.judgement.measurements import ComputeTimed, FileRead, Readings
 from pylaunch.features.bench.judgement.peers import Measured, PeerRate, Straggler, peer_verdict, repeats
 from pylaunch.features.bench.run.bench_run import BenchRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.features.bench.judgement.baseline import Regression
 from pylaunch.features.bench.judgement.bounds import Conditions

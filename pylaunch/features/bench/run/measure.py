@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.bench.host_speeds import DEVICE_CHECKS, host_speeds
 from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds

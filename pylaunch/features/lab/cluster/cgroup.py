@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster.waiting import reached
 

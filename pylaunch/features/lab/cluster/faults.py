@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Protocol
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster import boot, network
 from pylaunch.features.lab.cluster.machine import CLOCK_ENVIRONMENT, Machine

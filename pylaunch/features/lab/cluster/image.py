@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import replace
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster import locks, recipe, releases, slurm, spec
 from pylaunch.features.lab.cluster.recipe import Recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster.cgroup import Cgroup
 from pylaunch.features.lab.cluster.spec import LabSpec, Machines, NodePaths, machine_name

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster.spec import LabSpec, Machines, identity, labs_directory, machine_name
 from pylaunch.transport import process

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.lab.cluster import faults
 from pylaunch.features.lab.cluster.faults import Direction, Injected
 from pylaunch.features.lab.cluster.machine import Machine

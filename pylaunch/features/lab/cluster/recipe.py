@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import LabError
 
 PACKAGES = (

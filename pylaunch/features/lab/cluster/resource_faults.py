@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path, PurePosixPath
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster.cgroup import END_TIMEOUT_S
 from pylaunch.features.lab.cluster.machine import Machine

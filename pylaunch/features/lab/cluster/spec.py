@@ -9,7 +9,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import asdict, dataclass
+from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
 from pylaunch.model.argv import pylaunch
 from pylaunch.store.paths import state_directory

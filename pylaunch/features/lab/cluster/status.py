@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.lab.cluster import network, spec
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.machine import Machine

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.drill import view

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pylaunch.agent.shared.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.drill.catalogue import BASIC, Drill, Effect, Library

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.lab.drill.catalogue import Drill, Effect, Subject
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.evidence.py_spy import decoded
-from pylaunch.agent.wire import examination as bounds
+from pylaunch.protocol import examination as bounds
 
 PID = 23051
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence.rank_answer import decoded, overrides, stacks_of_faulthandler
-from pylaunch.agent.wire import examination as bounds
+from pylaunch.protocol import examination as bounds
 
 CALL = ["0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], False, False, 1.5, [0, 1]]
 ANSWER = {
@@ -44,10 +44,10 @@ def changed(**fields: Any) -> bytes:
 
 def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
     answer = decoded(changed())
-    assert answer.threads == [wire.ExaminedThread("MainThread", is_main=True, frames=[0, 1])]
-    assert answer.groups == [wire.ExaminedGroup("0", "default_pg", [0, 1, 2])]
+    assert answer.threads == [protocol.ExaminedThread("MainThread", is_main=True, frames=[0, 1])]
+    assert answer.groups == [protocol.ExaminedGroup("0", "default_pg", [0, 1, 2])]
     assert answer.collectives == [
-        wire.ExaminedCollective(
+        protocol.ExaminedCollective(
             "0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], is_retired=False, age_s=1.5, call_site=[0, 1]
         )
     ]
@@ -107,8 +107,8 @@ def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_t
     assert [(thread.name, thread.is_main) for thread in answer.threads] == [("MainThread", True), ("loader", False)]
     frames = [answer.frames[each] for each in answer.threads[0].frames]
     assert frames == [
-        wire.ExaminedFrame("inner", "/srv/train.py", 4),
-        wire.ExaminedFrame("<module>", "/srv/train.py", 0),
+        protocol.ExaminedFrame("inner", "/srv/train.py", 4),
+        protocol.ExaminedFrame("<module>", "/srv/train.py", 0),
     ]
 
 
@@ -121,8 +121,8 @@ def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
 def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_those_of_the_environment() -> None:
     meeting = decoded(changed()).meeting
     assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == [
-        wire.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
-        wire.ExaminedOverride("RANK", "0", "3", is_argument=True),
+        protocol.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
+        protocol.ExaminedOverride("RANK", "0", "3", is_argument=True),
     ]
     assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == []
     assert overrides(meeting, {}) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.evidence import rank_report
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 from pylaunch.runtime import failure, progress
 
 STACK = """Traceback (most recent call last):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence.rank_answer import RankAnswer
 from pylaunch.agent.evidence.training_process import training_process
 
-GROUP = wire.ExaminedGroup("0", "", [0, 1])
+GROUP = protocol.ExaminedGroup("0", "", [0, 1])
 
 
 def answer(path: str, *, groups: bool = False) -> RankAnswer:
-    frames = [wire.ExaminedFrame("wait", path, 1), wire.ExaminedFrame("<module>", "/job/train.py", 9)]
-    threads = [wire.ExaminedThread("MainThread", True, [0, 1])]
+    frames = [protocol.ExaminedFrame("wait", path, 1), protocol.ExaminedFrame("<module>", "/job/train.py", 9)]
+    threads = [protocol.ExaminedThread("MainThread", True, [0, 1])]
     return RankAnswer(frames, threads, [GROUP] if groups else [], [])
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, LogIndex, before, begins, line_begin, read, thinned
 from pylaunch.agent.logs.tail import LogFollower
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 DAY = 86_400
 
@@ -46,9 +46,9 @@ def written(directory: RunDirectory, clock: Clock, *lines: str) -> Path:
 
 def shown(directory: RunDirectory, since: float, **follow: int) -> str:
     paths = {"0.out": directory.stream("0.out")}
-    follower = LogFollower(paths, wire.Follow({}, None, **follow), since=begins(directory, paths, since))
+    follower = LogFollower(paths, protocol.Follow({}, None, **follow), since=begins(directory, paths, since))
     text = ""
-    while isinstance(output := follower.next(ended=True), wire.Output):
+    while isinstance(output := follower.next(ended=True), protocol.Output):
         text += output.text
     return text
 
@@ -65,10 +65,10 @@ def test_earlier_output_is_dated_by_its_marks(directory: RunDirectory, clock: Cl
     log = written(directory, clock, "100 a\n", "160 b\n161 c", "220 d\ntwo lines\n")
     with log.open("a") as rank:
         rank.write("not indexed\n")
-    follower = LogFollower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: 999.0)
+    follower = LogFollower({"0.out": str(log)}, protocol.Follow({}, None), clock=lambda: 999.0)
     follower.dates = log_index.Dates(directory)
     outputs = []
-    while isinstance(output := follower.next(ended=True), wire.Output):
+    while isinstance(output := follower.next(ended=True), protocol.Output):
         outputs.append((output.time, output.text))
     assert outputs == [
         (100.0, "100 a\n"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs.log_limit import PERIOD_S, LogLimit, middle
 from pylaunch.agent.logs.tail import CHUNK, NEWEST, LogFollower, first_of_last
 
@@ -18,12 +18,12 @@ def numbered(first: int, last: int) -> bytes:
     return b"".join(b"%063d\n" % number for number in range(first, last))
 
 
-def read(path: Path, follow: wire.Follow | None = None) -> tuple[list[wire.Skipped], list[int]]:
+def read(path: Path, follow: protocol.Follow | None = None) -> tuple[list[protocol.Skipped], list[int]]:
     """Return the gaps that a follower skips, and the numbers of the lines that it returns."""
-    follower = LogFollower({"0.out": str(path)}, follow or wire.Follow({}, None))
+    follower = LogFollower({"0.out": str(path)}, follow or protocol.Follow({}, None))
     skipped, text = [], ""
     while (message := follower.next(ended=True)) is not None:
-        if isinstance(message, wire.Skipped):
+        if isinstance(message, protocol.Skipped):
             skipped.append(message)
             text += "\n"
         else:
@@ -74,11 +74,11 @@ def test_sizes_are_checked_once_a_period_and_never_without_a_limit(tmp_path: Pat
 def test_a_lagging_reader_continues_with_the_newest_output(tmp_path: Path) -> None:
     log, lines = tmp_path / "0.out", 2 * MEBIBYTE // LINE
     log.write_bytes(numbered(0, lines))
-    skipped, numbers = read(log, wire.Follow({}, None, lag=MEBIBYTE))
+    skipped, numbers = read(log, protocol.Follow({}, None, lag=MEBIBYTE))
     assert [(each.start, each.offset % LINE) for each in skipped] == [(0, 0)]
     assert numbers == list(range(skipped[0].offset // LINE, lines))
     assert NEWEST - LINE <= len(numbers) * LINE <= NEWEST
-    assert read(log, wire.Follow({}, None, lag=4 * MEBIBYTE)) == ([], list(range(lines)))
+    assert read(log, protocol.Follow({}, None, lag=4 * MEBIBYTE)) == ([], list(range(lines)))
 
 
 @pytest.mark.parametrize("wanted", [0, 1, 3, 5000, 10**6])
@@ -96,7 +96,7 @@ def test_the_last_lines_are_searched_no_further_than_the_hole(tmp_path: Path) ->
     log = tmp_path / "0.out"
     log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
     LogLimit([str(log)], 4 * MEBIBYTE).keep(0.0)
-    skipped, numbers = read(log, wire.Follow({}, None, tail=10**6))
+    skipped, numbers = read(log, protocol.Follow({}, None, tail=10**6))
     assert skipped == []
     assert numbers[-1] == 8 * MEBIBYTE // LINE - 1
     assert abs(len(numbers) * LINE - 2 * MEBIBYTE) <= 2 * 4096

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs.tail import CHUNK, PATIENCE_S, LogFollower, cut, last_lines
 
 
@@ -34,14 +34,14 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     log.write_bytes(b"whole\npart")
     now = [100.0]
-    follower = LogFollower({"0.out": str(log)}, wire.Follow({}, None), clock=lambda: now[0])
+    follower = LogFollower({"0.out": str(log)}, protocol.Follow({}, None), clock=lambda: now[0])
     first = follower.next(ended=False)
-    assert isinstance(first, wire.Output)
+    assert isinstance(first, protocol.Output)
     assert (first.text, first.offset) == ("whole\n", 6)
     assert follower.next(ended=False) is None
     now[0] += 2 * PATIENCE_S
     second = follower.next(ended=False)
-    assert isinstance(second, wire.Output)
+    assert isinstance(second, protocol.Output)
     assert (second.text, second.offset) == ("part", 10)
     assert follower.has_caught_up
 
@@ -49,7 +49,7 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
 def test_a_look_at_the_files_shows_if_there_is_more(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     paths = {"0.out": str(log), "0.err": str(tmp_path / "absent")}
-    follower = LogFollower(paths, wire.Follow({}, None))
+    follower = LogFollower(paths, protocol.Follow({}, None))
     assert not follower.has_news(0.0)
     log.write_bytes(b"whole\npart")
     assert follower.has_news(0.0)
@@ -63,7 +63,7 @@ def test_streams_take_turns(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
     (tmp_path / "b").write_bytes(b"b\n")
     paths = {name: str(tmp_path / name) for name in "ab"}
-    follower = LogFollower(paths, wire.Follow({}, None))
+    follower = LogFollower(paths, protocol.Follow({}, None))
     order = [output.stream for _ in range(2) if (output := follower.next(ended=False)) is not None]
     assert order == ["a", "b"]
 
@@ -81,14 +81,14 @@ def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_t
     names = ("0.out", "0.err", "1.out")
     paths = {name: str(logs / name) for name in names}
     (logs / "0.out").write_text("one\n")
-    follower = LogFollower(paths, wire.Follow({}, None))
-    assert isinstance(follower.next(ended=False), wire.Output)
+    follower = LogFollower(paths, protocol.Follow({}, None))
+    assert isinstance(follower.next(ended=False), protocol.Output)
     assert not follower.has_news(0.0)
     (tmp_path / "run").rename(tmp_path / "gone")
     (tmp_path / "run").touch()
     assert follower.has_news(0.0)
     lost = follower.next(ended=False)
-    assert isinstance(lost, wire.Skipped)
+    assert isinstance(lost, protocol.Skipped)
     assert (lost.start, lost.offset, lost.reason) == (lost.start, lost.start, f"{tmp_path}/run: Not a directory")
     assert follower.next(ended=True) is None
     assert not follower.has_news(0.0)
@@ -97,10 +97,10 @@ def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_t
 def test_a_log_that_is_removed_after_its_first_output_is_reported(tmp_path: Path) -> None:
     for name in ("0.out", "1.out"):
         (tmp_path / name).write_text("one\n")
-    follower = LogFollower({name: str(tmp_path / name) for name in ("0.out", "1.out")}, wire.Follow({}, None))
-    assert [type(follower.next(ended=False)) for _ in range(2)] == [wire.Output] * 2
+    follower = LogFollower({name: str(tmp_path / name) for name in ("0.out", "1.out")}, protocol.Follow({}, None))
+    assert [type(follower.next(ended=False)) for _ in range(2)] == [protocol.Output] * 2
     (tmp_path / "1.out").unlink()
     lost = follower.next(ended=False)
-    assert isinstance(lost, wire.Skipped)
+    assert isinstance(lost, protocol.Skipped)
     assert (lost.stream, lost.reason) == ("1.out", f"{tmp_path}/1.out: No such file or directory")
     assert follower.next(ended=True) is None

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.peers import neighbours as test_connections
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours, try_connections
-from pylaunch.agent.wire.messages import PAUSE_S
+from pylaunch.protocol.messages import PAUSE_S
 
 KEY = b"k" * 32
 STATUS = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
@@ -35,7 +35,7 @@ def test_a_status_arrives_unchanged() -> None:
     ],
 )
 def test_a_line_without_the_key_of_the_run_is_rejected(line: bytes) -> None:
-    with pytest.raises(wire.WireError, match="key of this run"):
+    with pytest.raises(protocol.WireError, match="key of this run"):
         peer_status.decode(KEY, line)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pylaunch.agent.run import rank_interface
 from pylaunch.agent.run.node_environment import NodeEnvironmentError, completed, user
 from pylaunch.agent.shared import interfaces
-from tests.unit.agent.wire.test_messages import TASK
+from tests.unit.protocol.test_messages import TASK
 
 
 def test_a_run_has_the_variables_of_its_node_below_its_own(tmp_path: Path) -> None:

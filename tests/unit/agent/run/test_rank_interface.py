@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import rank_interface
 from pylaunch.agent.shared import interfaces, ports
 
@@ -49,8 +49,8 @@ def test_only_ports_that_the_firewall_opens_are_chosen(tmp_path: Path) -> None:
     assert ports.candidates(opened, kernel(tmp_path)) == [20000, 20001, 20002, 20003, 20010]
 
 
-def asked(**env: str) -> wire.NodeTask:
-    return wire.NodeTask(
+def asked(**env: str) -> protocol.NodeTask:
+    return protocol.NodeTask(
         run="r1", host="n1", node_rank=0, workdir="/", ranks=[], env=env, launcher=[], hold_port=None, devices=[],
         needs=[], grace_s=1.0, world_size=2, machines=2, peers={"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"},
     )  # fmt: skip

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.logs import looks
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.serve.connection import Controller
 from pylaunch.agent.serve.supervisor import Supervisor
-from pylaunch.agent.shared.layout import NodeRoot
+from pylaunch.base.layout import NodeRoot
 
 PAUSE_S = 6 * looks.EVERY_S
 
@@ -38,7 +38,7 @@ def supervisor(tmp_path: Path) -> Iterator[WithDeadline]:
         listener.listen()
         made = WithDeadline(root, root.run("r1"), listener, "0", notes=[])
         controller = Controller(ours)
-        controller.follower = LogFollower({"0.out": str(tmp_path / "0.out")}, wire.Follow({}, None))
+        controller.follower = LogFollower({"0.out": str(tmp_path / "0.out")}, protocol.Follow({}, None))
         made._controllers.append(controller)
         yield made
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.shared import processes, run_lock
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 PROCESS = processes.Process(1 << 30, 1, 0, "R", "sleep 60")
 """No kernel has a process id as large."""

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.logs import log_index, tail
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.run import node_environment
 from pylaunch.agent.shared import rank_files, record
-from pylaunch.agent.shared.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 from pylaunch.runtime import progress
 from tests.agent.controller import task
 
@@ -97,12 +97,12 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     streams = {"0.out": directory.stream("0.out")}
     assert log_index.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
     assert tail.last_lines(*streams.values()) == []
-    assert tail.LogFollower(streams, wire.Follow({}, None, tail=5)).next(ended=True) is None
+    assert tail.LogFollower(streams, protocol.Follow({}, None, tail=5)).next(ended=True) is None
     log_index.LogIndex(directory, streams).note()
     LogLimit(streams.values(), 1).keep(1.0)
     with pytest.raises(OSError, match=r"regular file|directory"):
         Mask(["a long secret"]).scrub(streams["0.out"])
-    record.Record(directory).append(wire.Stopping("done", 1.0))
+    record.Record(directory).append(protocol.Stopping("done", 1.0))
     rank_report.make_room(directory)
     assert not list(Path(directory.file("ranks")).iterdir())
 
@@ -111,21 +111,21 @@ def test_a_log_that_is_replaced_while_it_is_followed_ends_only_its_stream(direct
     paths = {name: directory.stream(name) for name in ("0.out", "1.out")}
     for path in paths.values():
         Path(path).write_text("line\n")
-    follower = tail.LogFollower(paths, wire.Follow({}, None))
+    follower = tail.LogFollower(paths, protocol.Follow({}, None))
     Path(paths["0.out"]).chmod(0)
     Path(paths["0.out"]).unlink()
     Path(paths["0.out"]).symlink_to(paths["1.out"])
     output = [follower.next(ended=True) for _ in range(3)]
-    assert [each.stream for each in output if isinstance(each, wire.Output)] == ["1.out"]
+    assert [each.stream for each in output if isinstance(each, protocol.Output)] == ["1.out"]
 
 
 @pytest.mark.parametrize("offset", [-(1 << 62), -1, 1 << 62])
 def test_an_offset_outside_of_the_file_is_no_error(offset: int, directory: RunDirectory) -> None:
     path = directory.stream("0.out")
     Path(path).write_text("line\n")
-    follow = wire.Follow({"0.out": offset}, None, tail=offset, lag=offset)
+    follow = protocol.Follow({"0.out": offset}, None, tail=offset, lag=offset)
     output = tail.LogFollower({"0.out": path}, follow).next(ended=True)
-    assert output is None or isinstance(output, (wire.Output, wire.Skipped))
+    assert output is None or isinstance(output, (protocol.Output, protocol.Skipped))
 
 
 def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
@@ -177,13 +177,13 @@ def test_any_index_of_a_log_returns_a_valid_offset(
     os.utime(path, (2e9, 2e9))
     Path(directory.times("0.out")).write_bytes(b"".join(struct.pack("<dq", *mark) for mark in content))
     begin = log_index.begins(directory, {"0.out": str(path)}, 1e9)
-    follower = tail.LogFollower({"0.out": str(path)}, wire.Follow({}, None), since=begin)
+    follower = tail.LogFollower({"0.out": str(path)}, protocol.Follow({}, None), since=begin)
     assert begin["0.out"] >= 0
     output = follower.next(ended=True)
-    assert output is None or isinstance(output, wire.Output)
+    assert output is None or isinstance(output, protocol.Output)
 
 
-@given(lines=st.lists(st.binary() | st.sampled_from([DEEP, b"[" * 5000, wire.encode(wire.Stopping("x", 1.0))])))
+@given(lines=st.lists(st.binary() | st.sampled_from([DEEP, b"[" * 5000, protocol.encode(protocol.Stopping("x", 1.0))])))
 def test_any_record_is_read_as_events_of_a_supervisor(
     lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -197,10 +197,12 @@ def test_any_record_is_read_as_events_of_a_supervisor(
 
 
 def test_forged_events_and_tasks_of_other_runs_are_ignored(directory: RunDirectory) -> None:
-    forged = wire.Output("/etc/passwd", 4, "text", 1.0)
-    Path(directory.file("events.jsonl")).write_bytes(wire.encode(forged) + wire.encode(wire.Finished([], [], 1.0)))
-    Path(directory.file("task.json")).write_bytes(wire.encode(wire.Prepare(task(Path("/"), run="r2"))))
-    assert record.read_events(directory) == [wire.Finished([], [], 1.0)]
+    forged = protocol.Output("/etc/passwd", 4, "text", 1.0)
+    Path(directory.file("events.jsonl")).write_bytes(
+        protocol.encode(forged) + protocol.encode(protocol.Finished([], [], 1.0))
+    )
+    Path(directory.file("task.json")).write_bytes(protocol.encode(protocol.Prepare(task(Path("/"), run="r2"))))
+    assert record.read_events(directory) == [protocol.Finished([], [], 1.0)]
     assert record.read_task(directory) is None
 
 

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion
 from pylaunch.launch.connect.fleet import Fleet, Interrupted
 from pylaunch.launch.connect.inbox import MOST_BYTES, MOST_MESSAGES
@@ -48,7 +48,7 @@ class FloodingLink:
     async def messages(self) -> AsyncIterator[tuple[object, int]]:
         while self.sent * self._size < 20 * MOST_BYTES:
             self.sent += 1
-            yield wire.PeersUnheard([]), self._size
+            yield protocol.PeersUnheard([]), self._size
 
     async def why_it_ended(self) -> str:
         return "it has sent everything"
@@ -76,7 +76,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
         sent = await fleet.unless_interrupted(work())
         assert sent * size < MOST_BYTES + size
         for _ in range(2 * sent):
-            assert await fleet.hear() == ("n1", wire.PeersUnheard([])), "nothing is dropped"
+            assert await fleet.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
         await fleet.close()
 
     asyncio.run(story())

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion, LinkError, RunUnknownError
 from pylaunch.launch.connect.fleet import Fleet
@@ -45,11 +45,11 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
     async def read() -> None:
         fleet = Fleet(RECORD.plan, AgentVersion("v"))
         for host in CLUSTER.hosts:
-            hello = wire.Hello(wire.PROTOCOL, "v", "7f3a9c01", host.name, 7, 0, "3.11.2", "running", 0.0, [])
+            hello = protocol.Hello(protocol.PROTOCOL, "v", "7f3a9c01", host.name, 7, 0, "3.11.2", "running", 0.0, [])
             link = AgentLink(LocalConnector(host), cast(Child, None), hello, ClockOffset(0.0, 0.0))
             link.is_awaited = True
             fleet.links[host.name] = link
-        await arrive(fleet, ("n1", wire.CaughtUp()))
+        await arrive(fleet, ("n1", protocol.CaughtUp()))
         async with asyncio.timeout(60), beside(report_silence(fleet, look_s=0.01, looks=3)):
             await relay(fleet, listener, LogQuery(RECORD.plan.nodes, []))
 

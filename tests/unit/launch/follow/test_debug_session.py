@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
 from pylaunch.launch.follow.debug_session import DebugSession
@@ -70,16 +70,16 @@ def test_keys_are_sent_in_order_and_a_size_when_it_changes() -> None:
         while terminal.keys:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
-        session.show(wire.TerminalOutput(1, "\x1b[1m\xe4"))
+        session.show(protocol.TerminalOutput(1, "\x1b[1m\xe4"))
         assert session.end()
         assert not session.end()
 
     asyncio.run(debug())
     assert fleet.sent == [
-        ("n2", wire.TerminalInput("", 24, 80)),
-        ("n2", wire.TerminalInput("p \xc3\xa4\r", 24, 80)),
-        ("n2", wire.TerminalInput("\x03", 24, 80)),
-        ("n2", wire.TerminalInput("", 50, 80)),
+        ("n2", protocol.TerminalInput("", 24, 80)),
+        ("n2", protocol.TerminalInput("p \xc3\xa4\r", 24, 80)),
+        ("n2", protocol.TerminalInput("\x03", 24, 80)),
+        ("n2", protocol.TerminalInput("", 50, 80)),
     ]
     assert terminal.shown == b"\x1b[1m\xe4"
     assert not terminal.is_lent

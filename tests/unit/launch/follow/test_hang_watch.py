@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed
 from pylaunch.explain.run_state import RunState
 from pylaunch.launch.follow import hang_watch
@@ -54,7 +54,7 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
 
     async def watch() -> HangNews:
         watch = HangWatch(plan(0.05), examine, lambda: STATE)
-        watch.add(wire.Activity([wire.RankSigns(rank, 100, 7) for rank in range(4)]))
+        watch.add(protocol.Activity([protocol.RankSigns(rank, 100, 7) for rank in range(4)]))
         return await asyncio.wait_for(watch.next(), 60)
 
     message = asyncio.run(watch())
@@ -74,7 +74,7 @@ def test_output_after_a_report_is_the_next_news() -> None:
     async def watch() -> tuple[HangNews, HangNews]:
         watch = HangWatch(plan(0.05), examine, lambda: STATE)
         first = await asyncio.wait_for(watch.next(), 60)
-        watch.add(wire.Activity([wire.RankSigns(0, 200)]))
+        watch.add(protocol.Activity([protocol.RankSigns(0, 200)]))
         return first, await asyncio.wait_for(watch.next(), 60)
 
     first, second = asyncio.run(watch())

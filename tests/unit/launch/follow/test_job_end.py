@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Lost
@@ -106,7 +106,7 @@ def followed(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, *messages: tuple[str
         fleet = Fleet(PLAN, AgentVersion("0123"))
         follower = RunFollower(PLAN, fleet, listener, streams=[])
         for rank, host in enumerate(PLAN.cluster.names):
-            await arrive(fleet, (host, wire.RankStarted(rank, 7, 1.0)))
+            await arrive(fleet, (host, protocol.RankStarted(rank, 7, 1.0)))
         await arrive(fleet, *messages)
         ended = await follower.follow()
         await fleet.close()
@@ -120,8 +120,8 @@ def contacts(listener: Listener) -> list[Event]:
 
 
 def test_nobody_of_a_cancelled_job_is_lost_or_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = wire.RankEnded(0, None, 15, time.time(), [], stopped=False)
-    signalled = wire.Stopping(wire.SIGNALLED, time.time())
+    killed = protocol.RankEnded(0, None, 15, time.time(), [], stopped=False)
+    signalled = protocol.Stopping(protocol.SIGNALLED, time.time())
     messages = (("n1", killed), ("n1", signalled), ("n1", CLOSED), ("n2", CLOSED), ("n3", Lost(end_of_job("7"))))
     outcome, listener = followed(Slurm("COMPLETING", "CANCELLED"), monkeypatch, *messages)
     assert (outcome.status, outcome.reason) == (Status.STOPPED, "Slurm job 7 was cancelled by alice (scancel)")

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.follow.node_ends import time_of
 
-END = wire.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, error="ValueError: x")
+END = protocol.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, error="ValueError: x")
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ END = wire.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, error=
         (replace(END, raised_at=0.0), 100.0),
         (replace(END, raised_at=1.0), 100.0),
         (replace(END, raised_at=101.0), 100.0),
-        (wire.LauncherEnded(1, None, 100.0, [], stopped=False), 100.0),
+        (protocol.LauncherEnded(1, None, 100.0, [], stopped=False), 100.0),
     ],
     ids=["own exception", "victim", "no exception", "long before", "after the end", "launcher"],
 )
 def test_a_rank_fails_when_it_writes_its_own_exception(
-    message: wire.RankEnded | wire.LauncherEnded, time: float
+    message: protocol.RankEnded | protocol.LauncherEnded, time: float
 ) -> None:
     assert time_of(message) == time

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.explain.run_state import StopAll
 from pylaunch.launch.connect.agent_link import AgentVersion
 from pylaunch.launch.connect.fleet import Fleet
@@ -50,8 +50,8 @@ def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each
 
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
-        await follower._on_message("n1", wire.PeersUnheard(["n2", "n3"]))
-        await follower._on_message("n2", wire.PeersUnheard(["n1"]))
+        await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n2", protocol.PeersUnheard(["n1"]))
 
     asyncio.run(hear())
     (note,) = listener.phases
@@ -67,8 +67,8 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
 
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
-        await follower._on_message("n1", wire.RankStarted(0, 7, 1.0))
-        await follower._on_message("n1", wire.RankEnded(0, 1, None, 2.0, [], stopped=False))
+        await follower._on_message("n1", protocol.RankStarted(0, 7, 1.0))
+        await follower._on_message("n1", protocol.RankEnded(0, 1, None, 2.0, [], stopped=False))
 
     asyncio.run(hear())  # There is no link to n1.
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
@@ -77,8 +77,8 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
 def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarted() -> None:
     async def hear() -> tuple[str, frozenset[str]]:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
-        await follower._on_message("n1", wire.Failed("its agent ended"))
-        await follower._on_message("n2", wire.Failed("restarted", wire.HOST_RESTARTED))
+        await follower._on_message("n1", protocol.Failed("its agent ended"))
+        await follower._on_message("n2", protocol.Failed("restarted", protocol.HOST_RESTARTED))
         assert follower._state.stop is not None
         return follower._state.stop.reason, follower._state.answering
 
@@ -91,8 +91,8 @@ def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> Non
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         for pid in range(1, 100):
-            await follower._on_message("n1", wire.RankExamined(0, wire.UNASKED, 1.0, pid, "S", 0.0, ""))
-        await follower._on_message("n2", wire.RankExamined(1, wire.UNASKED, 1.0, 7, "S", 0.0, ""))
+            await follower._on_message("n1", protocol.RankExamined(0, protocol.UNASKED, 1.0, pid, "S", 0.0, ""))
+        await follower._on_message("n2", protocol.RankExamined(1, protocol.UNASKED, 1.0, 7, "S", 0.0, ""))
 
     asyncio.run(hear())
     assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
@@ -104,9 +104,9 @@ def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         for pid in range(2, 100):
-            await follower._on_message("n1", wire.RankStarted(0, pid, 1.0))
-            await follower._on_message("n1", wire.PeersUnheard(["n2", "n3"]))
-        await follower._on_message("n1", wire.PeersUnheard([]))
+            await follower._on_message("n1", protocol.RankStarted(0, pid, 1.0))
+            await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n1", protocol.PeersUnheard([]))
 
     asyncio.run(hear())
     assert [(event.kind, event.text) for event in listener.events] == [

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.launch.connect.agent_link import AgentLink, AgentVersion, LinkError
 from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.start.archive import AgentArchive
@@ -36,7 +36,7 @@ from tests.unit.launch.messages import arrive, left
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
-HELLO = wire.Hello(wire.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepared", 0.0, [])
+HELLO = protocol.Hello(protocol.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepared", 0.0, [])
 
 
 class DeafChild:
@@ -83,22 +83,22 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
 @pytest.mark.parametrize(
     "last",
     [
-        wire.Stopping("n2: rank 1 was killed by SIGKILL", 3.0),
-        wire.Failed("it cannot continue"),
+        protocol.Stopping("n2: rank 1 was killed by SIGKILL", 3.0),
+        protocol.Failed("it cannot continue"),
         ConnectionEnded("broken"),
     ],
 )
 def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> None:
-    started = wire.RankStarted(1, 9, 2.5)
+    started = protocol.RankStarted(1, 9, 2.5)
     skew, rest = skew_and_rest(
-        ("n2", wire.Released(2.5)), ("n2", started), ("n1", last), ("n3", wire.Released(2.0))
+        ("n2", protocol.Released(2.5)), ("n2", started), ("n1", last), ("n3", protocol.Released(2.0))
     )  # fmt: skip
     assert skew == 0.5
     assert rest == [("n2", started), ("n1", last)]
 
 
 def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
-    skew, rest = skew_and_rest(("n2", wire.Released(2.5)), ("", Interrupted("interrupted")))
+    skew, rest = skew_and_rest(("n2", protocol.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
     assert rest == [("", Interrupted("interrupted"))]
 
@@ -119,10 +119,10 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
 
 
 def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without() -> None:
-    other = wire.PeersUnheard(["n2"])
-    refused = wire.Preloaded(0.1, "the import opened socket:[7]")
+    other = protocol.PeersUnheard(["n2"])
+    refused = protocol.Preloaded(0.1, "the import opened socket:[7]")
     session, listener, rest = preloaded(
-        ("n2", refused), ("n1", other), ("n1", wire.Preloaded(1.5)), ("n3", refused)
+        ("n2", refused), ("n1", other), ("n1", protocol.Preloaded(1.5)), ("n3", refused)
     )  # fmt: skip
     refusal = "note: no preload on n[2-3]: the import opened socket:[7]"
     assert listener.phases == ["importing on n[1-3]", refusal]
@@ -144,13 +144,13 @@ def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(mon
         while not fleet._inbox._arrived._getters:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
         held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
-        await arrive(fleet, *((host.name, wire.Ready(0.1, [], {})) for host in CLUSTER.hosts))
+        await arrive(fleet, *((host.name, protocol.Ready(0.1, [], {})) for host in CLUSTER.hosts))
         await preparing
 
     asyncio.run(prepare())
 
 
-def released(hosts: int) -> tuple[float, list[wire.Release]]:
+def released(hosts: int) -> tuple[float, list[protocol.Release]]:
     """Return the time before a release of so many nodes, and the messages that they are sent."""
     cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(hosts)))
     plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
@@ -166,7 +166,7 @@ def released(hosts: int) -> tuple[float, list[wire.Release]]:
         await Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, Listener()).release()
         return began
 
-    return asyncio.run(release()), [wire.decode(line) for line in sent]
+    return asyncio.run(release()), [protocol.decode(line) for line in sent]
 
 
 @pytest.mark.parametrize("hosts", [1, 200])
@@ -204,7 +204,7 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
             for host in CLUSTER.hosts:
                 link = AgentLink(LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
                 fleet.links[host.name] = link
-            await arrive(fleet, *((host, wire.Ready(0.0, [], {})) for host in fleet.links))
+            await arrive(fleet, *((host, protocol.Ready(0.0, [], {})) for host in fleet.links))
             return {}
 
         monkeypatch.setattr(fleet, "connect", connect)
@@ -217,15 +217,15 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
     assert answered[0] >= 2 * MOST_LEAD_S
 
 
-@pytest.mark.parametrize("last", [wire.Failed("it cannot continue"), ConnectionEnded("broken")])
+@pytest.mark.parametrize("last", [protocol.Failed("it cannot continue"), ConnectionEnded("broken")])
 def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> None:
-    _, _, rest = preloaded(("n1", wire.Preloaded(1.5)), ("n2", last))
+    _, _, rest = preloaded(("n1", protocol.Preloaded(1.5)), ("n2", last))
     assert rest == [("n2", last)]
 
 
 def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
     with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
-        preloaded(("n1", wire.Preloaded(1.5)), ("", Interrupted("interrupted")))
+        preloaded(("n1", protocol.Preloaded(1.5)), ("", Interrupted("interrupted")))
 
 
 def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
@@ -258,7 +258,7 @@ def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_no
 ) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"), Host("n3", address)))
     plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
-    no_interface = wire.Refused([wire.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
+    no_interface = protocol.Refused([protocol.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
 
     async def connect(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
         if verb != "open" or fleet.links or not names:

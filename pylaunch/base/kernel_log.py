@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 OOM_KILL = "oom-kill"
 XID = "xid"

@@ -31,10 +31,10 @@ from __future__ import annotations
 
 import json
 
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.shared.untrusted_json import UntrustedJsonError, parse_object
-from pylaunch.agent.wire import fields, terminal
-from pylaunch.agent.wire.examination import (
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
+from pylaunch.protocol import fields, terminal
+from pylaunch.protocol.examination import (
     Examined,
     ExaminedChild,
     ExaminedCollective,
@@ -44,12 +44,12 @@ from pylaunch.agent.wire.examination import (
     ExaminedThread,
     RankExamined,
 )
-from pylaunch.agent.wire.fields import WireError, excerpt
-from pylaunch.agent.wire.node_evidence import KernelMessage, NodeEvidence, RankSocket
-from pylaunch.agent.wire.node_task import Need, NodeTask, RankTask
-from pylaunch.agent.wire.output import CaughtUp, Output, Skipped
-from pylaunch.agent.wire.rank_starts import FirstLine, Preloaded, RankStarted, Released
-from pylaunch.agent.wire.usage_report import Activity, RankSigns, StepMark, Usage
+from pylaunch.protocol.fields import WireError, excerpt
+from pylaunch.protocol.node_evidence import KernelMessage, NodeEvidence, RankSocket
+from pylaunch.protocol.node_task import Need, NodeTask, RankTask
+from pylaunch.protocol.output import CaughtUp, Output, Skipped
+from pylaunch.protocol.rank_starts import FirstLine, Preloaded, RankStarted, Released
+from pylaunch.protocol.usage_report import Activity, RankSigns, StepMark, Usage
 
 PROTOCOL = 1
 """Increased when a message changes its meaning. Controller and agent refuse a different number."""
@@ -76,7 +76,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from pylaunch.agent.wire.fields import T
+    from pylaunch.protocol.fields import T
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from pylaunch.agent.shared.dataclass import MISSING, fields
+from pylaunch.base.dataclass import MISSING, fields
 
 OR_NONE = " | None"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from pylaunch.agent import wire
-from pylaunch.agent.shared.layout import RUN_ID
-from pylaunch.agent.wire.terminal import MOST_ROWS, MOST_TYPED
+from pylaunch import protocol
+from pylaunch.base.layout import RUN_ID
+from pylaunch.protocol.terminal import MOST_ROWS, MOST_TYPED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,36 +28,36 @@ def checked(message: object) -> object:
     """Return `message`. Raises WireError for a value that is out of bounds."""
     for where, value, is_within in _bounded_values(message):
         if not is_within:
-            raise wire.WireError(f"{type(message).__name__}.{where}: out of bounds: {str(value)[:100]!r}")
+            raise protocol.WireError(f"{type(message).__name__}.{where}: out of bounds: {str(value)[:100]!r}")
     return message
 
 
 def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
     """Yield the field, the value and whether it is within bounds, for each bounded value of `message`."""
-    if isinstance(message, wire.Prepare):
+    if isinstance(message, protocol.Prepare):
         yield from _task_values(message.task)
         yield from _variables("secrets", message.secrets)
-    elif isinstance(message, (wire.Release, wire.TryPeers)):
+    elif isinstance(message, (protocol.Release, protocol.TryPeers)):
         for port in message.ports.values():
             yield "ports", port, 0 <= port <= 65535
-        if isinstance(message, wire.Release):
+        if isinstance(message, protocol.Release):
             chosen = message.rendezvous_port
             yield "rendezvous_port", chosen, chosen is None or 0 < chosen <= 65535
             yield "key", "", _is_hexadecimal(message.key)
-    elif isinstance(message, wire.Follow):
+    elif isinstance(message, protocol.Follow):
         yield from _follow_values(message)
-    elif isinstance(message, wire.Examine):
+    elif isinstance(message, protocol.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
-    elif isinstance(message, wire.TerminalInput):
+    elif isinstance(message, protocol.TerminalInput):
         yield from _terminal_values(message)
-    elif isinstance(message, wire.Notify):
+    elif isinstance(message, protocol.Notify):
         yield "signal", message.signal, message.signal in NOTICES
-    elif isinstance(message, wire.Stop):
+    elif isinstance(message, protocol.Stop):
         yield "grace_s", message.grace_s, 0 <= message.grace_s <= LONGEST_S
 
 
-def _follow_values(message: wire.Follow) -> Iterator[tuple[str, Any, bool]]:
+def _follow_values(message: protocol.Follow) -> Iterator[tuple[str, Any, bool]]:
     for offset in message.offsets.values():
         yield "offsets", offset, 0 <= offset <= LARGEST
     for where, count in (("tail", message.tail), ("lag", message.lag)):
@@ -66,13 +66,13 @@ def _follow_values(message: wire.Follow) -> Iterator[tuple[str, Any, bool]]:
         yield where, interval, not interval or SHORTEST_USAGE_S <= interval <= LONGEST_S
 
 
-def _terminal_values(message: wire.TerminalInput) -> Iterator[tuple[str, Any, bool]]:
+def _terminal_values(message: protocol.TerminalInput) -> Iterator[tuple[str, Any, bool]]:
     yield "data", message.data, len(message.data) <= MOST_TYPED and all(byte <= "\xff" for byte in message.data)
     for where, cells in (("rows", message.rows), ("columns", message.columns)):
         yield where, cells, 0 <= cells <= MOST_ROWS
 
 
-def _task_values(task: wire.NodeTask) -> Iterator[tuple[str, Any, bool]]:
+def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     yield "run", task.run, bool(RUN_ID.match(task.run))
     yield "hold_port", task.hold_port, task.hold_port is None or 0 < task.hold_port <= 65535
     yield "devices", len(task.devices), len(task.devices) <= MOST_DEVICES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.agent.shared.kernel_log import TABLE, parse
+from pylaunch.base.kernel_log import TABLE, parse
 
 MESSAGES = [
     ("oom-kill", "", 4121, "Memory cgroup out of memory: Killed process 4121 (python3) total-vm:5247896kB, UID:1000"),

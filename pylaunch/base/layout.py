@@ -36,7 +36,7 @@ import os
 import re
 import stat
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 SOCKETS = ("agent.sock", "ranks.sock")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")

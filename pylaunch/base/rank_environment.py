@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from pylaunch.agent.shared.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.neighbours import look_up
 from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup
-from pylaunch.agent.shared.layout import NodeRoot, RunDirectory
-from pylaunch.agent.wire import bounds
+from pylaunch.base.layout import NodeRoot, RunDirectory
+from pylaunch.protocol import bounds
 from tests.agent.controller import task
 
 KEY = b"k" * 32
@@ -33,11 +33,11 @@ LEAVES = (
 
 def mutated(message: object) -> st.SearchStrategy[bytes]:
     """`message` as a line, with another value in one or two of its places."""
-    whole = json.loads(wire.encode(message))
+    whole = json.loads(protocol.encode(message))
     places = list(_places(whole, ()))
 
     def put(changes: list[tuple[tuple[Any, ...], Any]]) -> bytes:
-        body = json.loads(wire.encode(message))
+        body = json.loads(protocol.encode(message))
         for (*path, last), value in changes:
             inner = body
             for step in path:
@@ -57,22 +57,22 @@ def _places(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 MESSAGES = [
-    wire.Ping(1),
-    wire.Prepare(GOOD, {"TOKEN": "secret"}),
-    wire.TryPeers({"n1": 1}),
-    wire.Release(1.0, {"n1": 1}, "ab", 29500),
-    wire.Follow({"0.out": 1}, ["0.out"], 1, 1, 1.0, 1.0),
-    wire.Stop(1.0, "why"),
+    protocol.Ping(1),
+    protocol.Prepare(GOOD, {"TOKEN": "secret"}),
+    protocol.TryPeers({"n1": 1}),
+    protocol.Release(1.0, {"n1": 1}, "ab", 29500),
+    protocol.Follow({"0.out": 1}, ["0.out"], 1, 1, 1.0, 1.0),
+    protocol.Stop(1.0, "why"),
 ]
 
 
 @given(line=st.binary() | st.sampled_from([DEEP, b"[" * 100_000]) | st.sampled_from(MESSAGES).flatmap(mutated))
 def test_any_line_is_a_message_within_bounds_or_rejected(line: bytes) -> None:
     try:
-        order = bounds.checked(wire.decode(line))
-    except wire.WireError:
+        order = bounds.checked(protocol.decode(line))
+    except protocol.WireError:
         return
-    wire.decode(wire.encode(order))
+    protocol.decode(protocol.encode(order))
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
@@ -98,33 +98,33 @@ BAD_TASKS: list[dict[str, Any]] = [
     {"env": {"A=B": ""}},
     {"env": {"": ""}},
     {"launcher": ["a\0"]},
-    {"needs": [wire.Need("\0", "")]},
-    {"ranks": [wire.RankTask(0, 0, [], {})]},
-    {"ranks": [wire.RankTask(-1, 0, ["a"], {})]},
+    {"needs": [protocol.Need("\0", "")]},
+    {"ranks": [protocol.RankTask(0, 0, [], {})]},
+    {"ranks": [protocol.RankTask(-1, 0, ["a"], {})]},
 ]
 
 
 @pytest.mark.parametrize("changes", BAD_TASKS, ids=lambda changes: next(iter(changes)))
 def test_a_task_out_of_bounds_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(wire.WireError, match="out of bounds"):
-        bounds.checked(wire.Prepare(dataclasses.replace(task(Path("/"), "true"), **changes)))
+    with pytest.raises(protocol.WireError, match="out of bounds"):
+        bounds.checked(protocol.Prepare(dataclasses.replace(task(Path("/"), "true"), **changes)))
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        wire.Release(1.0, {"n1": 70000}),
-        wire.Release(1.0, {}, "no hex"),
-        wire.Release(1.0, {}, "", 0),
-        wire.TryPeers({"n1": -1}),
-        wire.Follow({"0.out": -1}, None),
-        wire.Follow({}, None, tail=-1),
-        wire.Follow({}, None, usage_s=1e-300),
-        wire.Stop(1e300, ""),
+        protocol.Release(1.0, {"n1": 70000}),
+        protocol.Release(1.0, {}, "no hex"),
+        protocol.Release(1.0, {}, "", 0),
+        protocol.TryPeers({"n1": -1}),
+        protocol.Follow({"0.out": -1}, None),
+        protocol.Follow({}, None, tail=-1),
+        protocol.Follow({}, None, usage_s=1e-300),
+        protocol.Stop(1e300, ""),
     ],
 )
 def test_a_message_out_of_bounds_is_refused(message: object) -> None:
-    with pytest.raises(wire.WireError, match="out of bounds"):
+    with pytest.raises(protocol.WireError, match="out of bounds"):
         bounds.checked(message)
 
 
@@ -134,7 +134,7 @@ def test_a_message_out_of_bounds_is_refused(message: object) -> None:
 def test_any_line_of_a_peer_with_the_key_is_a_status_within_bounds_or_rejected(body: bytes) -> None:
     try:
         word = peer_status.decode(KEY, peer_status._mac(KEY, body) + b" " + body)
-    except wire.WireError:
+    except protocol.WireError:
         return
     assert word.serial >= 0
     assert 0 <= word.grace_s <= peer_status.MAX_GRACE_S
@@ -153,7 +153,7 @@ def test_any_line_of_a_rank_entry_is_a_start_or_an_end_within_bounds_or_rejected
     for line in [b'{"local_rank": 0}', *lines]:
         try:
             event = workers.on_message(entry, line, refusal=None)
-        except wire.WireError:
+        except protocol.WireError:
             continue
         if isinstance(event, Started):
             assert event.pid > 1
@@ -164,7 +164,7 @@ def test_any_line_of_a_rank_entry_is_a_start_or_an_end_within_bounds_or_rejected
 
 
 def connected() -> tuple[WorkerGroup, RankConnection]:
-    asked = wire.Prepare(task(Path("/"), "true"))
+    asked = protocol.Prepare(task(Path("/"), "true"))
     ours, theirs = socket.socketpair()
     theirs.close()
     return WorkerGroup(asked, NodeRoot("/nowhere"), RunDirectory("r1", "/nowhere/runs/r1")), RankConnection(ours)
@@ -180,7 +180,7 @@ def close(workers: WorkerGroup, entry: RankConnection) -> None:
 def test_a_start_without_a_valid_process_id_is_rejected(pid: object) -> None:
     workers, entry = connected()
     workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
-    with pytest.raises(wire.WireError, match="from a rank entry"):
+    with pytest.raises(protocol.WireError, match="from a rank entry"):
         workers.on_message(entry, json.dumps({"started": pid, "time": 1.0}).encode(), refusal=None)
     close(workers, entry)
 
@@ -189,7 +189,7 @@ def test_a_start_without_a_valid_process_id_is_rejected(pid: object) -> None:
 def test_an_end_without_a_valid_status_is_rejected(status: object) -> None:
     workers, entry = connected()
     workers.on_message(entry, b'{"local_rank": 0}', refusal=None)
-    with pytest.raises(wire.WireError, match="from a rank entry"):
+    with pytest.raises(protocol.WireError, match="from a rank entry"):
         workers.on_message(entry, json.dumps({"ended": status, "time": 1.0, "signalled": False}).encode(), refusal=None)
     close(workers, entry)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.wire.examination import UNASKED
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol.examination import UNASKED
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.rank_environment import JOB, ComposedVariable, Layer, compose, composed_values
+from pylaunch.base.rank_environment import JOB, ComposedVariable, Layer, compose, composed_values
 
 
 def test_a_later_layer_wins_in_whatever_order_the_layers_are_given() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent.shared.untrusted_json import MAX_DEPTH, UntrustedJsonError, parse, parse_object
+from pylaunch.base.untrusted_json import MAX_DEPTH, UntrustedJsonError, parse, parse_object
 
 LIMIT = 1 << 20
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass, field
-from pylaunch.agent.wire.fields import WireError
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol.fields import WireError
 
 
 @dataclass(frozen=True)

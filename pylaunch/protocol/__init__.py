@@ -1,6 +1,6 @@
 """The protocol between controller and agent: `messages` documents it."""
 
-from pylaunch.agent.wire.examination import (
+from pylaunch.protocol.examination import (
     UNASKED,
     Examined,
     ExaminedChild,
@@ -11,8 +11,8 @@ from pylaunch.agent.wire.examination import (
     ExaminedThread,
     RankExamined,
 )
-from pylaunch.agent.wire.fields import WireError
-from pylaunch.agent.wire.messages import (
+from pylaunch.protocol.fields import WireError
+from pylaunch.protocol.messages import (
     AGENT_STOPPED,
     EXAMINE,
     FROM_AGENT,
@@ -53,12 +53,12 @@ from pylaunch.agent.wire.messages import (
     encode,
     from_fields,
 )
-from pylaunch.agent.wire.node_evidence import KernelMessage, NodeEvidence, RankSocket
-from pylaunch.agent.wire.node_task import LAUNCHER_FILES, RANK_ENTRY, TREE, Need, NodeTask, RankTask
-from pylaunch.agent.wire.output import CaughtUp, Output, Skipped
-from pylaunch.agent.wire.rank_starts import FirstLine, Preloaded, RankStarted, Released
-from pylaunch.agent.wire.terminal import TerminalInput, TerminalOutput
-from pylaunch.agent.wire.usage_report import Activity, RankSigns, StepMark, Usage
+from pylaunch.protocol.node_evidence import KernelMessage, NodeEvidence, RankSocket
+from pylaunch.protocol.node_task import LAUNCHER_FILES, RANK_ENTRY, TREE, Need, NodeTask, RankTask
+from pylaunch.protocol.output import CaughtUp, Output, Skipped
+from pylaunch.protocol.rank_starts import FirstLine, Preloaded, RankStarted, Released
+from pylaunch.protocol.terminal import TerminalInput, TerminalOutput
+from pylaunch.protocol.usage_report import Activity, RankSigns, StepMark, Usage
 
 __all__ = [
     "AGENT_STOPPED",

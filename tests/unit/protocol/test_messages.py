@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import interfaces
 from pylaunch.model import job, plan
 
-TASK = wire.NodeTask(
+TASK = protocol.NodeTask(
     run="7f3a9c01", host="n1", node_rank=0, workdir="/w", env={"A": "1"}, launcher=[], hold_port=None, devices=[0],
-    ranks=[wire.RankTask(0, 0, ["train.py", "ünï\ncode"], {"RANK": "0"})], needs=[wire.Need("train.py", "copy it")],
+    ranks=[protocol.RankTask(0, 0, ["train.py", "ünï\ncode"], {"RANK": "0"})],
+    needs=[protocol.Need("train.py", "copy it")],
     grace_s=1.0, world_size=1,
 )  # fmt: skip
 
@@ -21,17 +22,17 @@ TASK = wire.NodeTask(
 @pytest.mark.parametrize(
     "message",
     [
-        wire.Prepare(TASK),
-        wire.Release(12.5),
-        wire.Follow({"0.out": 7}, None),
-        wire.Follow({}, ["0.out"]),
-        wire.Refused([wire.Reason("disk-full", "no room", "df -h")]),
-        wire.RankEnded(0, None, 9, 1.0, ["last"], stopped=False),
-        wire.NodeEvidence(
+        protocol.Prepare(TASK),
+        protocol.Release(12.5),
+        protocol.Follow({"0.out": 7}, None),
+        protocol.Follow({}, ["0.out"]),
+        protocol.Refused([protocol.Reason("disk-full", "no room", "df -h")]),
+        protocol.RankEnded(0, None, 9, 1.0, ["last"], stopped=False),
+        protocol.NodeEvidence(
             1.5,
             0.02,
-            [wire.KernelMessage("xid", 1.0, "NVRM: Xid", "0000:3b:00", None, 79)],
-            [wire.RankSocket(None, "FIN_WAIT1", "10.0.0.1", 9, "10.0.0.2", 8, 1, 0, 4)],
+            [protocol.KernelMessage("xid", 1.0, "NVRM: Xid", "0000:3b:00", None, 79)],
+            [protocol.RankSocket(None, "FIN_WAIT1", "10.0.0.1", 9, "10.0.0.2", 8, 1, 0, 4)],
             7,
             ["10.0.0.1"],
             {"eth0 rx_errors": 2},
@@ -39,30 +40,30 @@ TASK = wire.NodeTask(
             -3.25,
             ["no kernel messages"],
         ),
-        wire.CaughtUp(),
-        wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [wire.StepMark(3, 812, 1.5)]),
+        protocol.CaughtUp(),
+        protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [protocol.StepMark(3, 812, 1.5)]),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_a_message_arrives_as_it_was_sent(message: object) -> None:
-    line = wire.encode(message)
+    line = protocol.encode(message)
     assert line.count(b"\n") == 1
-    assert wire.decode(line) == message
+    assert protocol.decode(line) == message
 
 
 def test_further_fields_of_a_newer_version_are_ignored() -> None:
-    body = {**json.loads(wire.encode(wire.Ping(1))), "mood": "good"}
-    assert wire.decode(json.dumps(body).encode()) == wire.Ping(1)
+    body = {**json.loads(protocol.encode(protocol.Ping(1))), "mood": "good"}
+    assert protocol.decode(json.dumps(body).encode()) == protocol.Ping(1)
 
 
 def test_new_fields_have_defaults_for_an_older_version() -> None:
-    body = json.loads(wire.encode(wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
+    body = json.loads(protocol.encode(protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
     del body["steps"]
-    assert wire.decode(json.dumps(body).encode()) == wire.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
-    hello = wire.Hello(wire.PROTOCOL, "v", "r1", "n1", 1, 0, "3.8.0", "new", 1.0, [])
-    body = json.loads(wire.encode(hello))
+    assert protocol.decode(json.dumps(body).encode()) == protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
+    hello = protocol.Hello(protocol.PROTOCOL, "v", "r1", "n1", 1, 0, "3.8.0", "new", 1.0, [])
+    body = json.loads(protocol.encode(hello))
     del body["knows"]
-    assert wire.decode(json.dumps(body).encode()) == hello
+    assert protocol.decode(json.dumps(body).encode()) == hello
 
 
 @pytest.mark.parametrize(
@@ -81,25 +82,25 @@ def test_new_fields_have_defaults_for_an_older_version() -> None:
     ],
 )
 def test_anything_else_is_refused_with_the_expected_type(line: bytes, complaint: str) -> None:
-    with pytest.raises(wire.WireError, match=complaint.replace("[", r"\[")):
-        wire.decode(line)
+    with pytest.raises(protocol.WireError, match=complaint.replace("[", r"\[")):
+        protocol.decode(line)
 
 
 def test_a_rank_cannot_be_on_a_node_twice() -> None:
-    body = json.loads(wire.encode(wire.Prepare(TASK)))
+    body = json.loads(protocol.encode(protocol.Prepare(TASK)))
     body["task"]["ranks"] *= 2
-    with pytest.raises(wire.WireError, match="a rank appears twice on n1"):
-        wire.decode(json.dumps(body).encode())
+    with pytest.raises(protocol.WireError, match="a rank appears twice on n1"):
+        protocol.decode(json.dumps(body).encode())
 
 
 def test_only_messages_are_sent() -> None:
-    with pytest.raises(wire.WireError, match="not a message"):
-        wire.encode(wire.Reason("a", "b"))
+    with pytest.raises(protocol.WireError, match="not a message"):
+        protocol.encode(protocol.Reason("a", "b"))
 
 
 def test_constants_that_both_sides_repeat_are_equal() -> None:
     assert spawn.PORT_ENTRY == plan.PORT_ENTRY
-    assert wire.TREE == job.TREE
+    assert protocol.TREE == job.TREE
     assert interfaces.NODE_ENVIRONMENT == plan.NODE_ENVIRONMENT
 
 
@@ -113,7 +114,7 @@ _JSON = st.recursive(
 @st.composite
 def _nearly_messages(draw: st.DrawFn) -> dict[str, Any]:
     """Objects with the type and some of the fields of a message, and anything as their values."""
-    cls = draw(st.sampled_from(wire.TO_AGENT + wire.FROM_AGENT))
+    cls = draw(st.sampled_from(protocol.TO_AGENT + protocol.FROM_AGENT))
     names = [item.name for item in dataclasses.fields(cls)]
     return {"type": cls.__name__, **{name: draw(_JSON) for name in names if draw(st.booleans())}}
 
@@ -121,13 +122,13 @@ def _nearly_messages(draw: st.DrawFn) -> dict[str, Any]:
 @given(st.one_of(_JSON, _nearly_messages()))
 def test_whatever_a_peer_sends_is_a_message_or_a_wire_error(body: object) -> None:
     try:
-        message = wire.decode(json.dumps(body).encode())
-    except wire.WireError:
+        message = protocol.decode(json.dumps(body).encode())
+    except protocol.WireError:
         return
-    assert wire.decode(wire.encode(message)) == message
+    assert protocol.decode(protocol.encode(message)) == message
 
 
 @pytest.mark.parametrize("line", [b"[" * 500_000, b'{"type": []}', b'{"type": "Pong", "serial": 1, "time": 1e999}'])
 def test_hostile_lines_are_wire_errors(line: bytes) -> None:
-    with pytest.raises(wire.WireError):
-        wire.decode(line)
+    with pytest.raises(protocol.WireError):
+        protocol.decode(line)

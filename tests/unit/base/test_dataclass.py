@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pylaunch.agent.shared import dataclass as ours
+from pylaunch.base import dataclass as ours
 
 SOURCE = '''
 from __future__ import annotations
@@ -70,7 +70,7 @@ def made(module: str) -> Any:
     return found
 
 
-@pytest.fixture(params=["dataclasses", "pylaunch.agent.shared.dataclass"], ids=["standard library", "ours"])
+@pytest.fixture(params=["dataclasses", "pylaunch.base.dataclass"], ids=["standard library", "ours"])
 def classes(request: pytest.FixtureRequest) -> Any:
     return made(request.param)
 
@@ -115,7 +115,7 @@ def test_frozen_and_changing(classes: Any) -> None:
 
 @pytest.mark.parametrize("functions", [dataclasses, ours], ids=["standard library", "ours"])
 def test_functions(functions: Any) -> None:
-    classes = made("pylaunch.agent.shared.dataclass")
+    classes = made("pylaunch.base.dataclass")
     whole = classes.Whole(1, [classes.Part("a")], {"b": classes.Part("b")})
     assert functions.replace(whole, number=2) == classes.Whole(2, whole.parts, whole.by_name)
     assert functions.asdict(whole) == {
@@ -168,6 +168,6 @@ def test_bases_and_fields_by_name_only(classes: Any) -> None:
 
 
 def test_results_of_asdict_keep_their_kinds_of_sequence() -> None:
-    classes = made("pylaunch.agent.shared.dataclass")
+    classes = made("pylaunch.base.dataclass")
     for functions in (dataclasses, ours):
         assert functions.asdict(classes.Changing((classes.Part("a"), [1]))) == {"number": ({"name": "a"}, [1])}

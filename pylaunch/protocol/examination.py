@@ -5,7 +5,7 @@ Lists and texts are bounded where the agent reads the rank, and again where the 
 
 from __future__ import annotations
 
-from pylaunch.agent.shared.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field
 
 UNASKED = 0
 """Serial of views that an agent takes before it stops its ranks; a request has a higher one."""

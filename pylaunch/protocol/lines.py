@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from pylaunch.agent import wire
+from pylaunch import protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Lines:
     """Line-oriented connection with an outgoing buffer."""
 
-    def __init__(self, connected: socket.socket, longest: int = wire.MAX_LINE) -> None:
+    def __init__(self, connected: socket.socket, longest: int = protocol.MAX_LINE) -> None:
         connected.setblocking(False)
         self.socket = connected
         self.is_open = True
@@ -44,7 +44,7 @@ class Lines:
         self._inbox += chunk
         *lines, rest = self._inbox.split(b"\n")
         if len(rest) > self._longest:
-            raise wire.WireError(f"line longer than {self._longest} bytes")
+            raise protocol.WireError(f"line longer than {self._longest} bytes")
         self._inbox = rest
         yield from (bytes(line) for line in lines)
 
