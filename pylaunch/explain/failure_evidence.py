@@ -9,8 +9,9 @@ from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import RankEnd, UnfinishedRank
+from pylaunch.model.outcome import RankEnd
 from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.node_evidence import RankState
 
 SAME_MOMENT_S = 0.1
 """A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""
@@ -24,7 +25,7 @@ class Evidence:
     """Ranks by host."""
 
     ends: tuple[RankEnd, ...]
-    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
+    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
     """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
 
     lost: Mapping[str, str] = field(default_factory=dict)

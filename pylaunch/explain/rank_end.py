@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from signal import Signals
 
-from pylaunch.model.outcome import MemoryKill, RankEnd
+from pylaunch.model.outcome import RankEnd
 from pylaunch.model.size import shown_size
+from pylaunch.protocol.node_evidence import OutOfMemory
 
 AT_EXIT = "terminate called without an active exception"
 """Message of the C++ runtime when a thread is ended while Python exits.
@@ -71,7 +72,7 @@ def _status(end: RankEnd) -> str:
         return f"was killed by signal {end.signal}"
 
 
-def _memory(kill: MemoryKill) -> str:
+def _memory(kill: OutOfMemory) -> str:
     likely = "" if kill.certain else "likely "
     limit = "memory" if kill.of == "host" else "limit"
     return f"{likely}out of memory ({limit} of the {kill.of}: {shown_size(kill.limit)})"

@@ -16,8 +16,9 @@ from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.model.outcome import Named, Outcome, RankEnd, Status, UnfinishedRank
+from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
 from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.node_evidence import RankState
 
 if TYPE_CHECKING:
     from pylaunch.explain.verdict import Verdict
@@ -96,7 +97,7 @@ class RunState:
     """Finding that ended the run."""
 
     hang_at: float = 0.0
-    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=dict)
+    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
     """Unfinished ranks by host, at the time it began to stop."""
 
     hosts: tuple[HostEvidence, ...] = ()
@@ -164,7 +165,7 @@ class RunState:
             return after
         return after.ordered(StopAll(lost_contact([host], reason, answer=host_answers), grace))
 
-    def with_states(self, host: str, states: tuple[UnfinishedRank, ...]) -> RunState:
+    def with_states(self, host: str, states: tuple[RankState, ...]) -> RunState:
         """Add the unfinished ranks of `host` at the time it began to stop; only the first report counts."""
         return self if host in self.states else replace(self, states={**self.states, host: states})
 

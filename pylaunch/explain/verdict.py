@@ -26,17 +26,26 @@ from signal import Signals
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.cause_kinds import advised
-from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
-from pylaunch.explain.failure_evidence import Evidence as Evidence
-from pylaunch.explain.failure_evidence import is_before, lost_contact, seconds
+from pylaunch.explain.failure_evidence import (
+    SAME_MOMENT_S as SAME_MOMENT_S,
+)
+from pylaunch.explain.failure_evidence import (
+    Evidence as Evidence,
+)
+from pylaunch.explain.failure_evidence import (
+    is_before,
+    lost_contact,
+    seconds,
+)
 from pylaunch.explain.host_causes import host_causes, lines_about, only
 from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import RankEnd, UnfinishedRank
+from pylaunch.model.outcome import RankEnd
 from pylaunch.model.slurm_job import ended_job
+from pylaunch.protocol.node_evidence import RankState
 
 STATES = {
     "R": "running",
@@ -44,6 +53,9 @@ STATES = {
     "D": "waiting for a disk, a network file system or a driver (state D)",
     "Z": "a zombie",
 }
+STOPPED = ("T", "t")
+"""State letters of a process that a signal or a debugger stopped."""
+
 RANKED = tuple(Certainty)
 ANOTHER_SIZE = "received data of another size"
 """Beginning of the symptom of a rank whose collective does not match that of its peer."""
@@ -278,7 +290,8 @@ def _of_lost(evidence: Evidence) -> _Observation:
 
 
 def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
-    found = [(host, state) for host, states in sorted(evidence.states.items()) for state in states if state.is_stopped]
+    states = ((host, state) for host, found in sorted(evidence.states.items()) for state in found)
+    found = [(host, state) for host, state in states if state.state in STOPPED]
     if not found:
         return None
     host, state = found[0]
@@ -339,7 +352,7 @@ def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
     return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
 
 
-def _after(state: UnfinishedRank) -> str:
+def _after(state: RankState) -> str:
     return "" if state.step is None else f" after step {state.step}"
 
 

@@ -102,15 +102,3 @@ class HangFinding:
     def is_hang(self) -> bool:
         """True unless the ranks advance or work, or the evidence shows nothing."""
         return self.kind not in (HangKind.ADVANCING, HangKind.BUSY, HangKind.UNDECIDED)
-
-
-@dataclass(frozen=True)
-class RankActivity:
-    """Signs of life of a rank that its node reads without asking it."""
-
-    rank: int
-    written: int
-    """Bytes of its output."""
-
-    step: int | None = None
-    """Last step that it marked."""

@@ -11,6 +11,7 @@ from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
 from pylaunch.model.hang import HangFinding
 from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.protocol.node_evidence import OutOfMemory
 
 
 class Status(Enum):
@@ -21,20 +22,6 @@ class Status(Enum):
     STOPPED = "stopped"
     REFUSED = "refused"
     """No rank was started."""
-
-
-@dataclass(frozen=True)
-class MemoryKill:
-    """Kill by the kernel for lack of memory at the time a rank ended."""
-
-    certain: bool
-    """True if the rank itself was killed; else it is likely."""
-
-    limit: int
-    """Bytes of the limit."""
-
-    of: str
-    """Owner of the limit: "cgroup" or "host"."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +51,7 @@ class RankEnd:
     symptom: str = ""
     """Effect of other ranks, "lost the connection to another rank"; "" for an end with a cause of its own."""
 
-    out_of_memory: MemoryKill | None = None
+    out_of_memory: OutOfMemory | None = None
     """Kill for lack of memory at that moment."""
 
     uncertainty_s: float = 0.0
@@ -79,25 +66,6 @@ class RankEnd:
     def who(self) -> str:
         """Name for messages: "rank 3 on n2"."""
         return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
-
-
-@dataclass(frozen=True)
-class UnfinishedRank:
-    """Rank that had not ended when its node began to stop."""
-
-    rank: int
-    state: str
-    """State letter of /proc/PID/stat; "" if unknown."""
-
-    silent_s: float | None
-    """Seconds since its last output; None if it wrote none."""
-
-    step: int | None
-
-    @property
-    def is_stopped(self) -> bool:
-        """True if a signal or a debugger stopped it."""
-        return self.state in ("T", "t")
 
 
 @dataclass(frozen=True)

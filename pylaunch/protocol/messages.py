@@ -45,7 +45,7 @@ from pylaunch.protocol.examination import (
     RankExamined,
 )
 from pylaunch.protocol.fields import WireError, excerpt
-from pylaunch.protocol.node_evidence import KernelMessage, NodeEvidence, RankSocket
+from pylaunch.protocol.node_evidence import KernelMessage, NodeEvidence, OutOfMemory, RankSocket, RankState
 from pylaunch.protocol.node_task import Need, NodeTask, RankTask
 from pylaunch.protocol.output import CaughtUp, Output, Skipped
 from pylaunch.protocol.rank_starts import FirstLine, Preloaded, RankStarted, Released
@@ -265,20 +265,6 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class OutOfMemory:
-    """The kernel killed a process for lack of memory around the time a rank ended."""
-
-    certain: bool
-    """The killed process was this rank; otherwise that is only likely."""
-
-    limit: int
-    """Memory limit in bytes."""
-
-    of: str
-    """Owner of the limit: "cgroup" or "host"."""
-
-
-@dataclass(frozen=True)
 class RankEnded:
     rank: int
     exit_code: int | None
@@ -306,21 +292,6 @@ class RankEnded:
 
     raised_at: float = 0.0
     """Time at which the rank wrote its exception, its last line; 0 is unknown."""
-
-
-@dataclass(frozen=True)
-class RankState:
-    """State of a rank that had not ended when its node began to stop."""
-
-    rank: int
-    state: str
-    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; T if any process of the rank is stopped; "" is unknown."""
-
-    silent_s: float | None
-    """Seconds since the rank last wrote a line; None when it wrote none."""
-
-    step: int | None
-    """Last step that the rank marked."""
 
 
 @dataclass(frozen=True)

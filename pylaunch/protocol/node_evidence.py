@@ -1,4 +1,4 @@
-"""Message with the facts of a node that explain a failure or a hang."""
+"""Facts of a node and its ranks that explain a failure or a hang, as messages report them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,39 @@ from pylaunch.protocol.examination import UNASKED
 
 
 @dataclass(frozen=True)
+class OutOfMemory:
+    """The kernel killed a process for lack of memory around the time a rank ended."""
+
+    certain: bool
+    """The killed process was this rank; otherwise that is only likely."""
+
+    limit: int
+    """Memory limit in bytes."""
+
+    of: str
+    """Owner of the limit: "cgroup" or "host"."""
+
+
+@dataclass(frozen=True)
+class RankState:
+    """State of a rank that had not ended when its node began to stop."""
+
+    rank: int
+    state: str
+    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; T if any process of the rank is stopped; "" is unknown."""
+
+    silent_s: float | None
+    """Seconds since the rank last wrote a line; None when it wrote none."""
+
+    step: int | None
+
+
+@dataclass(frozen=True)
 class KernelMessage:
     """A message of the kernel since the node prepared the run."""
 
     kind: str
-    """Kind in `shared/kernel_log.py`."""
+    """Kind in `base/kernel_log.py`."""
 
     time: float
     """On the node's clock, to one second."""

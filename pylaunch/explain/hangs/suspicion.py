@@ -14,8 +14,9 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_advanced, is_brief, with_calls
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hang import HangFinding, HangKind, RankActivity
+from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.usage_report import RankSigns
 
 CERTAIN = frozenset(
     {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
@@ -141,7 +142,7 @@ class Suspicion:
         """Return True once gaps are those of the run's work, and not of its start: imports, downloads, builds."""
         return self._is_training or max(self.outputs.values(), default=0) >= FIRST_OUTPUT
 
-    def with_activity(self, now: float, activity: Iterable[RankActivity]) -> Suspicion:
+    def with_activity(self, now: float, activity: Iterable[RankSigns]) -> Suspicion:
         """Add cheap samples: more output or another step of any rank is progress."""
         written, outputs, steps = dict(self.written), dict(self.outputs), dict(self.steps)
         for each in activity:

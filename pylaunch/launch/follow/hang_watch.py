@@ -16,7 +16,7 @@ from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspic
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState
 from pylaunch.launch.follow.rank_views import RunSample
-from pylaunch.model.hang import HangKind, RankActivity
+from pylaunch.model.hang import HangKind
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
@@ -71,8 +71,7 @@ class HangWatch:
 
     def add(self, activity: protocol.Activity) -> None:
         """Take signs of life of the ranks of one node."""
-        signs = (RankActivity(each.rank, each.written, each.step) for each in activity.ranks)
-        self._become(self._suspicion.with_activity(time.monotonic(), signs))
+        self._become(self._suspicion.with_activity(time.monotonic(), activity.ranks))
 
     async def next(self) -> HangNews:
         """Wait until there is something to report."""

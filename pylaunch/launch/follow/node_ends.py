@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pylaunch import protocol
 from pylaunch.explain.run_state import StopAll
-from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
+from pylaunch.model.outcome import RankEnd
 
 EXIT_S = 30.0
 """Longest time between an exception and the exit of its rank; an earlier time is not believed."""
@@ -36,7 +36,7 @@ def rank_end(
         error="" if of_rank is None else of_rank.error,
         step=None if of_rank is None else of_rank.step,
         symptom=message.symptom,
-        out_of_memory=None if of_rank is None else _memory(of_rank.out_of_memory),
+        out_of_memory=None if of_rank is None else of_rank.out_of_memory,
         uncertainty_s=uncertainty_s,
     )
 
@@ -52,11 +52,6 @@ def time_of(message: protocol.RankEnded | protocol.LauncherEnded) -> float:
     return message.raised_at if is_known else message.time
 
 
-def unfinished_ranks(message: protocol.Stopping) -> tuple[UnfinishedRank, ...]:
-    """Return the ranks that had not ended when their node began to stop."""
-    return tuple(UnfinishedRank(each.rank, each.state, each.silent_s, each.step) for each in message.ranks)
-
-
 def stop_reason(host: str, message: protocol.Stopping, hosts: Iterable[str]) -> str:
     """Return the reason of a stop with the host where it began: one that came from another node names that node."""
     is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in hosts)
@@ -66,7 +61,3 @@ def stop_reason(host: str, message: protocol.Stopping, hosts: Iterable[str]) -> 
 def stop_order(stop: StopAll) -> protocol.Stop:
     """Return the message that orders a node to stop."""
     return protocol.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
-
-
-def _memory(reported: protocol.OutOfMemory | None) -> MemoryKill | None:
-    return None if reported is None else MemoryKill(reported.certain, reported.limit, reported.of)

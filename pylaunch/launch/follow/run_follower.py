@@ -23,7 +23,7 @@ from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
-from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of, unfinished_ranks
+from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of
 from pylaunch.launch.follow.output_relay import OutputRelay
 from pylaunch.launch.follow.rank_views import RunSample, rank_view
 from pylaunch.launch.follow.run_events import Emitter, Notice
@@ -323,7 +323,7 @@ class RunFollower:
         self._state = self._state.with_facts(facts)
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
-        self._state = self._state.with_states(host, unfinished_ranks(message))
+        self._state = self._state.with_states(host, tuple(message.ranks))
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)

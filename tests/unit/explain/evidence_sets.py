@@ -15,8 +15,9 @@ from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.model.cause import Named
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
-from pylaunch.model.outcome import MemoryKill, RankEnd, UnfinishedRank
+from pylaunch.model.outcome import RankEnd
 from pylaunch.model.rank_view import Frame, OverriddenVariable, RankView
+from pylaunch.protocol.node_evidence import OutOfMemory, RankState
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
@@ -68,12 +69,12 @@ def ended(rank: int, at: float = 103.0) -> RankEnd:
     return RankEnd(rank, host_of(rank), None, SIGTERM, at, stopped=True)
 
 
-def waiting(rank: int, state: str = "S", silent_s: float | None = 31.0) -> UnfinishedRank:
-    return UnfinishedRank(rank, state, silent_s, None)
+def waiting(rank: int, state: str = "S", silent_s: float | None = 31.0) -> RankState:
+    return RankState(rank, state, silent_s, None)
 
 
-def states(*unfinished: UnfinishedRank) -> dict[str, tuple[UnfinishedRank, ...]]:
-    found: dict[str, tuple[UnfinishedRank, ...]] = dict.fromkeys(RANKS, ())
+def states(*unfinished: RankState) -> dict[str, tuple[RankState, ...]]:
+    found: dict[str, tuple[RankState, ...]] = dict.fromkeys(RANKS, ())
     for each in unfinished:
         found[host_of(each.rank)] += (each,)
     return found
@@ -104,7 +105,7 @@ class EvidenceSet:
 
     confidence: str | None
     named: Named | None
-    states: Mapping[str, tuple[UnfinishedRank, ...]] = field(default_factory=states)
+    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=states)
     hosts: tuple[HostEvidence, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
     tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -135,8 +136,8 @@ VICTIMS = (victim(0), victim(2, 100.2))
 N1, N2 = Named("n1", 0), Named("n2", 1)
 NODE_2 = Named("n2", None)
 FULL = "OSError: [Errno 28] No space left on device; /scratch is full (0 KiB of 100 MiB free)"
-MEMORY = MemoryKill(certain=True, limit=8 * GIB, of="cgroup")
-PERHAPS = MemoryKill(certain=False, limit=64 * GIB, of="host")
+MEMORY = OutOfMemory(certain=True, limit=8 * GIB, of="cgroup")
+PERHAPS = OutOfMemory(certain=False, limit=64 * GIB, of="host")
 SMALL = Finding("storage.shared_memory", Severity.WARN, ("n2",), "64 MiB of /dev/shm, expected 1 GiB")
 ENDED = "the agent of run 7f3a ended without a report"
 BOTH_LEFT = (ended(0), ended(2))

@@ -5,7 +5,8 @@ from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.model.outcome import Named, RankEnd, Status, UnfinishedRank
+from pylaunch.model.outcome import Named, RankEnd, Status
+from pylaunch.protocol.node_evidence import RankState
 from tests.unit.explain.hangs.views import IN_OPEN, calls, default_group, view
 
 GRACE = timedelta(seconds=1)
@@ -197,7 +198,7 @@ def test_a_victim_stops_nobody_until_its_node_does() -> None:
     lost = replace(end(0, "n1", code=1), symptom="lost the connection to another rank")
     state = TWO.with_end(lost, GRACE)
     assert state.stop is None
-    states = (UnfinishedRank(1, "T", None, None),)
+    states = (RankState(1, "T", None, None),)
     state = state.with_stopping("n1: rank 0 lost the connection to another rank", GRACE).with_states("n2", states)
     assert state.stop == StopAll("n1: rank 0 lost the connection to another rank", GRACE)
     outcome = finished(state.with_end(end(1, "n2", signal=9, stopped=True), GRACE)).outcome(9.0)
@@ -257,7 +258,7 @@ def test_only_the_first_report_of_each_host_and_rank_is_evidence() -> None:
 
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:
     waited = replace(end(0, "n1", code=1), symptom="timed out waiting for other ranks")
-    state = TWO.with_end(waited, GRACE).with_states("n1", ()).with_states("n2", (UnfinishedRank(1, "S", 9.0, None),))
+    state = TWO.with_end(waited, GRACE).with_states("n1", ()).with_states("n2", (RankState(1, "S", 9.0, None),))
     facts = HostEvidence("n2", 5.0, 0.0)
     outcome = finished(state.with_facts(facts).with_tried("n1", {"n2": "silent"})).outcome(9.0)
     assert outcome.reason.startswith("n1 and n2 no longer reach each other: a firewall or a route; rank 0 on n1 ")

@@ -9,7 +9,8 @@ import pytest
 from pylaunch.agent.evidence.symptoms import DIFFERED
 from pylaunch.explain.verdict import Evidence, Verdict, judge, judge_lost
 from pylaunch.model.cause import Certainty
-from pylaunch.model.outcome import Named, RankEnd, UnfinishedRank
+from pylaunch.model.outcome import Named, RankEnd
+from pylaunch.protocol.node_evidence import RankState
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
 WAITED = "timed out waiting for other ranks"
@@ -28,11 +29,11 @@ def victim(rank: int | None, at: float, symptom: str = WAITED, *, host: str = ""
     return RankEnd(rank, host or f"n{(rank or 0) + 1}", 1, None, at, stopped=False, symptom=symptom)
 
 
-def waiting(rank: int, state: str = "S", *, silent_s: float | None = 31.0, step: int | None = None) -> UnfinishedRank:
-    return UnfinishedRank(rank, state, silent_s, step)
+def waiting(rank: int, state: str = "S", *, silent_s: float | None = 31.0, step: int | None = None) -> RankState:
+    return RankState(rank, state, silent_s, step)
 
 
-def verdict(*ends: RankEnd, lost: dict[str, str] | None = None, **states: tuple[UnfinishedRank, ...]) -> Verdict:
+def verdict(*ends: RankEnd, lost: dict[str, str] | None = None, **states: tuple[RankState, ...]) -> Verdict:
     found = judge(Evidence(RANKS, ends, states, lost or {}))
     assert found is not None
     return found

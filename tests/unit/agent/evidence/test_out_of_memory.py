@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pylaunch.agent.evidence.out_of_memory import LOOK_S, Memory
-from pylaunch.protocol.messages import OutOfMemory
+from pylaunch.protocol.node_evidence import OutOfMemory
 
 MIB = 1 << 20
 

@@ -9,8 +9,9 @@ import pytest
 
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hang import HangKind, RankActivity
+from pylaunch.model.hang import HangKind
 from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, view
 from tests.unit.explain.hangs.watched_runs import (
     AFTER_S,
@@ -50,11 +51,11 @@ def downloads(moved: Callable[[float], tuple[int, int]], place: str = "recvfrom"
     `moved`: time → bytes that it has read, and waits of its main thread.
     """
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(4, 0, (Frame("fetch_weights", "/job/train.py", 7), MAIN))
         size, switches = moved(now)
         views[0] = replace(views[0], moved=size, main_switches=switches, syscall=place)
-        return [RankActivity(each.rank, 100, 7) for each in views], views
+        return [RankSigns(each.rank, 100, 7) for each in views], views
 
     return world
 
@@ -123,9 +124,9 @@ def test_a_rank_that_computes_in_its_own_code_is_named_within_a_minute_and_not_c
 
 
 def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(2, 0, (Frame("spin", "/job/train.py", 7), MAIN))
-        return [RankActivity(0, 100, 7)], [replace(views[0], cpu_s=now), views[1]]
+        return [RankSigns(0, 100, 7)], [replace(views[0], cpu_s=now), views[1]]
 
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
@@ -135,13 +136,13 @@ def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named()
 def test_ranks_that_compute_while_one_is_ahead_of_them_are_mentioned_late() -> None:
     """The rank that waits has called something that the others may never call."""
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         groups = [default_group(4)]
         late = [
             view(rank, calls(4, over=True), (Frame("spin", "/job/train.py", 7), MAIN), groups) for rank in (1, 2, 3)
         ]
         views = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups), *(replace(each, cpu_s=now) for each in late)]
-        return [RankActivity(0, 100, 7)], views
+        return [RankSigns(0, 100, 7)], views
 
     assert watched(world, 119) == []
 
@@ -162,10 +163,10 @@ POLLS = [
 
 
 def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(4, 1, POLLS[int(now) % 2])
         views[1] = replace(views[1], cpu_s=now * 0.003)
-        return [RankActivity(0, 100, 7)], views
+        return [RankSigns(0, 100, 7)], views
 
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
@@ -181,8 +182,8 @@ def test_a_lock_of_an_extensions_build_that_an_interrupted_build_left_behind_is_
         (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait", baton, 49), compiles, MAIN),
     ]
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        return [RankActivity(0, 100, 7)], one_late(4, 1, lines[int(now) % 2])
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        return [RankSigns(0, 100, 7)], one_late(4, 1, lines[int(now) % 2])
 
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
-from pylaunch.model.hang import HangKind, RankActivity
+from pylaunch.model.hang import HangKind
 from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
 from tests.unit.explain.hangs.watched_runs import (
     AFTER_S,
@@ -72,9 +73,9 @@ def test_a_changed_finding_is_reported_again() -> None:
     first, second = one_late(8, 3), one_late(8, 3)
     second[3] = replace(second[3], state="T")
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = first if now < 100 else second
-        return [RankActivity(each.rank, 100, 7) for each in views], views
+        return [RankSigns(each.rank, 100, 7) for each in views], views
 
     assert [each.finding.kind for _, each in watched(world, 300) if isinstance(each, HangReport)] == [
         HangKind.LATE,
@@ -86,9 +87,9 @@ def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_els
     """Without collectives or steps, the first look after the last output finds ranks that prepare their data."""
     prepares, waits = (Frame("prepare", "/job/train.py", 3), MAIN), (Frame("wait_for_peers", "/job/train.py", 5), MAIN)
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = [replace(view(rank, (), prepares if now < 20 else waits, []), step=7) for rank in range(3)]
-        return [RankActivity(each.rank, 100, 7) for each in views], views
+        return [RankSigns(each.rank, 100, 7) for each in views], views
 
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
@@ -98,7 +99,7 @@ def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_els
 def waits_since(began: float, *, has_ages: bool) -> World:
     """Return ranks that call a collective every second and write nothing, until one is late at `began`."""
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         last = min(now, began)
         views = one_late(4, 1, number=100 + int(last))
         return [], [aged(each, now - last) for each in views] if has_ages else views
@@ -126,8 +127,8 @@ def test_without_the_age_of_a_collective_the_time_is_that_since_the_first_views(
 
 
 def test_output_is_progress_also_after_the_last_collective() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        return [RankActivity(0, int(min(now, 50)))], waits_since(5, has_ages=True)(now)[1]
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        return [RankSigns(0, int(min(now, 50)))], waits_since(5, has_ages=True)(now)[1]
 
     [(at, report)] = watched(world, 120)
     assert isinstance(report, HangReport)
@@ -137,8 +138,8 @@ def test_output_is_progress_also_after_the_last_collective() -> None:
 def test_output_after_a_report_is_reported_as_progress() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
-        return [RankActivity(0, 100 if now < 100 else 200, 7)], views
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        return [RankSigns(0, 100 if now < 100 else 200, 7)], views
 
     found = watched(world, 110)
     assert [type(each) for _, each in found] == [HangReport, ProgressResumed]
@@ -146,7 +147,7 @@ def test_output_after_a_report_is_reported_as_progress() -> None:
 
 
 def test_collectives_that_advance_between_two_views_are_progress() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         number = 10 + int(now / 20)
         return [], [view(rank, calls(number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)]
 
@@ -178,11 +179,11 @@ def test_a_rank_that_answers_late_every_other_time_delays_no_report(name: str, r
     views = without_ages(name)
     asked = 0
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         nonlocal asked
         asked += now % 15 == 0
         older = [aged(each, now) for each in views]
-        return [RankActivity(0, 100, 7)], without(older, rank) if asked % 2 == 0 else older
+        return [RankSigns(0, 100, 7)], without(older, rank) if asked % 2 == 0 else older
 
     reports = [(at, each.finding) for at, each in watched(world, 300) if isinstance(each, HangReport)]
     assert {each.is_hang for _, each in reports} == {True}
@@ -211,11 +212,11 @@ def test_calls_that_were_seen_once_are_kept_while_their_rank_answers_late() -> N
 def test_the_slow_start_of_a_run_is_not_its_rhythm() -> None:
     """Under load, ranks print some lines and import for a minute, twice."""
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         lines = sum(now >= at for at in (1, 2, 3, 4, 5, 6, 66, 126, *range(127, 147)))
         imports = [replace(view(rank, (), (MAIN,), []), cpu_s=now) for rank in range(4)]
         views = imports if now < 126 else one_late(4, 1)
-        return [RankActivity(0, lines)], views
+        return [RankSigns(0, lines)], views
 
     found = [
         (at, each) for at, each in watched(world, 230) if isinstance(each, HangReport) and each.finding.ranks == (1,)
@@ -243,14 +244,14 @@ def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
 
 
 def test_a_run_with_rare_signs_of_progress_gets_more_time() -> None:
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         in_data = now % 50 < 45
         views = (
             one_late(4, 1, number=5)
             if in_data
             else [view(r, calls(5, over=True), (MAIN,), [default_group(4)]) for r in range(4)]
         )
-        return [RankActivity(0, 100, int(now / 50))], views
+        return [RankSigns(0, 100, int(now / 50))], views
 
     assert watched(world, 3600) == []
 
@@ -259,10 +260,10 @@ def test_a_run_with_rare_signs_of_progress_gets_more_time() -> None:
 def test_progress_in_every_gap_raises_no_alarm(gaps: list[float], sign: str) -> None:
     times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         count = sum(time <= now for time in times)
         views = one_late(8, 5)
-        return [RankActivity(2, count if sign == "out" else 0, count if sign == "step" else None)], views
+        return [RankSigns(2, count if sign == "out" else 0, count if sign == "step" else None)], views
 
     assert watched(world, sum(gaps)) == []
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
-from pylaunch.model.hang import RankActivity
 from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import brief, one_late
 
 AFTER_S = 30.0
 POLL_S = 1.0
 
-World = Callable[[float], tuple[Sequence[RankActivity], Sequence[RankView]]]
+World = Callable[[float], tuple[Sequence[RankSigns], Sequence[RankView]]]
 """State of all ranks at a time."""
 
 
@@ -51,23 +51,23 @@ def aged(seen: RankView, age_s: float) -> RankView:
 def silent(views: Sequence[RankView]) -> World:
     """Return ranks that write nothing and never change."""
     return lambda now: (
-        [RankActivity(each.rank, 100, each.step) for each in views],
+        [RankSigns(each.rank, 100, each.step) for each in views],
         [aged(each, now) for each in views],
     )
 
 
 def after_start(world: World, at: float) -> World:
     """Return ranks that write a line every second until `at`."""
-    return lambda now: ([RankActivity(0, int(min(now, at)))], world(now)[1])
+    return lambda now: ([RankSigns(0, int(min(now, at)))], world(now)[1])
 
 
 def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
     """Return ranks of which one is late in `frames`, and uses this share of a core."""
 
-    def world(now: float) -> tuple[Sequence[RankActivity], Sequence[RankView]]:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(4, 0, frames)
         views[0] = replace(views[0], cpu_s=now * cpu)
-        return [RankActivity(each.rank, 100, 7) for each in views], views
+        return [RankSigns(each.rank, 100, 7) for each in views], views
 
     return world
 
