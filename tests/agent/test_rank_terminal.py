@@ -20,8 +20,8 @@ CTRL_C = "\x03"
 ASKS = "import os; print(os.get_terminal_size()); print('got', input('? ')); raise SystemExit(7)"
 LOOPS = """
 import os, time
-print("tty", os.isatty(0), os.isatty(1), os.isatty(2), os.tcgetpgrp(0) == os.getpid(), flush=True)
 try:
+    print("tty", os.isatty(0), os.isatty(1), os.isatty(2), os.tcgetpgrp(0) == os.getpid(), flush=True)
     while True:
         time.sleep(0.05)
 except KeyboardInterrupt:
