@@ -18,7 +18,7 @@ from pylaunch.features.lab.cluster.slurm import are_idle
 from pylaunch.transport import process
 from tests.lab import leftovers
 from tests.lab.controller import Gate
-from tests.lab.slurm_jobs import DEADLINE_S, HAS_OWN_PYTHON, PROJECT, cancelled, jobs
+from tests.lab.slurm_jobs import DEADLINE_S, INTERPRETER, PROJECT, cancelled, jobs
 from tests.node_python import NODE_PYTHON
 from tests.waiting import wait_until
 
@@ -131,8 +131,7 @@ def _wheel(distribution: str, directory: Path) -> None:
 @pytest.fixture(scope="session")
 def slurm_lab(_real_nodes: None) -> Iterator[Lab]:
     """Three nodes with Slurm, which see this project and its Python."""
-    own = (Path(sys.prefix),) if not Path(sys.prefix).is_relative_to(PROJECT) else ()
-    share = (PROJECT, *own, Path(sys.base_prefix)) if HAS_OWN_PYTHON else ()
+    share = (PROJECT, *(path for path in INTERPRETER if not path.is_relative_to(PROJECT)))
     with labs.start(labs.Request(_new_name(), 3, share, addition="slurm"), lambda line: None) as made:
         yield made
 

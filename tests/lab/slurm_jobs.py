@@ -14,8 +14,8 @@ from pylaunch.features.lab.cluster.lab import Lab
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]
-HAS_OWN_PYTHON = sys.base_prefix != "/usr"
-"""The Python of this project is in a directory that nodes can see without losing theirs."""
+INTERPRETER = tuple({Path(sys.prefix), Path(sys.base_prefix)} - {Path("/usr")})
+"""Directories of the Python of this project. Nodes have the distribution's Python in a /usr of their own."""
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"

@@ -19,7 +19,6 @@ from tests.lab.controller import listed, must_be_clean, starting
 from tests.lab.slurm_jobs import (
     COMMAND,
     DEADLINE_S,
-    HAS_OWN_PYTHON,
     PATIENT,
     PROJECT,
     SAVES,
@@ -157,7 +156,6 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     must_be_clean(slurm)
 
 
-@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> None:
     line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *COMMAND, "--", "hostname"))
     script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} > /tmp/one-line 2>&1\n"
@@ -171,7 +169,6 @@ def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> 
     must_be_clean(slurm)
 
 
-@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unattended(slurm: Lab) -> None:
     options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
     rank = ("sh", "-c", SAVES.format(file="/tmp/of-script", signal="USR1"))
@@ -190,7 +187,6 @@ def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unatte
     must_be_clean(slurm)
 
 
-@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_an_element_of_an_array_is_requeued_without_the_others(slurm: Lab) -> None:
     """The last element of an array has its id: for Slurm, this is the id of all elements, too."""
     options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
@@ -364,7 +360,6 @@ def test_a_start_says_that_munge_does_not_run(slurm: Lab) -> None:
     assert "hint: the authentication of Slurm fails: systemctl status munge" in refused.stderr
 
 
-@pytest.mark.skipif(not HAS_OWN_PYTHON, reason="nodes have a /usr of their own")
 def test_a_restart_after_a_killed_rank_preloads_its_ranks(slurm: Lab, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
