@@ -8,7 +8,7 @@ from pylaunch.agent.probe.registry import READERS
 from pylaunch.probe.program import needed
 from pylaunch.provision.probe import readers_asked
 
-ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.settings"}
+ALWAYS = {"base.text", "probe.identity", "probe.registry", "probe.readers.settings"}
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
 def test_a_probe_contains_only_modules_that_its_questions_need(
     asked: dict[str, list[object]], carried: set[str]
 ) -> None:
-    modules = [READERS[name].module.removeprefix("pylaunch.agent.") for name in readers_asked(asked)]
-    assert set(needed(modules)) == ALWAYS | carried
+    modules = [READERS[name].module.removeprefix("pylaunch.") for name in readers_asked(asked)]
+    assert {name.removeprefix("agent.") for name in needed(modules)} == ALWAYS | carried
 
 
 def test_the_sudo_password_is_sent_only_with_questions_that_need_root() -> None:
