@@ -1,1 +1,1 @@
-"""Agent and probe, which run on nodes: standard library only, Python ≥ 3.8. The controller imports only `wire`."""
+"""Agent and probe, which run on nodes: standard library only, Python ≥ 3.8."""

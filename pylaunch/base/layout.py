@@ -11,7 +11,7 @@
     task.json                its task
     reserve                  room for the end of the record on a disk that ranks fill; gone when the run is over
     boot                     boot id of the node when the run began
-    events.jsonl             its events, as wire messages
+    events.jsonl             its events, as messages
     outcome.json             its outcome; absent while it runs
     logs/<rank>.out|err      output of the ranks; launcher.out|err for the launcher
     times/<rank>.out|err     sizes of that log over time (see `times`)

@@ -44,6 +44,7 @@ from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd
+from pylaunch.model.rank_view import STOPPED_STATES
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.node_evidence import RankState
 
@@ -53,9 +54,6 @@ STATES = {
     "D": "waiting for a disk, a network file system or a driver (state D)",
     "Z": "a zombie",
 }
-STOPPED = ("T", "t")
-"""State letters of a process that a signal or a debugger stopped."""
-
 RANKED = tuple(Certainty)
 ANOTHER_SIZE = "received data of another size"
 """Beginning of the symptom of a rank whose collective does not match that of its peer."""
@@ -291,7 +289,7 @@ def _of_lost(evidence: Evidence) -> _Observation:
 
 def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
     states = ((host, state) for host, found in sorted(evidence.states.items()) for state in found)
-    found = [(host, state) for host, state in states if state.state in STOPPED]
+    found = [(host, state) for host, state in states if state.state in STOPPED_STATES]
     if not found:
         return None
     host, state = found[0]

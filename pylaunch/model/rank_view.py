@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
 
+STOPPED_STATES = ("T", "t")
+"""State letters of a process that a signal or a debugger stopped."""
+
 
 @dataclass(frozen=True)
 class Frame:

@@ -181,7 +181,7 @@ REFUSALS: dict[str, str] = {
     "workdir-closed": "storage.writable",
     "workdir-missing": "storage.writable",
 }
-"""Code of a refusal (`agent.wire.Reason`) → the check for the same problem; "" where only a start finds it."""
+"""Code of a refusal (`protocol.Reason`) → the check for the same problem; "" where only a start finds it."""
 
 
 def decides_before_queue(check: Check) -> bool:

@@ -1,4 +1,4 @@
-"""Build the scripts that hosts run: a function of the agent with its arguments, and the modules it needs.
+"""Build the scripts that hosts run: a function of `pylaunch.agent` with its arguments, and the modules it needs.
 
 The caller passes the function itself, so that mypy checks the arguments and a rename reaches every use. Module names
 and imports are read from the function and from the sources; nobody else writes Python source for hosts.
@@ -22,8 +22,7 @@ from pylaunch.agent.probe.registry import READERS, reader_of
 P = ParamSpec("P")
 
 PACKAGE = "pylaunch"
-SENT: Final = ("agent", "base", "protocol")
-"""Packages whose modules hosts can run."""
+AGENT = "agent."
 
 _LOADER = """\
 import binascii, gc, json, sys, zlib
@@ -103,10 +102,10 @@ def _loader(sources: tuple[tuple[str, str], ...]) -> str:
 
 
 def _module(function: Callable[..., object]) -> str:
-    """Return the module of a function that hosts can run, as a path below `pylaunch`."""
-    package, _, module = function.__module__.partition(PACKAGE + ".")
-    if package or module.split(".")[0] not in SENT or "." in function.__qualname__:
-        raise ValueError(f"{function!r} is not a function of a module that hosts can run")
+    """Return the module of a function of the agent, as a path below `pylaunch`."""
+    module = function.__module__.removeprefix(f"{PACKAGE}.")
+    if not module.startswith(AGENT) or "." in function.__qualname__:
+        raise ValueError(f"{function!r} is not a function of a module of pylaunch.agent")
     return module
 
 

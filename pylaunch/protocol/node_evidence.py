@@ -1,4 +1,4 @@
-"""Facts of a node and its ranks that explain a failure or a hang, as messages report them."""
+"""Facts that explain a failure or a hang, as a node reports them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class OutOfMemory:
     """The kernel killed a process for lack of memory around the time a rank ended."""
 
     certain: bool
-    """The killed process was this rank; otherwise that is only likely."""
+    """The killed process was this rank; otherwise that is likely."""
 
     limit: int
     """Memory limit in bytes."""
@@ -26,7 +26,7 @@ class RankState:
 
     rank: int
     state: str
-    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; T if any process of the rank is stopped; "" is unknown."""
+    """State letter of /proc/PID/stat; T if any process of the rank is stopped; "" is unknown."""
 
     silent_s: float | None
     """Seconds since the rank last wrote a line; None when it wrote none."""

@@ -11,18 +11,18 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
-from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.protocol.usage_report import StepMark, Usage
 
 GOLDEN = Path(__file__).parent / "board.txt"
 GIBIBYTE = 1 << 30
 STARTED = 1000.0
 
 
-def reading(number: int, step: int, marked: float) -> NodeUsage:
+def reading(number: int, step: int, marked: float) -> Usage:
     """What node `number` tells: two ranks at `step`."""
-    steps = tuple(RankStep(rank, step, marked) for rank in (2 * number - 2, 2 * number - 1))
+    steps = [StepMark(rank, step, marked) for rank in (2 * number - 2, 2 * number - 1)]
     gpu = (0.9 - 0.1 * number, 60 * GIBIBYTE, 80 * GIBIBYTE)
-    return NodeUsage(0.3 + number / 100, 90 * GIBIBYTE, 512 * GIBIBYTE, 3e9, 2e9, *gpu, steps)
+    return Usage(0.3 + number / 100, 90 * GIBIBYTE, 512 * GIBIBYTE, 3e9, 2e9, *gpu, steps)
 
 
 def board() -> Board:
@@ -49,7 +49,7 @@ def stories() -> dict[str, list[str]]:
     shown["all are at one step"] = going.lines(STARTED + 100)
     for number in range(1, 4):
         faster = reading(number, 852, STARTED + 109)
-        steps = tuple(replace(each, total=10_000) for each in faster.steps)
+        steps = [replace(each, total=10_000) for each in faster.steps]
         going.read(f"gpu{number:02}", replace(faster, steps=steps))
     shown["all are faster, and say how many steps there are"] = going.lines(STARTED + 110)
     going.read("gpu02", reading(2, 790, STARTED + 60))
@@ -61,7 +61,7 @@ def stories() -> dict[str, list[str]]:
     shown["the run is being stopped"] = going.lines(STARTED + 4000)
     before = PreviousAttempt("7f3a9c01.0", "gpu02 lost: no heartbeat for 10 s")
     again = started(Board(replan(going.plan, ["gpu01", "gpu03"]), before))
-    idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=())
+    idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=[])
     again.read("gpu01", idle)
     shown["started again, without GPUs and marks"] = again.lines(STARTED + 7)
     printed = started(board())

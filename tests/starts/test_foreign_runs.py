@@ -17,7 +17,7 @@ from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import plan_run
 from pylaunch.store.node_record import pack
-from tests.starts.cluster import Directory, DirectoryCluster, appears, ended
+from tests.starts.cluster import Directory, DirectoryCluster, appears, ended, says
 from tests.waiting import wait_until
 
 AGENT = "0123456789abcdef"
@@ -88,7 +88,11 @@ def test_a_flood_of_forged_records_hides_no_run(directories: Callable[..., Direc
     assert [each["run"] for each in json.loads(listed.stdout)["runs"]] == [run]
     assert "note: n1: 600 of its runs are not shown: the records of one node may name 65536 ranks" in listed.stderr
     assert not (cluster.nodes["n1"].path / "root/runs/00000000/agent.lock").exists(), "to look writes nothing"
+    third = DirectoryCluster(cluster.inventory, tmp_path / "third", cluster.nodes)
+    attached = third.begin("attach", run, "-i", str(cluster.inventory))
+    says(attached, "note: n1: 600 of its runs are not shown")
     assert cluster.run("stop", run, "-i", str(cluster.inventory)).returncode == 0
+    assert f"run {run} stopped: stopped with pylaunch stop" in ended(attached).stderr
 
 
 def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,6 +35,16 @@ def test_tasks_of_a_role_begin_short() -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     targets = [link for link in LINK.findall(page.read_text()) if "://" not in link]
     assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+def test_pages_for_contributors_name_modules_that_are_there() -> None:
+    """A path begins at the checkout, at the package or, on the page of the agent, at the agent."""
+    named = re.compile(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py|/))`")
+    places = [ROOT, ROOT / "pylaunch", ROOT / "pylaunch/agent"]
+    pages = {page.name: named.findall(page.read_text()) for page in (ROOT / "docs/contributing").glob("*.md")}
+    assert sum(map(len, pages.values())) > 50
+    found = {path for paths in pages.values() for path in paths if any((at / path).exists() for at in places)}
+    assert {page: sorted(set(paths) - found) for page, paths in pages.items() if set(paths) - found} == {}
 
 
 def test_every_promise_names_tests_that_are_there() -> None:
@@ -83,8 +94,9 @@ PLAIN_OPEN = re.compile(r"(?<![\w.])open\((?!rank_files\.)|\bos\.open\((?!os\.de
 
 
 def test_files_that_ranks_can_write_are_opened_through_one_door() -> None:
-    agent = ROOT / "pylaunch/agent"
-    modules = {str(path.relative_to(agent)): path.read_text() for path in agent.rglob("*.py")}
+    agent, on_nodes = ROOT / "pylaunch/agent", ("agent", "base", "protocol")
+    files = [path for room in on_nodes for path in (ROOT / "pylaunch" / room).rglob("*.py")]
+    modules = {os.path.relpath(path, agent): path.read_text() for path in files}
     piped = {name for name in modules if name.startswith(("probe/", "piped/"))}  # These have deadlines.
     others = OF_ROOT_AND_KERNEL | BESIDE_THE_ARCHIVE | IN_THE_RANK | piped | {"shared/rank_files.py"}
     assert [name for name, text in modules.items() if name not in others and PLAIN_OPEN.search(text)] == []

@@ -44,7 +44,6 @@ KNOWN = {
     ("LinesWritten", "RankLine"),
     ("Mark", "StepMark"),
     ("NodePlan", "_Node"),
-    ("NodeUsage", "Usage"),
     ("RankEnd", "RankEnded"),
     ("RankExamined", "RankView"),
     ("RankSocket", "StuckConnection"),

@@ -6,8 +6,8 @@ import os
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import process_view, py_spy, rank_states
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import replace
-from pylaunch.base.text import text_of
 from pylaunch.protocol import examination as bounds
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ import os
 import time
 
 from pylaunch.agent.shared import cgroups
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import time
 from collections import deque
 
 from pylaunch import protocol
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base import kernel_log
-from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import time
 
 from pylaunch.agent.evidence.rank_states import MOST, family
 from pylaunch.agent.in_rank.questions import THREAD
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import memory_cgroups
 from pylaunch.agent.shared import cgroups, interfaces
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import replace
-from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import os
 
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.text import text_of
 from pylaunch.agent.telemetry import usage
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.text import text_of
 
 LOOK_S = 1.0
 KEPT = 30

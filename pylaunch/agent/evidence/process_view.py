@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from pylaunch.agent.evidence.rank_states import STOPPED, family
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

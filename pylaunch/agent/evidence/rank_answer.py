@@ -1,7 +1,7 @@
 """Decode what a rank reports of itself: the answer of its helper thread, and what faulthandler writes. Pure.
 
 A rank can write anything. An answer of another shape raises ValueError; lists and texts are cut to the bounds of
-`wire.examination`.
+`protocol.examination`.
 """
 
 from __future__ import annotations

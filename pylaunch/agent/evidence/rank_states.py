@@ -8,8 +8,8 @@ import time
 from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report, symptoms
 from pylaunch.agent.logs.tail import last_lines
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.layout import RunDirectory
-from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

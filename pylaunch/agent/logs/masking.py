@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from pylaunch.agent.shared import rank_files
-from pylaunch.base.text import next_data
+from pylaunch.agent.shared.text import next_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.record import note
+from pylaunch.agent.shared.text import next_data
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.text import next_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

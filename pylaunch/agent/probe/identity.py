@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import re
 
 from pylaunch.agent.shared.installed import installed_digest
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

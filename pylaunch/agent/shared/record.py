@@ -1,4 +1,4 @@
-"""Record of a run on its node: its task, its events as wire messages, and its outcome.
+"""Record of a run on its node: its task, its events as messages, and its outcome.
 
 A full disk costs the record, never the run: the first failed write is logged in the agent's log.
 """

@@ -94,7 +94,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
         file = Path(self.report).absolute()
         if file.suffix != ".html":
             raise UsageError(f"--report {self.report}: expected a name that ends in .html", hint="--report -- SCRIPT")
-        refuse_existing(file)
+        refuse_existing(file, hint="--report=ANOTHER.html")
         return file
 
     def turn(self) -> Turn | None:

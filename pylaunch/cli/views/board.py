@@ -9,10 +9,11 @@ from pylaunch.cli.views.pace import Pace, shown_rate
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.log_progress import logged_step
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.rank_step import RankStep
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.model.sanitise import rank_output, visible_line
 from pylaunch.model.size import shown_size
-from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal.listing import duration
 
 MOST_ROWS = 8
@@ -37,7 +38,7 @@ class Board:
     running: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
-    usage: dict[str, NodeUsage] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
     steps: dict[int, RankStep] = field(default_factory=dict)
     last_lines: dict[int, str] = field(default_factory=dict)
     """The last line of output of each rank."""
@@ -62,11 +63,12 @@ class Board:
         elif event.kind is EventKind.CONTACT_REGAINED and event.host is not None:
             self.lost.discard(event.host)
 
-    def read(self, host: str, reading: NodeUsage) -> None:
+    def read(self, host: str, reading: Usage) -> None:
         """Update the load of `host`. A rank whose mark could not be read keeps the mark before."""
         self.usage[host] = reading
-        self.steps |= {step.rank: step for step in reading.steps}
-        for step in reading.steps:
+        for mark in reading.steps:
+            step = RankStep(mark.rank, mark.step, mark.time, mark.total)
+            self.steps[step.rank] = step
             self.pace.add(step)
 
     def wrote(self, stream: str, text: str, time: float) -> None:
@@ -195,7 +197,7 @@ def _ago(mark: RankStep, now: float) -> str:
     return f"{duration(max(0.0, now - mark.time))} ago"
 
 
-def _row(reading: NodeUsage) -> str:
+def _row(reading: Usage) -> str:
     parts = [
         f"cpu {reading.cpu:>4.0%}",
         f"memory {shown_size(reading.memory_used)} of {shown_size(reading.memory)}",

@@ -12,8 +12,8 @@ from pylaunch.model.outcome import Outcome, RankEnd, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.sanitise import Pieces
-from pylaunch.model.usage import NodeUsage
 from pylaunch.preflight.finding_lines import FIX
+from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
 
@@ -93,7 +93,7 @@ class Live:
     def catch_up(self) -> None:
         """Expect no more earlier output."""
 
-    def usage(self, host: str, reading: NodeUsage) -> None:
+    def usage(self, host: str, reading: Usage) -> None:
         """Ignore it."""
 
 

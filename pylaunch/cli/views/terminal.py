@@ -17,7 +17,7 @@ from pylaunch.launch.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
-from pylaunch.model.usage import NodeUsage
+from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal import console
 from pylaunch.terminal.live_area import LiveArea
 
@@ -83,7 +83,7 @@ class Terminal(Live):
             self._board.on(event)
         super().event(event)
 
-    def usage(self, host: str, reading: NodeUsage) -> None:
+    def usage(self, host: str, reading: Usage) -> None:
         """Draw it with the next update."""
         with self._lock:
             self._board.read(host, reading)

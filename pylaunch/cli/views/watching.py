@@ -14,8 +14,9 @@ from pylaunch.cli.views.run_data import previous_data
 from pylaunch.cli.views.terminal import REDRAW_S
 from pylaunch.launch.connect.interruptible import Interrupter, signals
 from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.model.rank_step import RankStep
 from pylaunch.model.run import Event, RunRecord
-from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal import console, document
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.workflows.status import glimpse, previous_attempt, watch_run
@@ -216,7 +217,7 @@ def _node(host: str, board: Board) -> dict[str, object]:
     }
 
 
-def _usage(reading: NodeUsage) -> dict[str, object]:
+def _usage(reading: Usage) -> dict[str, object]:
     return {
         "cpu": round(reading.cpu, 3),
         "memory_used": reading.memory_used,

@@ -18,7 +18,6 @@ from pylaunch.explain.hangs.host_findings import host_findings, with_host_lines,
 from pylaunch.explain.hangs.outside_calls import with_outside_calls
 from pylaunch.explain.hangs.snapshot import (
     STATES,
-    STOPPED_STATES,
     TIMED_SLEEPS,
     HangEvidence,
     Snapshot,
@@ -38,6 +37,7 @@ from pylaunch.explain.overrides import overridden
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
+from pylaunch.model.rank_view import STOPPED_STATES
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 

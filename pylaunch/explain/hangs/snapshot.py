@@ -11,9 +11,8 @@ from pylaunch.explain.hangs.restarted import restarted_ranks
 from pylaunch.explain.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase
 from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.rank_view import ChildProcess, RankView
+from pylaunch.model.rank_view import STOPPED_STATES, ChildProcess, RankView
 
-STOPPED_STATES = ("T", "t")
 LOADER_WORKER = "pt_data_worker"
 """Name that torch gives a worker of its DataLoader."""
 

@@ -1,4 +1,4 @@
-"""A connection to the agent of one node: an SSH channel for the messages of `agent.wire`."""
+"""A connection to the agent of one node: an SSH channel for the messages of `protocol`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Interrupted:
 
 
 class Fleet:
-    """Links by host name. `hear` returns (host, message): messages of `agent.wire` and those above."""
+    """Links by host name. `hear` returns (host, message): messages of `protocol` and those above."""
 
     def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
         self._inbox = Inbox(len(plan.nodes))

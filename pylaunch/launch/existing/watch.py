@@ -18,7 +18,7 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.node_view import NodeView
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported, node_usage
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported, on_our_clock
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import Event, EventKind, RunRecord
 
@@ -158,7 +158,7 @@ class _Watch:
         match message:
             case protocol.Usage():
                 self._reporting.add(host)
-                usage = node_usage(message, lambda time: self._fleet.our_time(host, time))
+                usage = on_our_clock(message, lambda time: self._fleet.our_time(host, time))
                 self._onlooker.show(UsageReported(host, usage))
             case protocol.Output():
                 at = self._fleet.our_time(host, message.time)

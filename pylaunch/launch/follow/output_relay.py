@@ -13,7 +13,7 @@ from pylaunch.launch.follow.run_events import (
     LinesWritten,
     Notice,
     UsageReported,
-    node_usage,
+    on_our_clock,
     skipped_line,
 )
 from pylaunch.model.plan import RunPlan
@@ -62,7 +62,7 @@ class OutputRelay:
                 self.debug.show(message)
             return
         if isinstance(message, protocol.Usage):
-            self._emit(UsageReported(host, node_usage(message, lambda time: self._fleet.our_time(host, time))))
+            self._emit(UsageReported(host, on_our_clock(message, lambda time: self._fleet.our_time(host, time))))
             return
         self._offsets[host][message.stream] = message.offset
         if isinstance(message, protocol.Skipped):

@@ -7,11 +7,10 @@ import os
 from collections.abc import Callable
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
-from pylaunch.model.usage import NodeUsage, RankStep
 
 DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20
@@ -34,7 +33,7 @@ class UsageReported:
     """Load of one node, and the steps of its ranks."""
 
     host: str
-    usage: NodeUsage
+    usage: protocol.Usage
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,9 @@ Emitter = Callable[[RunEvent], None]
 """Receives the events of a run. It must not block."""
 
 
-def node_usage(reported: protocol.Usage, to_ours: Callable[[float], float]) -> NodeUsage:
-    """Return the load that a node reports; `to_ours` converts its times to the controller's clock."""
-    steps = tuple(RankStep(mark.rank, mark.step, to_ours(mark.time), mark.total) for mark in reported.steps)
-    return NodeUsage(**{**vars(reported), "steps": steps})
+def on_our_clock(reported: protocol.Usage, to_ours: Callable[[float], float]) -> protocol.Usage:
+    """Return the load that a node reports with the times of `to_ours`, which converts to the controller's clock."""
+    return replace(reported, steps=[replace(mark, time=to_ours(mark.time)) for mark in reported.steps])
 
 
 def skipped_line(host: str, skipped: protocol.Skipped) -> str:

@@ -1,4 +1,4 @@
-"""Types of readings of GPUs and network adapters; for type checkers and the decoder only (see `readings`)."""
+"""Types of readings of GPUs and network adapters; for type checkers and the decoder only (see `hosts`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of readings against which roles are compared; for type checkers and the decoder only (see `readings`)."""
+"""Types of readings against which roles are compared; for type checkers and the decoder only (see `hosts`)."""
 
 from __future__ import annotations
 

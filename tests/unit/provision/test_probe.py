@@ -8,7 +8,7 @@ from pylaunch.agent.probe.registry import READERS
 from pylaunch.probe.program import needed
 from pylaunch.provision.probe import readers_asked
 
-ALWAYS = {"base.text", "probe.identity", "probe.registry", "probe.readers.settings"}
+ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.settings"}
 
 
 @pytest.mark.parametrize(

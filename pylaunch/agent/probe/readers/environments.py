@@ -7,7 +7,7 @@ import os
 
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

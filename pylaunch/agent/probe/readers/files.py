@@ -9,7 +9,7 @@ import pwd
 import re
 
 from pylaunch.agent.probe.registry import reader_of_each
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

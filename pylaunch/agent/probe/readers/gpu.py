@@ -9,8 +9,8 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base.kernel_log import XID_TEXT
-from pylaunch.base.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

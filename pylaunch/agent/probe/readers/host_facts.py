@@ -21,7 +21,7 @@ from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 Group = Dict[str, Optional[str]]
 

@@ -9,7 +9,7 @@ import resource
 from pylaunch.agent.probe.gpu import listed, pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended, path_of
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

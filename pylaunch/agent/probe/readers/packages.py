@@ -9,7 +9,7 @@ from pylaunch.agent.probe.commands import run
 from pylaunch.agent.probe.identity import has_rpm
 from pylaunch.agent.probe.package_lock import holder
 from pylaunch.agent.probe.registry import reader, reader_of_each
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 DEADLINE_S = 25.0
 DPKG_VERSIONS = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status} ${Version}\n"]

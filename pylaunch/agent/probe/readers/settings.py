@@ -7,7 +7,7 @@ import resource
 
 from pylaunch.agent.probe.identity import bounding_capabilities, distribution
 from pylaunch.agent.probe.registry import reader, reader_of_each
-from pylaunch.base.text import text_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -50,8 +50,9 @@ def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) ->
     with pytest.raises(UsageError, match=r"--report train.py: expected a name that ends in \.html"):
         StartFlags(report="train.py").report_file()
     (tmp_path / "why.html").touch()
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="exists already") as refused:
         StartFlags(report=str(tmp_path / "why.html")).report_file()
+    assert refused.value.hint == "--report=ANOTHER.html"
 
 
 def test_hangs_are_not_watched_and_the_run_ends_with_its_controller_while_a_person_debugs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.pace import LONGEST_S, Pace, shown_rate
-from pylaunch.model.usage import RankStep
+from pylaunch.model.rank_step import RankStep
 
 
 def paced(*marks: tuple[int, float], total: int = 0) -> Pace:

@@ -12,13 +12,13 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.usage import NodeUsage, RankStep
+from pylaunch.protocol.usage_report import StepMark, Usage
 from pylaunch.store import runs
 from pylaunch.workflows.status import is_settled
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 MARKED = "1970-01-01T00:01:58.000+00:00"
-READING = NodeUsage(0.25, 1 << 30, 2 << 30, 10.0, 20.0, None, 0, 0, (RankStep(0, 7, 118.0),))
+READING = Usage(0.25, 1 << 30, 2 << 30, 10.0, 20.0, None, 0, 0, [StepMark(0, 7, 118.0)])
 
 
 def planned(max_restarts: int = 0) -> RunPlan:

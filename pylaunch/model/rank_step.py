@@ -1,4 +1,4 @@
-"""Usage of a node and progress of its ranks at one moment."""
+"""Progress of a rank at one moment."""
 
 from __future__ import annotations
 
@@ -20,21 +20,3 @@ class RankStep:
 
     is_exact: bool = True
     """The rank has marked it; False for one that was read from the output."""
-
-
-@dataclass(frozen=True)
-class NodeUsage:
-    """Shares are 0 … 1, sizes bytes, rates bytes a second."""
-
-    cpu: float
-    memory_used: int
-    memory: int
-    received: float
-    sent: float
-    gpu: float | None
-    """Mean of all devices; None where there is none, or where none answers."""
-
-    gpu_memory_used: int
-    gpu_memory: int
-    steps: tuple[RankStep, ...] = ()
-    """Progress of its ranks, where they mark steps."""
