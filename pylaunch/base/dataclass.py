@@ -11,24 +11,12 @@ TYPE_CHECKING = False
 """As in `typing`, whose import takes longer than this module."""
 
 if TYPE_CHECKING:
-    from dataclasses import (
-        MISSING as MISSING,
-    )
-    from dataclasses import (
-        asdict as asdict,
-    )
-    from dataclasses import (
-        dataclass as dataclass,
-    )
-    from dataclasses import (
-        field as field,
-    )
-    from dataclasses import (
-        fields as fields,
-    )
-    from dataclasses import (
-        replace as replace,
-    )
+    from dataclasses import MISSING as MISSING
+    from dataclasses import asdict as asdict
+    from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import fields as fields
+    from dataclasses import replace as replace
 else:
     MISSING = object()
     _FIELDS = "__own_fields__"

@@ -26,12 +26,8 @@ from signal import Signals
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.cause_kinds import advised
-from pylaunch.explain.failure_evidence import (
-    SAME_MOMENT_S as SAME_MOMENT_S,
-)
-from pylaunch.explain.failure_evidence import (
-    Evidence as Evidence,
-)
+from pylaunch.explain.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
+from pylaunch.explain.failure_evidence import Evidence as Evidence
 from pylaunch.explain.failure_evidence import (
     is_before,
     lost_contact,

@@ -6,15 +6,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from pylaunch.agent.probe.readers import (
-    gpu as gpu_readers,
-)
-from pylaunch.agent.probe.readers import (
-    gpu_smoke as gpu_smoke_readers,
-)
-from pylaunch.agent.probe.readers import (
-    occupants as occupants_readers,
-)
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers import gpu_smoke as gpu_smoke_readers
+from pylaunch.agent.probe.readers import occupants as occupants_readers
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.occupancy.processes import Occupant, occupancy
