@@ -15,6 +15,7 @@ from typing import Any
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.transport.process import Completed
+from tests.hinted_commands import hints_must_be_accepted
 from tests.waiting import wait_until
 
 DEADLINE_S = 120.0
@@ -71,8 +72,10 @@ class Started:
         self.process.wait()
 
     def ends(self, deadline_s: float = DEADLINE_S) -> int:
-        """The exit code, once it has one."""
-        return self.process.wait(deadline_s)
+        """The exit code, once it has one; fail the test if it printed a hint with a command that is refused."""
+        code = self.process.wait(deadline_s)
+        hints_must_be_accepted(self.stderr)
+        return code
 
 
 @contextlib.contextmanager
