@@ -1,4 +1,4 @@
-"""Command lines of pylaunch in README.md and in the guides."""
+"""Command lines in README.md and in the guides, and the blocks that have none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs/guides").glob("*.md")))
-_LINE = re.compile(r"^ {4,}(?:\$ )?(?:sudo )?(pylaunch .*)$", re.MULTILINE)
+_BLOCK = re.compile(r"(?:^ {4,}\S.*\n(?:\n(?= {4,}\S))?)+", re.MULTILINE)
+_PROGRAMS = "pylaunch|pip|mkdir|make|kubectl|ssh-keygen|ufw|ansible-playbook"
+_LINE = re.compile(rf"^ *(?:\$ )?(?:sudo )?((?:[A-Z_]+=\S+ )*(?:{_PROGRAMS}) .*)$", re.MULTILINE)
 REST = "…"
 """Placeholder of a page for words that the reader has."""
 
@@ -24,9 +26,15 @@ class DocumentedCommand:
     @property
     def words(self) -> list[str]:
         """The words after `pylaunch`, without comment, redirection and REST."""
-        words = shlex.split(self.line.replace("$PWD/", ""), comments=True)[1:]
+        words = shlex.split(self.line.replace("$PWD/", ""), comments=True)
+        words = words[words.index("pylaunch") + 1 :]
         end = next((place for place, word in enumerate(words) if word.startswith(">")), len(words))
         return [word for word in words[:end] if word != REST]
+
+    @property
+    def typed(self) -> str:
+        """The line without its comment."""
+        return re.sub(r" +# .*", "", self.line)
 
     @property
     def verb(self) -> str:
@@ -37,10 +45,21 @@ class DocumentedCommand:
         return f"{self.page}: {self.line}"
 
 
+def blocks(path: Path) -> list[str]:
+    """Return the indented blocks of a page."""
+    return _BLOCK.findall(path.read_text())
+
+
+def commands_in(block: str) -> list[str]:
+    """Return the command lines of a block."""
+    return [" ".join(line.split()) for line in _LINE.findall(block)]
+
+
+def commands_of(path: Path) -> list[DocumentedCommand]:
+    """Return the command lines of a page, in the order in which a reader types them, with their comments."""
+    return [DocumentedCommand(path.name, line) for block in blocks(path) for line in commands_in(block)]
+
+
 def documented_commands() -> list[DocumentedCommand]:
-    """Return all command lines in blocks of code, in the order of the pages."""
-    return [
-        DocumentedCommand(path.name, " ".join(line.split()))
-        for path in PAGES
-        for line in _LINE.findall(path.read_text())
-    ]
+    """Return all command lines of pylaunch, in the order of the pages."""
+    return [each for path in PAGES for each in commands_of(path) if re.search(r"\bpylaunch ", each.typed)]

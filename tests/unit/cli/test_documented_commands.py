@@ -1,7 +1,8 @@
 """Every command line in a block of README.md and of the guides is one that pylaunch accepts.
 
-Those of `help`, --help and --list run. All others are only parsed: verb, options, values and arguments. Those of
-README.md run in tests/lab/test_readme.py, and tests/starts/test_documented_commands.py plans starts and renders files.
+Those of `help`, --help and --list run. All others are only parsed here: verb, options, values and arguments. Those of
+README.md run in tests/lab/test_readme.py, those of the guides where tests/guides.py says, and
+tests/starts/test_documented_commands.py plans starts and renders files.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from tests.documented_commands import DocumentedCommand, documented_commands
+from tests.documented_commands import DocumentedCommand, blocks, commands_in, commands_of, documented_commands
+from tests.guides import GUIDES, IN_NO_TEST, is_sample
 
 RUN = {"help", "--help", "--list"}
 
@@ -34,3 +36,14 @@ def test_commands_are_found() -> None:
     found = documented_commands()
     assert len(found) > 150
     assert {"start", "lab", "render", "bench", "stacks", "env"} <= {each.verb for each in found}
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)
+def test_a_block_of_a_guide_has_commands_that_tests_know_or_is_a_sample(page: Path) -> None:
+    unknown = [block for block in blocks(page) if not commands_in(block) and not is_sample(block)]
+    assert not unknown, "add its program to tests/documented_commands.py, or its beginning to tests/guides.py"
+
+
+def test_what_runs_in_no_test_is_in_a_guide() -> None:
+    lines = [each.typed for page in GUIDES for each in commands_of(page)]
+    assert [begin for begin in IN_NO_TEST if not any(line.startswith(begin) for line in lines)] == []

@@ -1,0 +1,74 @@
+"""Where the command lines of the guides run: on directories, on the nodes of a lab, or in no test, with the reason.
+
+A line that matches nothing here runs on directories (tests/starts/test_guides.py), so that a new one is run or fails.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.documented_commands import PAGES, DocumentedCommand, commands_of
+
+ON_REAL_NODES = re.compile(
+    r"pylaunch (?:trust|env|provision|verify|bench)\b|pylaunch check .*--fix|pylaunch start .*--sync examples "
+)
+"""What tests/lab/test_readme.py runs: it changes hosts, or needs SSH or the provisioned environment."""
+
+IN_NO_TEST = {
+    "pylaunch lab ": "would change labs that are up under these names; tests/lab/test_lab_life.py makes labs",
+    "pylaunch drill --lab lab": "all faults take 40 minutes; tests/lab/test_drill.py runs some",
+    "pylaunch drill -i cluster.ini": "one library takes 10 minutes; tests/lab/test_drill.py runs some",
+    "pylaunch provision -i cluster.ini --rollback": "needs a second environment; tests/roles/test_environments.py",
+    "pylaunch provision -i cluster.ini --reset": "takes the shared lab apart; tests/lab/test_provision_life.py",
+    "pylaunch trust --replace --limit gpu01": "needs a host with another key; tests/lab/test_provision_life.py",
+    "pylaunch trust -i cluster.ini --replace": "needs a host with another key; tests/lab/test_provision_life.py",
+    "pylaunch env lock -i cluster.ini examples/": "needs a wheel of DeepSpeed; tests/lab/conftest.py locks this file",
+    "pylaunch bench -i cluster.ini --stage sweep --beside no-ib": "needs NCCL",
+    "pylaunch bench -i cluster.ini --stage sweep --no-ib": "needs NCCL and a second interface",
+    "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
+    "pylaunch start -- train.py": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
+    "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
+    "pylaunch start -i cluster.ini --debug-rank": "needs a terminal; tests/starts/test_debug_rank.py",
+    "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
+    "pylaunch doctor -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
+    "ssh-keygen -lf": "is typed on the console of a host",
+    "ufw ": "opens ports of a host with ufw",
+    "pip install ": "installs what scripts/setup installs",
+    "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
+    "ANSIBLE_ROLES_PATH=roles ansible-playbook": "is Ansible alone; the roles' tests run the same playbook",
+}
+"""Reasons by the beginning of a line."""
+
+
+_SAMPLE = re.compile(
+    r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|Slurm job|sbatch script"  # what pylaunch prints
+    r"|n\S*: |n\d:\d |\[0-5\] \|"  # of a node, of a rank, of several
+    r"|\[\w|# |\S+ ansible_host="  # a file
+    r"|refused = |raise )"  # Python
+)
+
+
+def reason(command: DocumentedCommand) -> str | None:
+    """Return why no test runs this line; None if one does."""
+    return next((why for begin, why in IN_NO_TEST.items() if command.typed.startswith(begin)), None)
+
+
+def is_sample(block: str) -> bool:
+    """Return whether a block without a command line shows output or a file."""
+    return _SAMPLE.match(block) is not None
+
+
+def on_directories(page: str) -> list[DocumentedCommand]:
+    """Return the lines of a guide that run on directories, in its order."""
+    found = next(commands_of(path) for path in GUIDES if path.name == page)
+    return [each for each in found if reason(each) is None and not ON_REAL_NODES.search(each.typed)]
+
+
+def on_real_nodes() -> list[DocumentedCommand]:
+    """Return the lines of all guides that run on real nodes, in the order of pages and lines, each once."""
+    found = [each for path in GUIDES for each in commands_of(path)]
+    here = [each for each in found if reason(each) is None and ON_REAL_NODES.search(each.typed)]
+    return list({each.typed: each for each in here}.values())
+
+
+GUIDES = PAGES[1:]
