@@ -1,4 +1,4 @@
-"""Where the command lines of the guides run: on directories, on the nodes of a lab, or in no test, with the reason.
+"""The place of each command line of the guides: directories, the nodes of a lab, or no test, with the reason.
 
 A line that matches nothing here runs on directories (tests/starts/test_guides.py), so that a new one is run or fails.
 """
@@ -12,7 +12,7 @@ from tests.documented_commands import PAGES, DocumentedCommand, commands_of
 ON_REAL_NODES = re.compile(
     r"pylaunch (?:trust|env|provision|verify|bench)\b|pylaunch check .*--fix|pylaunch start .*--sync examples "
 )
-"""What tests/lab/test_readme.py runs: it changes hosts, or needs SSH or the provisioned environment."""
+"""Lines that tests/lab/test_readme.py runs: they change hosts, or need SSH or the provisioned environment."""
 
 IN_NO_TEST = {
     "pylaunch lab ": "would change labs that are up under these names; tests/lab/test_lab_life.py makes labs",
@@ -25,6 +25,8 @@ IN_NO_TEST = {
     "pylaunch env lock -i cluster.ini examples/": "needs a wheel of DeepSpeed; tests/lab/conftest.py locks this file",
     "pylaunch bench -i cluster.ini --stage sweep --beside no-ib": "needs NCCL",
     "pylaunch bench -i cluster.ini --stage sweep --no-ib": "needs NCCL and a second interface",
+    "pylaunch start -i cluster.ini --sync examples -- accelerate_train": "tests/lab/test_frameworks.py trains it",
+    "pylaunch start -i cluster.ini --sync examples -- deepspeed_train": "tests/lab/test_frameworks.py trains it",
     "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
     "pylaunch start -- train.py": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
     "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
@@ -35,7 +37,8 @@ IN_NO_TEST = {
     "ufw ": "opens ports of a host with ufw",
     "pip install ": "installs what scripts/setup installs",
     "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
-    "ANSIBLE_ROLES_PATH=roles ansible-playbook": "is Ansible alone; the roles' tests run the same playbook",
+    "export ANSIBLE_ROLES_PATH": "belongs to the next line",
+    "ansible-playbook ": "is Ansible alone and takes half a minute; the roles' tests run the same playbook",
 }
 """Reasons by the beginning of a line."""
 

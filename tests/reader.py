@@ -45,8 +45,11 @@ class Reader:
             )  # fmt: skip
 
     def types_to_its_end(self, line: str) -> int:
-        """Type a line and return its exit code; Ctrl-C ends what follows a run, once there is output."""
-        typed = self.types(line)
+        """Type a line and return its exit code."""
+        return self.ends(line, self.types(line))
+
+    def ends(self, line: str, typed: subprocess.Popen[bytes]) -> int:
+        """Return the exit code of a line; Ctrl-C ends one that follows a run, once there is output."""
         if _FOLLOWS.search(line):
             wait_until(lambda: self.sees or typed.poll() is not None, "output", DEADLINE_S)
             typed.send_signal(signal.SIGINT)

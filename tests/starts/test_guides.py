@@ -130,7 +130,7 @@ class Guide:
         return (ExitCode.DONE, ExitCode.CLUSTER_NOT_READY) if may_find else (ExitCode.DONE,)
 
     def _supplied(self, line: str) -> str:
-        """Put in what the reader has in place of a word of the page."""
+        """Replace placeholders of the page with values of this reader."""
         for word, own in {
             f" {REST} ": " --nproc-per-node 4 " if self.page == "logs.md" else " ",
             "gpu03,gpu07": "gpu01,gpu02",
