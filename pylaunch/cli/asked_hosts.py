@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.cli.flags import scheduler
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster
+from pylaunch.terminal.flags import scheduler
 
 
 def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:

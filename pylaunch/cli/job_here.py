@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.flags import scheduler
-from pylaunch.cli.flags.scheduler import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import Settings, read_settings
+from pylaunch.terminal.flags import scheduler
+from pylaunch.terminal.flags.scheduler import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.workflows.allocation import Allocation, JobEvent, allocation_here
 
 

@@ -11,10 +11,10 @@ import click
 from pylaunch import __version__, features
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.terminal import console, document, hints, other_tools
+from pylaunch.terminal.doors import Verb
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.invocation import Invocation, current
 from pylaunch.terminal.late_import import imported
-from pylaunch.terminal.verbs import Verb
 from pylaunch.transport import interrupts
 
 _CORE = {
@@ -24,13 +24,10 @@ _CORE = {
     "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
-    "render": "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",
     "ps": "List runs, live and past",
     "status": "Show one run: nodes, ranks, how far it is or how it ended",
     "logs": "Show what the ranks of a run wrote",
     "stacks": "Show what each rank of a run is doing: its stacks and its collectives",
-    "collect": "Put everything about a run into one archive, for a bug report",
-    "report": "Write a run as one HTML file: why it failed, timeline, stacks, logs",
     "explain": "Show why a run failed, or what the logs of any launcher say about it",
     "attach": "Follow a live run again",
     "stop": "Stop a run and prove that nothing of it is left",

@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.flags import scheduler
-from pylaunch.cli.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
-from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.job_here import JobHere, StartSource
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
@@ -23,6 +20,9 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.terminal import console
+from pylaunch.terminal.flags import scheduler
+from pylaunch.terminal.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
+from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
 from pylaunch.workflows.requeue import JobRequeues, continued
 from pylaunch.workflows.start import PlannedRun, plan_start, planned_run

@@ -8,26 +8,33 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import replace
-from pylaunch.cli.flags import environment, program, sync
-from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.flags.start import StartFlags
 from pylaunch.cli.job_here import StartSource
 from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.nodes import nodes_of_start
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
-from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import ExitCode
 from pylaunch.launch.start.session import TakenError
 from pylaunch.terminal import console, options
+from pylaunch.terminal.doors import AtEnd
+from pylaunch.terminal.flags import environment, program, sync
+from pylaunch.terminal.flags.shipped_code import modules_not_shipped
+from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.terminal.invocation import current
+from pylaunch.terminal.views.starting import StartView
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 
 
 def plan_and_run(
-    typed: StartFlags, source: StartSource, inventory: Path | None, limit: str | None, *, as_json: bool
+    typed: StartFlags,
+    source: StartSource,
+    inventory: Path | None,
+    limit: str | None,
+    at_end: tuple[AtEnd, ...],
 ) -> int:
     """Start the job of the flags on the nodes of `source`, and return the exit code."""
+    as_json = current().as_json
     tree = sync.given(typed)
     chosen, flags = program.understood(typed, tree)
     program.report_misplaced(chosen, flags.workdir, tree, _long_options())
@@ -57,7 +64,7 @@ def plan_and_run(
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)
             return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.collect, flags.report_file(), nodes.end)
+        shown = Presentation(flags.detach, as_json, flags.collect, at_end, nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pylaunch import features
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.background import wait_until_well
-from pylaunch.cli.flags.start import NAMED_BY_RUN
-from pylaunch.cli.views import findings, run_data
 from pylaunch.cli.views.collecting import collect
-from pylaunch.cli.views.starting import StartView
-from pylaunch.cli.views.terminal import USAGE_S, has_board
-from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
-from pylaunch.store.output_directory import output_file
 from pylaunch.store.paths import run_paths
-from pylaunch.terminal import console, document, hints
+from pylaunch.terminal import document
+from pylaunch.terminal.doors import AtEnd
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.views import findings, run_data
+from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.terminal import USAGE_S, has_board
 from pylaunch.transport.process import Background, fork_to_background
 from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
 from pylaunch.workflows.start_checks import ChecksFailedError
@@ -41,10 +38,10 @@ class Presentation:
     collect_to: Path | None = None
     """Copy the logs of the last attempt that had ranks to this directory at the end."""
 
-    report_to: Path | None = None
-    """Write the report of a failed run to this file; RUN in the usual name stands for the id."""
+    observers: tuple[AtEnd, ...] = ()
+    """Called when the run has ended."""
 
-    at_end: Callable[[bool], None] = lambda is_good: None
+    end_nodes: Callable[[bool], None] = lambda is_good: None
     """Called when the run has ended, with the success of the run: it ends the Slurm job that was submitted for it."""
 
 
@@ -52,7 +49,7 @@ def run_planned(planned: PlannedRun, options: StartOptions, shown: Presentation)
     """Start `planned` and return the exit code. With --json, stdout has only the document; ranks write to stderr."""
     with contextlib.ExitStack() as stack:
         view = StartView()
-        ending = stack.enter_context(_job_ended(shown.at_end))
+        ending = stack.enter_context(_job_ended(shown.end_nodes))
         if shown.as_json:
             stack.callback(_show_document, planned, view)
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
@@ -76,14 +73,14 @@ class _Ending:
 
 
 @contextlib.contextmanager
-def _job_ended(at_end: Callable[[bool], None]) -> Iterator[_Ending]:
-    """Call `at_end` after the block, unless another process follows the run."""
+def _job_ended(end_nodes: Callable[[bool], None]) -> Iterator[_Ending]:
+    """Call `end_nodes` after the block, unless another process follows the run."""
     ending = _Ending()
     try:
         yield ending
     finally:
         if ending.is_ours:
-            at_end(ending.is_good)
+            end_nodes(ending.is_good)
 
 
 def _show_document(planned: PlannedRun, view: StartView) -> None:
@@ -126,11 +123,12 @@ def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) ->
     except PylaunchError as error:
         if isinstance(error, ChecksFailedError):
             error.evidence = tuple(map(findings.completed, error.evidence))
-        if shown.report_to is not None and view.run:
-            _report(view.run, shown.report_to)
+        if view.run:
+            for observe in shown.observers:
+                observe(view.run, None)
         raise
-    if shown.report_to is not None and outcome.status is Status.FAILED:
-        _report(view.run, shown.report_to)
+    for observe in shown.observers:
+        observe(view.run, outcome)
     if shown.collect_to is not None:
         _collect(view.run, shown.collect_to)
     return exit_code(outcome)
@@ -141,20 +139,6 @@ def _collect(run: str, directory: Path) -> None:
         if record.outcome is None or record.outcome.status is not Status.REFUSED:
             collect(record, directory)
             return
-
-
-def _report(run: str, file: Path) -> None:
-    """Write the report of the last attempt; a failure to write is a warning, as the run has ended."""
-    from pylaunch.workflows.report import write_report  # noqa: PLC0415 -- Jinja, for HTML, takes 0.03 s of every start
-
-    record = runs.read(runs.attempts(run)[-1])
-    try:
-        named = output_file(f"pylaunch-{record.plan.run}.html") if file.name == NAMED_BY_RUN else file
-        made = write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
-    except UsageError as error:
-        console.say(f"warning: no report: {error.message}")
-    else:
-        console.say(f"report: {made.file}")
 
 
 def exit_code(outcome: Outcome) -> ExitCode:

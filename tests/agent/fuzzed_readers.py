@@ -32,8 +32,8 @@ from pylaunch.model.log_progress import logged_step
 from pylaunch.model.sanitise import rank_output
 from pylaunch.store import node_record
 from pylaunch.store.signatures import signatures
-from tests import report_samples
 from tests.agent.controller import task
+from tests.features.report import samples
 
 CASES = Path(__file__).parents[1] / "cases"
 SLOW_S = 5.0
@@ -84,7 +84,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     search, known = LogSearch.of(signatures()), signatures()
     prepare = protocol.encode(protocol.Prepare(task(Path("/srv"), ["true"], run=directory.run)))
     ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
-    kept = zlib.decompress(base64.b64decode(node_record.pack(report_samples.plan(2, 2), "0" * 16, 1.0)))
+    kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))
     return {
         "recorder.pickle": (read_pickle, (DumpRefusedError,), pickle.dumps(DUMP, 2)),
         "recorder.json": (read_json, (DumpRefusedError,), json.dumps(DUMP).encode()),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.features.report.page.html import page
 from pylaunch.model.redaction import Redaction
-from pylaunch.report.page import page
-from tests import report_samples
 from tests.browser.headless import PROGRAM, Page, browser, is_installed
+from tests.features.report import samples
 
 pytestmark = pytest.mark.skipif(
     not is_installed(), reason=f"no {PROGRAM}: scripts/setup --for-tests installs it where the distribution has it"
@@ -68,7 +68,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Files of the sample reports."""
     directory = tmp_path_factory.mktemp("reports")
     files = {}
-    for name, content in (("large", report_samples.large()), ("hostile", report_samples.hostile())):
+    for name, content in (("large", samples.large()), ("hostile", samples.hostile())):
         files[name] = directory / f"{name}.html"
         files[name].write_text(page(content, Redaction().hide), encoding="utf-8")
     return files

@@ -7,7 +7,12 @@ import sys
 
 import pytest
 
-RUN_AND_REPORT = ("pylaunch.launch.start", "pylaunch.launch.follow.run_follower", "pylaunch.report", "jinja2")
+RUN_AND_REPORT = (
+    "pylaunch.launch.start",
+    "pylaunch.launch.follow.run_follower",
+    "pylaunch.features.report.page",
+    "jinja2",
+)
 
 
 @pytest.mark.parametrize(
@@ -16,7 +21,7 @@ RUN_AND_REPORT = ("pylaunch.launch.start", "pylaunch.launch.follow.run_follower"
         ("commands.check", RUN_AND_REPORT),
         ("commands.gpus", RUN_AND_REPORT),
         ("commands.start", ("pylaunch.workflows.start", "pylaunch.launch.start.session")),
-        ("planning", ("pylaunch.report.page", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
+        ("planning", ("pylaunch.features.report.page.html", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
     ],
 )  # fmt: skip
 def test_a_verb_imports_no_module_that_it_does_not_need(module: str, absent: tuple[str, ...]) -> None:

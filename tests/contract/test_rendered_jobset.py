@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.model.job import Framework
-from pylaunch.render.files import Target, TargetOptions, render_files
-from tests.rendered_samples import SAMPLES, planned
+from tests.features.render_files.samples import SAMPLES, planned
 
 ENDS_S = 300
 MODELS = "kubeflow-trainer-api==2.3.0"

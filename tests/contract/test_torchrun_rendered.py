@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.render.files import Target, TargetOptions, render_files
 from tests.ports import free_port
 
 ENDS_S = 300

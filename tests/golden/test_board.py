@@ -6,12 +6,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pylaunch.cli.views.board import Board
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.terminal.views.board import Board
 
 GOLDEN = Path(__file__).parent / "board.txt"
 GIBIBYTE = 1 << 30

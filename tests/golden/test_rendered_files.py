@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.render.files import Target
-from tests.rendered_samples import SAMPLES, rendered
+from pylaunch.features.render_files.files import Target
+from tests.features.render_files.samples import SAMPLES, rendered
 
 DIRECTORY = Path(__file__).parent / "render"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.running import exit_code
 from pylaunch.cli.views.following import AttachView
-from pylaunch.cli.views.terminal import USAGE_S, has_board
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal import options
+from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.views.terminal import USAGE_S, has_board
 from pylaunch.workflows.attach import attach
 
 

@@ -10,9 +10,6 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.asked_hosts import hosts_to_ask
-from pylaunch.cli.flags import sync
-from pylaunch.cli.flags.shipped_code import modules_not_shipped
-from pylaunch.cli.views import findings
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import Framework, JobSpec, RankOrder
@@ -24,6 +21,9 @@ from pylaunch.preflight.result import Result
 from pylaunch.preflight.selection import select
 from pylaunch.preflight.start_table import START_TABLE
 from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags import sync
+from pylaunch.terminal.flags.shipped_code import modules_not_shipped
+from pylaunch.terminal.views import findings
 from pylaunch.workflows.check import (
     NO_SCRIPT,
     SHIPPED_CODE,

@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.cli.flags import variables
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.size import shown_size
@@ -26,6 +25,7 @@ from pylaunch.provision.environment import (
 )
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags import variables
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.live_area import working
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.views import explaining
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.workflows.explain_logs import STDIN, LogExplanation, explain_files, explain_run, newest_run
 
 EXAMPLES = """\b

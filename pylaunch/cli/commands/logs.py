@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.flags.selection import chosen, pattern
 from pylaunch.cli.views import collecting
-from pylaunch.cli.views.live import Live
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.launch.existing.logs import LogQuery
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.outcome import Status
 from pylaunch.terminal import options
+from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.selection import chosen, pattern
+from pylaunch.terminal.views.live import Live
 from pylaunch.workflows.logs import follow_logs
 
 

@@ -10,7 +10,6 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import provisioning
-from pylaunch.cli.views.live import counted
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
@@ -18,6 +17,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.provision.batches import batches
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.live_area import working
+from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.provision import (
     ALL_AT_ONCE,
     ProvisionOptions,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags.resolve_run import discovered
-from pylaunch.cli.views import run_data
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags.resolve_run import discovered
 from pylaunch.terminal.listing import row, slurm_cell
+from pylaunch.terminal.views import run_data
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.status import list_runs
 

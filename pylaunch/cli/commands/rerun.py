@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import replace
-from pylaunch.cli.flags import environment, sync
-from pylaunch.cli.flags.resolve_run import find
 from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
-from pylaunch.cli.views.starting import StartView
 from pylaunch.errors import UsageError
 from pylaunch.model.argv import pylaunch, quoted_with_env
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.terminal import console, options
+from pylaunch.terminal.flags import environment, sync
+from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.views.starting import StartView
 from pylaunch.workflows.start import StartOptions, plan_start
 from pylaunch.workflows.start_checks import at_start_checks
 

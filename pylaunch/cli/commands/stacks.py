@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.flags.resolve_run import find
-from pylaunch.cli.flags.selection import chosen, ranks_of
 from pylaunch.cli.views import rank_stacks, recorder_dumps
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.terminal import document, options
+from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.selection import chosen, ranks_of
 from pylaunch.workflows.recorder_dumps import judge_dumps
 from pylaunch.workflows.stacks import stacks
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from pylaunch.cli.flags import environment, scheduler, sync
-from pylaunch.cli.flags.start import AUTO, NAMED_BY_RUN, StartFlags
+from pylaunch import features
 from pylaunch.cli.job_here import source_of_start
 from pylaunch.model.job import Framework, OnHang
-from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 from pylaunch.terminal import options
+from pylaunch.terminal.flags import environment, scheduler, sync
+from pylaunch.terminal.flags.start import AUTO, StartFlags
 from pylaunch.terminal.late_import import imported
 
 EXAMPLES = """\b
@@ -103,13 +103,7 @@ Examples:
 @click.option(
     "--collect", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Bring all logs here at the end."
 )
-@click.option(
-    "--report",
-    is_flag=False,
-    flag_value=NAMED_BY_RUN,
-    metavar="[FILE]",
-    help=f"If the run fails, write it as one HTML file.  [default: {OUTPUT_DIRECTORY}/{NAMED_BY_RUN}]",
-)
+@features.start_options
 @click.option(
     "--node-timeout",
     type=float,
@@ -160,7 +154,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Print the plan and leave; no host is contacted.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SCRIPT [ARGS]...")
-def command(inventory: Path | None, limit: str | None, as_json: bool, **given: Any) -> int:
+def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     """Start SCRIPT on all nodes at the same moment, follow it, and report how it ended.
 
     SCRIPT may be another launcher's line (torchrun, accelerate launch, deepspeed): what maps to pylaunch is taken over.
@@ -168,8 +162,10 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     Every node is prepared first; if one refuses, nothing starts and all reasons are shown. The first failing rank
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
+    del given["as_json"]  # The invocation has it.
+    at_end = features.at_end(given)
     typed = StartFlags(**given)
     source = source_of_start(typed, has_inventory=inventory is not None, starts_agents=not typed.dry_run)
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
-    code: int = late.plan_and_run(typed, source, inventory, limit, as_json=as_json)
+    code: int = late.plan_and_run(typed, source, inventory, limit, at_end)
     return code

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.flags.resolve_run import discovered, find
-from pylaunch.cli.views import proving, queueing, run_data
-from pylaunch.cli.views.live import Live, show_proof
+from pylaunch.cli.views import proving, queueing
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
@@ -18,6 +16,9 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
 from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags.resolve_run import discovered, find
+from pylaunch.terminal.views import run_data
+from pylaunch.terminal.views.live import Live, show_proof
 from pylaunch.workflows.allocation import end_submitted
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.status import slurm_states

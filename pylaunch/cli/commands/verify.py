@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from pylaunch.cli.views import promises
-from pylaunch.cli.views.live import counted
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -16,6 +15,7 @@ from pylaunch.provision.specifications import SpecificationResult
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.live_area import working
+from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyOptions, VerifyReport, verify
 
 _EXIT_CODES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pylaunch.cli.views.run_data import cause_data
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
 from pylaunch.explain.recognised_ends import PAGES
@@ -10,6 +9,7 @@ from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.terminal import console
+from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.workflows.explain_logs import LogExplanation
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from pylaunch.cli.views.live import Live, show_outcome
-from pylaunch.cli.views.terminal import watching
+from pylaunch.terminal.views.live import Live, show_outcome
+from pylaunch.terminal.views.terminal import watching
 from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOver
 
 

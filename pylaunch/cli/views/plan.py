@@ -9,8 +9,6 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
-from pylaunch.cli.flags import sync
-from pylaunch.cli.views.live import counted
 from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import TREE, RankOrder
@@ -18,6 +16,8 @@ from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodeP
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.topology import groups
 from pylaunch.terminal import console, document
+from pylaunch.terminal.flags import sync
+from pylaunch.terminal.views.live import counted
 
 Commands = Sequence[tuple[NodePlan, NodeCommand]]
 

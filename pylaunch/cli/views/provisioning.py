@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import replace
-from pylaunch.cli.views.live import counted
 from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
@@ -16,6 +15,7 @@ from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.provision.workflow import ProvisionSurvey
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.listing import duration
+from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.provision import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
 
 Differences = Mapping[str, Sequence[FileDifference]]

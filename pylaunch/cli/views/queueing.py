@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pylaunch.cli.views.live import counted
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import UNKNOWN
 from pylaunch.terminal import console, hints
+from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.allocation import (
     JobCancelled,
     JobEnded,

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.cli.views.live import counted
 from pylaunch.explain.stack_groups import (
     PROCESS_STATES,
     StackGroup,
@@ -20,6 +19,7 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.rank_view import Collective, Frame, RankView
 from pylaunch.model.sanitise import visible_line
 from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.stacks import StacksReport
 
 MOST_THREADS = 12

@@ -8,7 +8,7 @@ report_section   the results in the report of a run
 
 from __future__ import annotations
 
-from pylaunch.terminal.verbs import Verb
+from pylaunch.terminal.doors import Verb
 
 VERBS = {
     "bench": Verb(

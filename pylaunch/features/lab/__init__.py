@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.terminal.verbs import Verb
+from pylaunch.terminal.doors import Verb
 
 VERBS = {
     "drill": Verb(

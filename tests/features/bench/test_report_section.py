@@ -6,10 +6,10 @@ import re
 
 from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
 from pylaunch.features.bench.report_section import measured_section
+from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page.html import page
 from pylaunch.model.redaction import Redaction
-from pylaunch.report.content import ReportInput
-from pylaunch.report.page import page
-from tests import report_samples
+from tests.features.report import samples
 from tests.report_page import Document
 
 HOSTS = tuple(f"gpu{number:03}" for number in range(1, 65))
@@ -25,7 +25,7 @@ def bench(hosts: tuple[str, ...], verdict: str, run: str) -> BenchSummary:
 
 def report(summary: BenchSummary, *secrets: str) -> str:
     """Return the report of a run of two ranks that was part of this measurement."""
-    record = report_samples.record(report_samples.plan(2, 1), 1)
+    record = samples.record(samples.plan(2, 1), 1)
     return page(ReportInput(record, 0.0, measured=measured_section(summary)), Redaction(secrets).hide)
 
 
@@ -43,7 +43,7 @@ def test_the_section_has_the_verdicts_the_plots_and_all_sizes() -> None:
 
 
 def test_names_of_hosts_and_verdicts_stay_text() -> None:
-    evil = report_samples.HOSTILE[:400]
+    evil = samples.HOSTILE[:400]
     text = report(bench((evil, "</svg></main>", "<script>x</script>", "ok"), evil, evil))
     harmless = Document(report(bench(HOSTS[:4], "no slow node", "7f3a9c01")))
     found = Document(text)

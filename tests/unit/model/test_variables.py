@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.cli.flags.variables import lint_text
 from pylaunch.model.variables import frameworks, nccl, registry
 from pylaunch.model.variables.files import read_environment_file, settings_of
 from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, lint
 from pylaunch.model.variables.together import judge
+from pylaunch.terminal.flags.variables import lint_text
 
 CASES = Path(__file__).parents[2] / "cases" / "nccl_conf"
 

@@ -12,7 +12,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.store.signatures import signatures
 from pylaunch.workflows.explain_logs import LogExplanation
-from tests.unit.cli.views.test_live import PLAN
+from tests.unit.terminal.views.test_live import PLAN
 
 HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", lines=("rank 1 on n2: in load",))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.cli.views.board import Board
 from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot
 from pylaunch.launch.follow.run_events import LinesWritten, UsageReported
 from pylaunch.model.cluster import Cluster, Host
@@ -14,6 +13,7 @@ from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
 from pylaunch.store import runs
+from pylaunch.terminal.views.board import Board
 from pylaunch.workflows.status import is_settled
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))

@@ -1,0 +1,17 @@
+"""The plan of a start as files for other launchers (`render`): Slurm, torchrun, Kubernetes … No host is contacted.
+
+files/   pure: a plan in, files of a target out
+work     plans the start, refuses secrets, writes the files
+"""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "render": Verb(
+        "pylaunch.features.render_files.command",
+        "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",
+        after="rerun",
+    ),
+}

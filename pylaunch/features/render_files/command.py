@@ -1,0 +1,251 @@
+"""`pylaunch render`: the plan of a start as files for another launcher."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from posixpath import basename
+from typing import Any
+
+import click
+
+from pylaunch.agent.shared.script_framework import choose
+from pylaunch.agent.shared.script_imports import read_program
+from pylaunch.base.dataclass import dataclass, fields, replace
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features.render_files import view
+from pylaunch.features.render_files.files import Target, TargetOptions
+from pylaunch.features.render_files.work import render_plan, write_files
+from pylaunch.inventory import load_cluster
+from pylaunch.model.argv import pylaunch
+from pylaunch.model.job import Framework
+from pylaunch.model.pasted import OTHERS, program_of
+from pylaunch.terminal import document, options
+from pylaunch.terminal.flags import environment, program
+from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
+from pylaunch.terminal.group import CommandGroup
+from pylaunch.terminal.views.starting import StartView
+
+EXAMPLES = """\b
+Examples:
+  pylaunch render slurm -i cluster.ini --partition gpu --time 4:00:00 -- train.py --lr 3 >train.sbatch
+  pylaunch render torchrun -i cluster.ini --output files -- train.py
+  pylaunch render k8s -i cluster.ini --image registry/train:1 -- -m package.train
+"""
+
+Option = Callable[[Any], Any]
+
+OTHER_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+"""Programs whose command lines are accepted as those of a script."""
+
+SBATCH = {"partition": "NAME", "time": "LIMIT", "account": "NAME", "qos": "NAME", "constraint": "FEATURES"}
+"""Options of sbatch with a flag of their own."""
+
+DECIDED_BY_PLAN = frozenset({
+    "--nodes", "--ntasks", "--ntasks-per-node", "--gres", "--gpus", "--gpus-per-node", "--gpus-per-task", "--job-name",
+})  # fmt: skip
+_SBATCH_WORD = re.compile(r"--[a-z][a-z-]*(=[^\s#'\"\\]+)?")
+
+_PLAN = (
+    options.inventory,
+    options.limit,
+    click.option("--nodes", type=int, metavar="N", help="Take the first N hosts."),
+    click.option(
+        "--nproc-per-node", default=StartFlags.nproc_per_node, metavar="auto|N", show_default=True,
+        help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
+    ),
+    options.rank_order,
+    click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as in python -m."),
+    environment.options,
+    click.option("--workdir", metavar="DIR", help="Directory to start in.  [default: this directory]"),
+    click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: that of the inventory]"),
+    click.option("--port", type=int, help="Rendezvous port on the first node.  [default: as the file says]"),
+)  # fmt: skip
+_INTERFACE = click.option("--interface", metavar="NAME", help="Network interface of the ranks.")
+_FRAMEWORK = click.option(
+    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework)]), default=AUTO, show_default=True,
+    help="How ranks are started; auto reads what SCRIPT imports.",
+)  # fmt: skip
+_RESTARTS = click.option(
+    "--max-restarts", type=int, default=StartFlags.max_restarts, metavar="N", help="Restarts after a failure."
+)
+_FILES = (
+    click.option(
+        "-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+        help="Write the files to this directory.  [default: print them]",
+    ),
+    click.option("--force", is_flag=True, help="With --output: replace files that exist."),
+    options.as_json,
+    click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SCRIPT [ARGS]..."),
+)  # fmt: skip
+
+
+class TargetGroup(CommandGroup):
+    """A group whose subcommands are targets: an unknown one is reported with the known."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve as click does. Raises UsageError for an unknown target."""
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            error.evidence = (f"targets: {', '.join(target.value for target in Target)}",)
+            raise
+
+
+@click.group(cls=TargetGroup, epilog=EXAMPLES)
+def command() -> None:
+    """Write the plan of a start as files for another launcher. No host is contacted.
+
+    The files need no pylaunch on the nodes. They contain no secrets: those that are left out are listed.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderFlags:
+    """Flags of `pylaunch render` that are no flags of `start`, and those that select hosts."""
+
+    inventory: Path | None = None
+    limit: str | None = None
+    output: Path | None = None
+    force: bool = False
+    as_json: bool = False
+    image: str = ""
+    partition: str | None = None
+    time: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    constraint: str | None = None
+    sbatch_arg: tuple[str, ...] = ()
+
+    def sbatch(self) -> tuple[str, ...]:
+        """Return options of sbatch, one for each line. Raises UsageError for one that a script cannot contain."""
+        named = {name: getattr(self, name) for name in SBATCH}
+        found = [f"--{name}={value}" for name, value in named.items() if value is not None]
+        found += [word if word.startswith("--") else f"--{word}" for word in self.sbatch_arg]
+        for option in found:
+            if not _SBATCH_WORD.fullmatch(option):
+                raise UsageError(f"{option}: expected one word without quotes", hint="--sbatch-arg=--mem=0")
+            if option.partition("=")[0] in DECIDED_BY_PLAN:
+                raise UsageError(
+                    f"--sbatch-arg {option}: the plan decides it",
+                    hint="--nodes, --nproc-per-node, and gpus= or devices= in the inventory",
+                )
+        return tuple(found)
+
+
+def _subcommand(target: Target, summary: str, *own: Option) -> None:
+    """Add the subcommand of `target`, with the flags of a plan and its `own`."""
+
+    def call(**given: Any) -> int:
+        names = [each.name for each in fields(RenderFlags) if each.name in given]
+        return _rendered(target, RenderFlags(**{name: given.pop(name) for name in names}), StartFlags(**given))
+
+    function: Any = call
+    for option in reversed((*_PLAN, *own, *_FILES)):
+        function = option(function)
+    command.command(target.value, help=summary, context_settings={"allow_interspersed_args": False})(function)
+
+
+def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
+    """Render the files of one target, and show or write them."""
+    if where.force and where.output is None:
+        raise UsageError("--force has no effect without --output", hint="--output DIR --force")
+    settings = TargetOptions(where.sbatch(), where.image, typed.workdir)
+    chosen, flags = _program(target, typed)
+    program.report_misplaced(chosen, flags.workdir, None, _long_options(), ("render", target.value))
+    env = environment.given(flags, os.environ)
+    if target.framework is None and target is not Target.MPI:
+        chosen = program.with_variables(chosen, flags.framework, env.plain)
+    job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
+    cluster = load_cluster(where.inventory, limit=where.limit)
+    made = render_plan(cluster, job, target, settings, StartView().show)
+    if where.output is not None:
+        made = write_files(made, where.output, replaces=where.force)
+    if where.as_json:
+        document.show(view.as_json(made))
+    else:
+        view.show(made)
+    return ExitCode.DONE
+
+
+def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartFlags]:
+    """Return the program under the framework of `target`. Raises UsageError for one that the target cannot start."""
+    if not flags.words:
+        raise UsageError("nothing to run", hint=pylaunch("render", target.value, "--", "train.py"))
+    first = flags.words[0]
+    is_script = flags.module or first.endswith(".py") or first == "-m" or basename(first) in OTHER_LAUNCHERS
+    if target is Target.MPI:
+        if basename(first) in OTHERS:
+            raise UsageError(
+                f"{first} starts ranks itself; name the program that it starts",
+                hint=pylaunch("render", target.value, "--", *(program_of(flags.words[1:]) or ("train.py",))),
+            )
+        framework = Framework.DIRECT if is_script else Framework.COMMAND
+        return program.understood(replace(flags, framework=framework.value), None)
+    if target.framework is None:
+        return program.understood(flags, None)
+    if not is_script:
+        raise UsageError(
+            f"{target.value} starts Python scripts, and {first} does not end in .py",
+            hint=f"{pylaunch('render', target.value, '--', 'train.py')}; slurm, mpi, env and k8s start any program",
+        )
+    chosen, flags = program.understood(replace(flags, framework=target.framework.value), None)
+    found = choose(read_program(source_directory(flags.workdir, None), list(chosen.words)))
+    if found is not None and found.framework == Framework.JAX.value and target is not Target.JAX:
+        raise UsageError(
+            f"{' '.join(chosen.words[:1])} is a JAX script ({found.because}), which {target.value} does not start",
+            hint=pylaunch("render", Target.JAX.value, "--", *chosen.words),
+        )
+    return chosen, flags
+
+
+def _long_options() -> frozenset[str]:
+    parameters = click.get_current_context().command.params
+    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
+
+
+_subcommand(
+    Target.SLURM,
+    """Write a complete script for sbatch.
+
+    Slurm chooses nodes and devices; the plan decides how many. Nodes with different numbers of ranks become a
+    heterogeneous job.
+    """,
+    _INTERFACE,
+    _FRAMEWORK,
+    *(
+        click.option(f"--{name}", metavar=metavar, help=f"Value of --{name} of sbatch.")
+        for name, metavar in SBATCH.items()
+    ),
+    click.option(
+        "--sbatch-arg", multiple=True, metavar="OPTION", help="Further option of sbatch, such as --mem=0. Repeatable."
+    ),
+)
+_subcommand(Target.TORCHRUN, "Write the torchrun command of each node, as a script.", _INTERFACE, _RESTARTS)
+_subcommand(Target.ACCELERATE, "Write a configuration of accelerate launch for each machine, and a script.", _INTERFACE)
+_subcommand(
+    Target.DEEPSPEED, "Write the hostfile, the file of variables and the command of DeepSpeed's launcher.", _INTERFACE
+)
+_subcommand(
+    Target.JAX,
+    "Write a script for each node that starts its processes; jax.distributed.initialize() needs no arguments.",
+    _INTERFACE,
+)
+_subcommand(Target.MPI, "Write the hostfile, the rankfile and the mpirun command of Open MPI.", _INTERFACE)
+_subcommand(
+    Target.ENV, "Write a shell file for each node that sets the variables of its ranks.", _INTERFACE, _FRAMEWORK
+)
+_subcommand(
+    Target.K8S,
+    """Write a JobSet (jobset.x-k8s.io/v1alpha2) with a pod for each node.
+
+    --workdir and --python are paths in the image; the default is the image's own directory, and python on its PATH.
+    """,
+    _FRAMEWORK,
+    _RESTARTS,
+    click.option("--image", required=True, help="Image of the containers: the program, its packages and bash."),
+)

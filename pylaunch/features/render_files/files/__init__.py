@@ -1,0 +1,92 @@
+"""Files of a plan for other launchers, which `pylaunch render` writes. Pure.
+
+content          files as values, and what several targets say about a plan
+shell            parts of shell scripts
+<target>         one module for each target
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.features.render_files.files import accelerate, deepspeed, jax, kubernetes, mpi, slurm, torchrun, variables
+from pylaunch.features.render_files.files.content import FileSet
+from pylaunch.model.job import USUAL_PORT, Framework
+from pylaunch.model.plan import RunPlan
+
+PORT_REMARK = (
+    f"MASTER_PORT is {USUAL_PORT}, torchrun's default, and nothing verifies that it is free on the first node; "
+    "--port N sets another"
+)
+
+
+class Target(Enum):
+    """Launcher for which files are written."""
+
+    SLURM = "slurm"
+    TORCHRUN = "torchrun"
+    ACCELERATE = "accelerate"
+    DEEPSPEED = "deepspeed"
+    JAX = "jax"
+    MPI = "mpi"
+    ENV = "env"
+    K8S = "k8s"
+
+    @property
+    def framework(self) -> Framework | None:
+        """Framework that the target implies; None if the script decides."""
+        return _FRAMEWORKS.get(self)
+
+
+_FRAMEWORKS = {
+    Target.TORCHRUN: Framework.TORCHRUN,
+    Target.ACCELERATE: Framework.ACCELERATE,
+    Target.DEEPSPEED: Framework.DEEPSPEED,
+    Target.JAX: Framework.JAX,
+}
+
+
+@dataclass(frozen=True)
+class TargetOptions:
+    """Options of single targets."""
+
+    sbatch: tuple[str, ...] = ()
+    """slurm: further options of sbatch."""
+
+    image: str = ""
+    """k8s: image of the containers."""
+
+    image_workdir: str | None = None
+    """k8s: working directory in the image; None is the image's own."""
+
+
+_WRITERS: dict[Target, Callable[[RunPlan, tuple[str, ...]], FileSet]] = {
+    Target.TORCHRUN: torchrun.files,
+    Target.ACCELERATE: accelerate.files,
+    Target.DEEPSPEED: deepspeed.files,
+    Target.JAX: jax.files,
+    Target.MPI: mpi.files,
+    Target.ENV: variables.files,
+}
+
+
+def render_files(plan: RunPlan, target: Target, options: TargetOptions) -> FileSet:
+    """Return the files of `plan` for `target`, the same for the same arguments.
+
+    Raises UsageError for a plan that the target cannot run.
+    """
+    if target is Target.SLURM:
+        return slurm.files(plan, (), options.sbatch)
+    if target is Target.K8S:
+        # A pod has its own addresses and ports.
+        return kubernetes.files(_with_port(plan), (), options.image, options.image_workdir)
+    remarks = (PORT_REMARK,) if plan.job.rendezvous_port is None and plan.world_size > 1 else ()
+    return _WRITERS[target](_with_port(plan), remarks)
+
+
+def _with_port(plan: RunPlan) -> RunPlan:
+    if plan.job.rendezvous_port is not None:
+        return plan
+    return replace(plan, job=replace(plan.job, rendezvous_port=USUAL_PORT))

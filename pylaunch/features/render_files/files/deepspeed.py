@@ -1,0 +1,141 @@
+"""deepspeed: hostfile, file of variables and command of DeepSpeed's launcher, which pdsh starts on all nodes.
+
+From the sources of deepspeed 0.19.8: a line of the file of variables is NAME=VALUE without comments; a value with
+characters beyond letters, digits and @%+=:,./- is exported inside double quotes on each node, and arguments of the
+script pass a shell there. A run on one node reads neither file: it uses its own environment.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from pylaunch.errors import UsageError
+from pylaunch.features.render_files.files import shell
+from pylaunch.features.render_files.files.accelerate import SCRIPT_DIRECTORY
+from pylaunch.features.render_files.files.content import (
+    FileSet,
+    RenderedFile,
+    comments,
+    common_python,
+    host_remarks,
+    ssh_remarks,
+    title,
+)
+from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.render import render
+
+HOSTFILE, VARIABLES, SCRIPT = "hostfile", "deepspeed.env", "deepspeed.sh"
+_IN_DOUBLE_QUOTES = re.compile(r'(["$`\\])')
+
+
+def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
+    """Return the files of the node on which the launcher starts. Raises UsageError for a job that they cannot hold."""
+    python = common_python(plan)
+    commands = render(plan)
+    node, command = commands[0]
+    is_alone = len(plan.nodes) == 1
+    variables = {} if is_alone else _variables(plan, [each for _, each in commands])
+    notes = (*remarks, *_left_out(plan, commands), *_secrets(plan), *ssh_remarks(plan), *host_remarks(plan))
+    heading = (title(plan), f"Start it on one node that reaches the others by ssh and has pdsh: bash {SCRIPT}", *notes)
+    hostfile = [] if is_alone else [f'  --hostfile "$here/{HOSTFILE}" \\']
+    arguments = plan.job.command[len(plan.job.entry) :]
+    entry = ("--module", plan.job.entry[1]) if plan.job.script is None else plan.job.entry
+    words = shell.wrapped(
+        _devices(plan),
+        ("--master_addr", plan.coordinator.host.rank_address, "--master_port", plan.port),
+        (*entry, *(arguments if is_alone else map(through_shell, arguments))),
+    )
+    body = [
+        *([] if is_alone else [SCRIPT_DIRECTORY]),
+        *shell.path_line(plan, node),
+        *(shell.exported(_without_devices(plan, command)) if is_alone else [f'export DS_ENV_FILE="$here/{VARIABLES}"']),
+        *(shell.secret_guards(plan) if is_alone else []),
+        *shell.change_directory(plan),
+        f"exec {quoted((python, '-m', 'deepspeed.launcher.runner'))} \\",
+        *hostfile,
+        "  " + words[0],
+        *words[1:],
+    ]
+    lines = [f"{each.host.address} slots={_slots(each)}" for each in plan.nodes]
+    made = [RenderedFile(SCRIPT, shell.script(heading, body))]
+    if not is_alone:
+        text = "".join(f"{name}={_escaped(value)}\n" for name, value in variables.items())
+        made.insert(0, RenderedFile(VARIABLES, text))
+        made.insert(0, RenderedFile(HOSTFILE, "\n".join([*comments((title(plan),)), *lines]) + "\n"))
+    return FileSet(tuple(made), (f"bash {SCRIPT}",), notes)
+
+
+def _slots(node: NodePlan) -> int:
+    """Return the number of slots that DeepSpeed must know: it numbers devices from 0."""
+    return max(node.devices) + 1 if node.devices else len(node.ranks)
+
+
+def _devices(plan: RunPlan) -> Argv:
+    """Return the option that selects the devices of each node, "n1:0,1@n2:2,3" for several.
+
+    Raises UsageError for IPv6 addresses.
+    """
+    node = plan.nodes[0]
+    if colons := [each.host.name for each in plan.nodes if ":" in each.host.address]:
+        raise UsageError(
+            f"{fold(colons)}: DeepSpeed selects devices as HOST:0,1, so HOST cannot be an IPv6 address",
+            hint="ansible_host=NAME in the inventory",
+        )
+    if len(plan.nodes) == 1 and node.devices in ((), tuple(range(len(node.devices)))):
+        return ("--num_gpus", str(len(node.ranks)))
+    selected = (
+        f"{each.host.address if len(plan.nodes) > 1 else 'localhost'}:"
+        + ",".join(map(str, each.devices or range(len(each.ranks))))
+        for each in plan.nodes
+    )
+    return ("--include", "@".join(selected))
+
+
+def _variables(plan: RunPlan, commands: list[NodeCommand]) -> dict[str, str]:
+    """Return variables that are the same on all nodes. Raises UsageError for a value with a line break."""
+    first = _without_devices(plan, commands[0])
+    same = {name: value for name, value in first.items() if all(command.env.get(name) == value for command in commands)}
+    for name, value in same.items():
+        if "\n" in value:
+            raise UsageError(f"--env {name}: DeepSpeed's file of variables cannot hold a value with a line break")
+    return same
+
+
+def _without_devices(plan: RunPlan, command: NodeCommand) -> dict[str, str]:
+    """Return the variables of all ranks but CUDA_VISIBLE_DEVICES, which the launcher sets from its slots."""
+    variables = shell.shared_variables(plan, command)
+    if "CUDA_VISIBLE_DEVICES" not in plan.job.env:
+        variables.pop("CUDA_VISIBLE_DEVICES", None)
+    return variables
+
+
+def _left_out(plan: RunPlan, commands: tuple[tuple[NodePlan, NodeCommand], ...]) -> tuple[str, ...]:
+    """Report variables that differ between nodes, because DeepSpeed exports one set everywhere."""
+    all_of = [_without_devices(plan, command) for _, command in commands]
+    names = sorted({name for each in all_of for name in each if any(other.get(name) != each[name] for other in all_of)})
+    if not names:
+        return ()
+    return (f"Left out, because DeepSpeed sets the same variables on all nodes: {', '.join(names)}",)
+
+
+def _secrets(plan: RunPlan) -> tuple[str, ...]:
+    if not plan.job.secrets or len(plan.nodes) == 1:
+        return ()
+    hosts = fold(node.host.name for node in plan.nodes)
+    names = ", ".join(plan.job.secrets)
+    return (f"DeepSpeed forwards no secret: {names} must be in the environment of ssh sessions on {hosts}",)
+
+
+def _escaped(value: str) -> str:
+    """Return `value` so that DeepSpeed's export of it has its meaning."""
+    return _IN_DOUBLE_QUOTES.sub(r"\\\1", value) if re.search(r"[^\w@%+=:,./-]", value.strip()) else value
+
+
+def through_shell(word: str) -> str:
+    """Return an argument so that it survives the shell of each node: DeepSpeed quotes those with spaces, no others."""
+    if " " in word:
+        return re.sub(r"([$`\\])", r"\\\1", word)
+    return shlex.quote(word)

@@ -1,0 +1,139 @@
+"""Parts of the shell scripts that all targets share."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from posixpath import dirname
+
+from pylaunch.features.render_files.files.content import comments
+from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.render.environment import interpreter
+
+ELASTIC = ("TORCHELASTIC_", "ROLE_")
+"""Prefixes of variables that describe torchrun's agent, which these files do not start."""
+
+SHEBANG = "#!/usr/bin/env bash"
+STRICT = "set -euo pipefail"
+
+
+def script(heading: Sequence[str], body: Iterable[str]) -> str:
+    """Return a bash script that begins with `heading` as comments and ends with the first command that fails."""
+    return "\n".join([SHEBANG, *comments(heading), STRICT, *body]) + "\n"
+
+
+def exported(env: Mapping[str, str]) -> list[str]:
+    """Return a line that exports each variable."""
+    return [f"export {name}={_value(value)}" for name, value in env.items()]
+
+
+def _value(text: str) -> str:
+    """Return `text` for an assignment. One that begins with = gets quotes, so that nobody reads a comparison."""
+    word = shlex.quote(text)
+    return f"'{text}'" if word.startswith("=") else word
+
+
+def shared_variables(plan: RunPlan, command: NodeCommand) -> dict[str, str]:
+    """Return the variables of all ranks of a node. PATH is omitted unless a flag sets it: see `path_line`."""
+    return {
+        name: value
+        for name, value in command.env.items()
+        if name in plan.job.env or (name != "PATH" and not name.startswith(ELASTIC))
+    }
+
+
+def path_line(plan: RunPlan, node: NodePlan) -> list[str]:
+    """Return a line that puts the interpreter's directory first in PATH; empty if a flag sets PATH."""
+    directory = dirname(interpreter(plan, node))
+    if "PATH" in plan.job.env or not directory:
+        return []
+    return [f'export PATH={shlex.quote(directory)}:"$PATH"']
+
+
+def secret_guards(plan: RunPlan) -> list[str]:
+    """Return lines that end the script if a secret is not in the environment. The values are in no file."""
+    if not plan.job.secrets:
+        return []
+    return [
+        "# Secrets are not in this file: they must be in the environment of this script.",
+        *(f': "${{{name}:?is a secret of this job: export it first}}"' for name in plan.job.secrets),
+    ]
+
+
+def setup(plan: RunPlan, node: NodePlan, command: NodeCommand) -> list[str]:
+    """Return the lines before the command of `node`: variables, secrets, working directory."""
+    return [
+        *path_line(plan, node),
+        *exported(shared_variables(plan, command)),
+        *secret_guards(plan),
+        *change_directory(plan),
+    ]
+
+
+def change_directory(plan: RunPlan) -> list[str]:
+    """Return the line that enters the working directory."""
+    return [f"cd -- {shlex.quote(plan.job.workdir)}"]
+
+
+def rank_exports(command: NodeCommand) -> list[str]:
+    """Return lines that export the variables of one rank, computed from the shell variable LOCAL_RANK.
+
+    Ranks of a node are numbered consecutively, so a number that differs between them is LOCAL_RANK plus a constant.
+    """
+    lines: list[str] = []
+    for name, value in command.ranks[0].env.items():
+        if name == "LOCAL_RANK" or name.startswith(ELASTIC):
+            continue
+        if all(rank.env[name] == value for rank in command.ranks):
+            lines.append(f"export {name}={_value(value)}")
+        else:
+            lines.append(f"export {name}=" + ('"$LOCAL_RANK"' if value == "0" else f"$(({value} + LOCAL_RANK))"))
+    return lines
+
+
+def all_ranks(count: int, exports: Sequence[str], argv: Argv) -> list[str]:
+    """Return lines that start `count` ranks, end all when one fails, and exit with its status.
+
+    `exports` set the variables of one rank from LOCAL_RANK.
+    """
+    if count == 1:
+        return ["export LOCAL_RANK=0", *exports, f"exec {quoted(argv)}"]
+    return [
+        "ranks=()",
+        f"for ((LOCAL_RANK = 0; LOCAL_RANK < {count}; LOCAL_RANK++)); do",
+        "  export LOCAL_RANK",
+        *(f"  {line}" for line in exports),
+        f"  {quoted(argv)} </dev/null &",
+        '  ranks+=("$!")',
+        "done",
+        """trap 'kill "${ranks[@]}" 2>/dev/null' INT TERM""",
+        "status=0",
+        'for _ in "${ranks[@]}"; do',
+        "  wait -n || {",
+        "    status=$?",
+        '    kill "${ranks[@]}" 2>/dev/null || true',
+        "    break",
+        "  }",
+        "done",
+        "wait",
+        'exit "$status"',
+    ]
+
+
+def wrapped(*groups: Argv, indent: str = "") -> list[str]:
+    """Return one command as lines, a group of words on each, joined by backslashes."""
+    lines = [quoted(group) for group in groups if group]
+    last = len(lines) - 1
+    return [
+        f"{indent}{'  ' if number else ''}{line}{'' if number == last else ' ' + chr(92)}"
+        for number, line in enumerate(lines)
+    ]
+
+
+def ssh_line(node: NodePlan, script_name: str) -> str:
+    """Return a command that runs a script on `node` over SSH."""
+    ssh = node.host.ssh
+    port = () if ssh.port is None else ("-p", str(ssh.port))
+    user = "" if ssh.user is None else f"{ssh.user}@"
+    return f"{quoted(('ssh', *port, user + node.host.address))} bash -s <{shlex.quote(script_name)}"

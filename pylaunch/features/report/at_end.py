@@ -1,0 +1,48 @@
+"""`start --report`: the report of a start that failed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pylaunch import features
+from pylaunch.errors import UsageError
+from pylaunch.features.report import NAMED_BY_RUN
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.store import runs
+from pylaunch.store.new_file import refuse_existing
+from pylaunch.store.output_directory import output_file
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.doors import AtEnd
+from pylaunch.terminal.late_import import imported
+
+
+def at_end(value: str) -> AtEnd:
+    """Return what writes the report to `value`, or to a file that is named by the run.
+
+    Raises UsageError for a file that exists, and for a word that is probably the script.
+    """
+    file = None if value == NAMED_BY_RUN else Path(value).absolute()
+    if file is not None and file.suffix != ".html":
+        raise UsageError(f"--report {value}: expected a name that ends in .html", hint="--report -- SCRIPT")
+    if file is not None:
+        refuse_existing(file, hint="--report=ANOTHER.html")
+
+    def written(run: str, outcome: Outcome | None) -> None:
+        if outcome is None or outcome.status is Status.FAILED:
+            _write(run, file)
+
+    return written
+
+
+def _write(run: str, file: Path | None) -> None:
+    """Write the report of the last attempt; a failure to write is a warning, as the run has ended."""
+    write = imported("pylaunch.features.report.write")  # Jinja, for HTML, takes 0.03 s.
+    record = runs.read(runs.attempts(run)[-1])
+    try:
+        named = file or output_file(f"pylaunch-{record.plan.run}.html")
+        made = write.write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
+    except UsageError as error:
+        console.say(f"warning: no report: {error.message}")
+    else:
+        console.say(f"report: {made.file}")

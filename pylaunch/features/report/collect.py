@@ -1,0 +1,253 @@
+"""Collect everything about a run for a bug report in one archive, with secrets masked. Works when nodes are down.
+
+request ──► collect ──► RunArchive    the file, its content, and the reasons for what is missing
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from pylaunch import __version__
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.features.report import run_facts
+from pylaunch.features.report.known_secrets import known_secrets
+from pylaunch.features.report.log_excerpts import MARK, read_excerpts
+from pylaunch.features.report.page.html import page
+from pylaunch.features.report.write import MeasuredOf, gathered
+from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.excerpt import bounded
+from pylaunch.model.hostset import fold
+from pylaunch.model.redaction import Redaction
+from pylaunch.model.run import RunRecord
+from pylaunch.model.size import shown_size
+from pylaunch.preflight.finding_lines import all_lines
+from pylaunch.store import runs
+from pylaunch.store.new_file import new_file, refuse_existing
+from pylaunch.store.paths import run_paths
+from pylaunch.workflows.notes import Notes, ignore
+
+LIMIT = 50_000_000
+"""Bytes of all files of an archive before compression."""
+
+LEAST_LIMIT = 1_000_000
+_RECORD_SHARE = 4
+"""Files of the record may take one part of so many of the limit; logs take what the record leaves."""
+
+_LEAST_LOG = 2000
+
+
+@dataclass(frozen=True)
+class CollectRequest:
+    """A run, and where its archive goes."""
+
+    record: RunRecord
+    file: Path
+    environment: Mapping[str, str]
+    """Variables of this process: the values of secrets among them are masked."""
+
+    measured: MeasuredOf
+    """Section of the report."""
+
+    limit: int = LIMIT
+
+
+@dataclass(frozen=True)
+class RunArchive:
+    """An archive that was written."""
+
+    run: str
+    file: Path
+    size: int
+    """Bytes of the file."""
+
+    names: tuple[str, ...]
+    """Files in the archive."""
+
+    left_out: tuple[str, ...]
+    """Content that is missing or cut, with reasons, one line each."""
+
+
+@dataclass
+class _Content:
+    """Files of an archive, masked."""
+
+    mask: Redaction
+    texts: dict[str, str] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, name: str, text: str) -> None:
+        self.texts[name] = self.mask.hide(text)
+
+    def add_json(self, name: str, value: object) -> None:
+        self.add(name, json.dumps(value, indent=2, default=msgspec.to_builtins) + "\n")
+
+    def leave_out(self, line: str) -> None:
+        self.left_out.append(self.mask.hide(line))
+
+    @property
+    def size(self) -> int:
+        return sum(len(text.encode("utf-8", "surrogateescape")) for text in self.texts.values())
+
+
+def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
+    """Write the archive of `request`. Raises UsageError if the file exists or cannot be written."""
+    refuse_existing(request.file)
+    record = request.record
+    content = _Content(Redaction(known_secrets(record, request.environment)))
+    _add_record(content, request)
+    _add_plan(content, record)
+    on_note(f"asking {fold(record.plan.cluster.names)} for logs and facts")
+    _add_hosts(content, record)
+    _add_logs(content, request)
+    content.texts["report.html"] = page(gathered(record, request.measured), content.mask.hide)
+    content.add("README.txt", _readme(record, content))
+    _write(request.file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
+    left_out = tuple(content.left_out)
+    return RunArchive(
+        record.plan.run, request.file, request.file.stat().st_size, tuple(sorted(content.texts)), left_out
+    )
+
+
+def _add_record(content: _Content, request: CollectRequest) -> None:
+    """Add every file in the records of all attempts of the run."""
+    found = [
+        (f"record/{attempt}/{path.relative_to(run_paths(attempt).directory)}", path)
+        for attempt in runs.attempts(request.record.plan.run)
+        for path in runs.files(attempt)
+    ]
+    limit = request.limit // _RECORD_SHARE // max(1, len(found))
+    for name, path in found:
+        try:
+            size = path.stat().st_size
+            text = path.read_text(encoding="utf-8", errors="replace") if size <= limit else _ends_of(path, limit)
+        except OSError as error:
+            content.leave_out(f"{name}: {error.strerror}")
+            continue
+        if size > limit:
+            content.leave_out(f"{name}: the middle of {shown_size(size)} is omitted")
+        content.add(name, text)
+
+
+def _ends_of(path: Path, limit: int) -> str:
+    """Return the first quarter and the end of a large file, within `limit` bytes."""
+    head = limit // 4
+    with path.open("rb") as file:
+        first = file.read(head)
+        file.seek(head - limit, os.SEEK_END)
+        last = file.read(limit - head)
+    return b"\n".join((first, MARK.encode(), last)).decode("utf-8", "replace")
+
+
+def _add_plan(content: _Content, record: RunRecord) -> None:
+    content.add_json("versions.json", run_facts.versions(record))
+    content.add_json("topology.json", run_facts.topology(record.plan))
+    environment = run_facts.environment(record)
+    if isinstance(environment, str):
+        content.leave_out(f"environment.json: {environment}")
+    else:
+        content.add_json("environment.json", environment)
+
+
+def _add_hosts(content: _Content, record: RunRecord) -> None:
+    """Add facts and findings of the hosts as they are now."""
+    now = run_facts.hosts_now(record.plan)
+    for host, reason in now.unreachable.items():
+        content.leave_out(f"hosts: {host}: {reason}")
+    if now.facts:
+        content.add_json("hosts/facts.json", now.facts)
+        content.add("hosts/findings.txt", "".join(f"{line}\n" for line in all_lines(now.findings)))
+
+
+def _add_logs(content: _Content, request: CollectRequest) -> None:
+    """Add the logs of all ranks and launchers; each gets an equal part of what the limit leaves."""
+    plan = request.record.plan
+    streams = [*rank_streams(plan), *LAUNCHER_STREAMS]
+    logs = 2 * plan.world_size + 2 * len(plan.nodes)
+    limit = max(_LEAST_LOG, (request.limit - content.size) // logs)
+    found = read_excerpts(request.record, streams, limit)
+    for (host, stream), text in found.texts.items():
+        # A character takes up to four bytes: the bound of the archive is in bytes.
+        content.add(f"logs/{_plain(host)}/{_plain(stream)}", _within(text, limit))
+    if found.cut:
+        content.leave_out(f"logs: only the beginning and the end, {shown_size(limit)} each, of {_named(found.cut)}")
+    for reason in found.missing:
+        content.leave_out(f"logs: {reason}")
+    silent = sorted({node.host.name for node in plan.nodes} - {host for host, _ in found.texts})
+    if silent and not found.missing:
+        content.leave_out(f"logs: no output of ranks on {fold(silent)}")
+
+
+def _within(text: str, limit: int) -> str:
+    size = len(text.encode("utf-8", "surrogateescape"))
+    return text if size <= limit else bounded(text, max(4, len(text) * limit // size - len(MARK) - 2), MARK)
+
+
+def _named(streams: frozenset[tuple[str, str]]) -> str:
+    names = [f"{host}:{stream}" for host, stream in sorted(streams)]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _plain(name: str) -> str:
+    """Return `name` as a file name that leads nowhere else, different for different names."""
+    quoted = quote(name, safe="")
+    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
+
+
+_ABOUT = (
+    ("record/", "the run's record on the controller: plan, events, outcome, facts of the nodes; all attempts"),
+    ("report.html", "the run as one page, see pylaunch help report"),
+    ("versions.json", "pylaunch, agent, Python, operating system of the controller"),
+    ("topology.json", "hosts, addresses, ranks and devices"),
+    ("environment.json", "command lines and variables of ranks, by layer"),
+    ("hosts/", "facts of the hosts and findings of pylaunch check, when the archive was made"),
+    ("logs/", "output of ranks and launchers: logs/HOST/RANK.out and .err"),
+)
+
+
+def _readme(record: RunRecord, content: _Content) -> str:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    outcome = record.outcome
+    verdict = "no outcome is recorded" if outcome is None else f"{outcome.status.value}: {outcome.reason}"
+    listed = [f"  {name:<17} {text}" for name, text in _ABOUT if any(each.startswith(name) for each in content.texts)]
+    missing = [f"  {line}" for line in content.left_out] or ["  nothing"]
+    return "\n".join(
+        [
+            f"Run {record.plan.run}: {verdict}",
+            f"Collected by pylaunch {__version__} at {now}",
+            "",
+            "Content",
+            *listed,
+            "",
+            "Missing or cut",
+            *missing,
+            "",
+            "Secrets are replaced by ***: values of variables, options and inventory keys whose names mark secrets,",
+            "and text that has the form of a token, a key or a password in a URL. Read the files before you publish",
+            "them.",
+            "",
+        ]
+    )
+
+
+def _write(file: Path, directory: str, texts: Mapping[str, str], time: float) -> None:
+    with (
+        new_file(file) as out,
+        gzip.GzipFile("", "wb", 6, out, mtime=time) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, text in sorted(texts.items()):
+            data = text.encode("utf-8", "surrogateescape")
+            entry = tarfile.TarInfo(f"{directory}/{name}")
+            entry.size, entry.mtime, entry.mode = len(data), int(time), 0o600
+            archive.addfile(entry, io.BytesIO(data))

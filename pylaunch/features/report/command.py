@@ -1,0 +1,44 @@
+"""`pylaunch report`: a run as one HTML file that opens offline."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pylaunch import features
+from pylaunch.errors import ExitCode
+from pylaunch.features.report import view
+from pylaunch.features.report.write import write_report
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.terminal import document, hints, options
+from pylaunch.terminal.flags.resolve_run import find_newest
+
+EXAMPLES = """\b
+Examples:
+  pylaunch report
+  pylaunch report 7f3a -o why.html
+  pylaunch start -i cluster.ini --report -- train.py
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@options.run
+@options.nodes_know
+@options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html]")
+@options.as_json
+def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
+    """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
+
+    The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
+    nodes that answer.
+    """
+    record = find_newest(run, inventory)
+    file = output or output_file(f"pylaunch-{record.plan.run}.html")
+    made = write_report(record, file, os.environ, features.measured, hints.of_run(record.plan))
+    if as_json:
+        document.show(view.report_as_json(made))
+    else:
+        view.show_report(made)
+    return ExitCode.DONE

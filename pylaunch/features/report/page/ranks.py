@@ -1,0 +1,186 @@
+"""Ranks for a report: grouped by stack, by collective, and by host with their last lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
+from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page.timeline import kind_of, seconds_text
+from pylaunch.model.excerpt import bounded
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.outcome import Named, RankEnd
+from pylaunch.model.plan import NodePlan
+from pylaunch.model.rank_view import Collective, RankView
+
+MOST_GROUPS = 64
+MOST_FRAMES = 40
+SHOWN_LINES = 30
+ALL_LOGS = 1_000_000
+"""Characters of the last lines of all ranks together."""
+
+ONE_LOG = 20_000
+LEAST_LOG = 1000
+LONGEST_LINE = 2000
+OMITTED = "[lines are omitted here]"
+
+
+@dataclass(frozen=True)
+class StackRow:
+    """Ranks whose main threads are at the same place."""
+
+    ranks: str
+    count: int
+    hosts: str
+    place: str
+    """Innermost frame and the innermost one of the user's code, or the reason why there is none."""
+
+    state: str
+    frames: tuple[str, ...]
+    """Innermost first."""
+
+
+@dataclass(frozen=True)
+class CollectiveRow:
+    """Ranks whose last collective in a group is the same."""
+
+    group: str
+    sequence: int
+    call: str
+    ranks: str
+    count: int
+    is_waiting: bool
+
+
+@dataclass(frozen=True)
+class RankLines:
+    """One rank: its end and its last lines."""
+
+    rank: int
+    kind: str
+    end: str
+    step: int | None
+    lines: tuple[str, ...]
+    is_named: bool
+
+
+@dataclass(frozen=True)
+class HostRanks:
+    """Ranks of one host."""
+
+    host: str
+    ranks: tuple[RankLines, ...]
+    summary: str
+
+    @property
+    def is_named(self) -> bool:
+        """True if one of the ranks is named as the cause."""
+        return any(rank.is_named for rank in self.ranks)
+
+    @property
+    def has_lines(self) -> bool:
+        """True if there is more to show than the summary."""
+        return any(rank.lines or rank.is_named for rank in self.ranks)
+
+
+def by_stack(views: Sequence[RankView], workdir: str) -> tuple[StackRow, ...]:
+    """Return the ranks grouped by the stack of their main threads, the smallest group first."""
+    smallest_first = sorted(stack_groups(views), key=lambda group: len(group.views))
+    return tuple(_stack_row(group, workdir) for group in smallest_first[:MOST_GROUPS])
+
+
+def _stack_row(group: StackGroup, workdir: str) -> StackRow:
+    first = group.views[0]
+    shown = shown_stack(group.stack, workdir)
+    own = [frame.text for frame in shown[1:] if frame.is_own]
+    places = [*(frame.text for frame in shown[:1]), *own[:1]]
+    states = sorted({PROCESS_STATES.get(view.state, f"state {view.state}") for view in group.views})
+    return StackRow(
+        fold_ranks(group.ranks),
+        len(group.views),
+        fold(dict.fromkeys(view.host for view in group.views)),
+        " ← ".join(places) or first.note or ", ".join(filter(None, (first.syscall, first.wchan))) or "unknown",
+        ", ".join(states),
+        tuple(map(str, group.stack[:MOST_FRAMES])),
+    )
+
+
+def by_collective(views: Iterable[RankView]) -> tuple[CollectiveRow, ...]:
+    """Return the last collective of every rank in every group, equal ones in one row."""
+    rows: dict[tuple[str, int, str, bool], list[int]] = {}
+    for view in views:
+        names = {group.name: group.description or group.name for group in view.groups}
+        last: dict[str, Collective] = {}
+        for each in view.collectives:
+            if not each.is_p2p:
+                last[each.group] = each
+        for group, each in last.items():
+            key = (names.get(group, group), each.sequence, _call(each), not each.is_retired)
+            rows.setdefault(key, []).append(view.rank)
+    found = [
+        CollectiveRow(group, sequence, call, fold_ranks(sorted(ranks)), len(ranks), is_waiting)
+        for (group, sequence, call, is_waiting), ranks in rows.items()
+    ]
+    return tuple(sorted(found, key=lambda row: (row.group, -row.sequence, row.call))[: 2 * MOST_GROUPS])
+
+
+def _call(each: Collective) -> str:
+    sizes = ", ".join("x".join(map(str, size)) or "scalar" for size in each.input_sizes[:4])
+    return " ".join(filter(None, (each.operation, f"({sizes})" if sizes else "", ", ".join(each.dtypes[:4]))))
+
+
+def by_host(content: ReportInput, hide: Callable[[str], str]) -> tuple[HostRanks, ...]:
+    """Return the ranks of every host, in rank order; `hide` masks secrets in their lines before these are cut."""
+    outcome, plan = content.record.outcome, content.record.plan
+    ends = {} if outcome is None else {end.rank: end for end in outcome.ends if end.rank is not None}
+    named = outcome.named if outcome is not None else None
+    limit = max(LEAST_LOG, min(ONE_LOG, ALL_LOGS // max(1, plan.world_size)))
+    return tuple(
+        _host_ranks(
+            node,
+            tuple(
+                RankLines(
+                    rank.rank,
+                    *kind_of(end),
+                    None if end is None else end.step,
+                    last_lines(hide(content.logs.get(rank.rank) or _lines_of(end)), limit),
+                    named == Named(node.host.name, rank.rank),
+                )
+                for rank in node.ranks
+                for end in (ends.get(rank.rank),)
+            ),
+        )
+        for node in plan.nodes
+    )
+
+
+def _host_ranks(node: NodePlan, ranks: tuple[RankLines, ...]) -> HostRanks:
+    kinds: dict[str, list[int]] = {}
+    for rank in ranks:
+        words = {"run": "done", "victim": "failed with others", "unknown": "no end recorded"}.get(rank.kind, rank.kind)
+        kinds.setdefault(words, []).append(rank.rank)
+    states = (
+        f"{'rank' if len(numbers) == 1 else 'ranks'} {fold_ranks(numbers)} {words}" for words, numbers in kinds.items()
+    )
+    return HostRanks(node.host.name, ranks, "; ".join(states))
+
+
+def _lines_of(end: RankEnd | None) -> str:
+    return "" if end is None else "\n".join(end.last_lines)
+
+
+def last_lines(text: str, limit: int) -> tuple[str, ...]:
+    """Return the last lines of `text`, none too long, within `limit` characters."""
+    lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in text.split("\n")]
+    kept = [line for line in lines if line.strip()][-SHOWN_LINES:]
+    return tuple(bounded("\n".join(kept), limit, OMITTED).split("\n")) if kept else ()
+
+
+def durations(content: ReportInput) -> tuple[str, str]:
+    """Return the duration of the run and of its ranks, in words; "" where it is unknown."""
+    record = content.record
+    if record.outcome is None:
+        return "", ""
+    ran = record.ran_s(record.outcome)
+    return seconds_text(record.outcome.ended_at - record.created_at), "" if ran is None else seconds_text(ran)

@@ -1,0 +1,114 @@
+"""Write the HTML report of a run: its record, and the last lines of its ranks where nodes answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.features.report.known_secrets import known_secrets
+from pylaunch.features.report.log_excerpts import read_ends
+from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page.html import page
+from pylaunch.features.report.page.ranks import ONE_LOG, SHOWN_LINES
+from pylaunch.features.report.run_facts import versions
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.redaction import Redaction
+from pylaunch.model.run import RunRecord
+from pylaunch.render import render
+from pylaunch.store import runs
+from pylaunch.store.new_file import new_file, refuse_existing
+from pylaunch.terminal.doors import Measured
+
+DEADLINE_S = 20.0
+"""For the last lines of all ranks."""
+
+
+MeasuredOf = Callable[[RunRecord], Measured | None]
+"""Return the section about the measurement that a run was a part of. Raises UsageError where it cannot be read."""
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A report that was written."""
+
+    run: str
+    file: Path
+    size: int
+    """Bytes."""
+
+    missing: tuple[str, ...]
+    """Reasons for missing content, one line each."""
+
+
+def write_report(
+    record: RunRecord,
+    file: Path,
+    environment: Mapping[str, str],
+    measured: MeasuredOf,
+    complete: Callable[[str], str] = str,
+) -> ReportFile:
+    """Write the report of `record` to `file`. The last lines of ranks are read from their nodes.
+
+    Secrets of `environment` (the variables of this process) are masked. `complete` adds the inventory to
+    a hint. Raises UsageError if `file` exists or cannot be written.
+    """
+    refuse_existing(file)
+    content = gathered(record, measured)
+    data = page(content, Redaction(known_secrets(record, environment)).hide, complete).encode("utf-8", "replace")
+    with new_file(file) as out:
+        out.write(data)
+    return ReportFile(record.plan.run, file, len(data), content.missing)
+
+
+def gathered(record: RunRecord, measured: MeasuredOf) -> ReportInput:
+    """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
+    logs, missing = _last_lines(record)
+    known = versions(record)
+    attestation = runs.attestation(record.plan.run)
+    attested = {} if attestation is None else attestation.hosts
+    section, damaged = _measured(record, measured)
+    return ReportInput(
+        record,
+        time.time(),
+        findings=runs.findings(record.plan.run),
+        views=runs.views(record.plan.run),
+        logs=logs,
+        facts={name: host.facts.get("essentials", {}) for name, host in attested.items()},
+        variables=_variables(record),
+        versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
+        measured=section,
+        missing=(*missing, *damaged),
+    )
+
+
+def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
+    """Return the last lines by rank, of stderr, or of stdout where stderr is empty; and why lines are missing."""
+    if not record.has_started:
+        return {}, ()
+    found = read_ends(record, rank_streams(record.plan), SHOWN_LINES, ONE_LOG, DEADLINE_S)
+    logs: dict[int, str] = {}
+    for (_, stream), text in found.texts.items():
+        rank, _, channel = stream.partition(".")
+        if text.strip() and (channel == "err" or int(rank) not in logs):
+            logs[int(rank)] = text
+    return logs, found.missing
+
+
+def _measured(record: RunRecord, measured: MeasuredOf) -> tuple[Measured | None, tuple[str, ...]]:
+    """Return the section about the measurement that the run was a part of, and why it is missing."""
+    try:
+        return measured(record), ()
+    except UsageError as error:
+        return None, (error.message,)
+
+
+def _variables(record: RunRecord) -> dict[str, dict[str, str]]:
+    if record.is_foreign:
+        return {}
+    try:
+        return {node.host.name: dict(command.env) for node, command in render(record.plan)}
+    except PylaunchError:
+        return {}

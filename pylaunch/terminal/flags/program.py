@@ -1,0 +1,207 @@
+"""The program of a start, or the command line of another launcher, and the framework that fits it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
+from pylaunch.agent.shared.script_imports import Names, read_program
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model.argv import Argv, pylaunch, quoted
+from pylaunch.model.job import Framework
+from pylaunch.model.pasted import Pasted, described, ranks_of, taken_apart
+from pylaunch.terminal import console
+from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
+
+RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
+COMPUTING_ALONE = frozenset({
+    "torch", "torchvision", "torchaudio", "jax", "flax", "optax", "chex", "numpy", "scipy", "pandas", "sklearn", "PIL",
+    "matplotlib", "tqdm", "yaml", "einops", "safetensors", "tensorboard", "wandb", "click",
+})  # fmt: skip
+"""Packages that join no ranks on their own, `distributed` of torch and jax apart."""
+
+UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
+"""Options of `start` that few scripts have: reported also after a script whose source is not here."""
+
+SHORTEST_PREFIX = len("--npro")
+NUMBERS = ("nodes", "max_restarts", "port")
+"""Flags of another launcher whose values are numbers here."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, and the framework that starts its ranks."""
+
+    words: Argv
+    """A script or program and its arguments, or `-m MODULE` and its arguments."""
+
+    framework: Framework
+    is_unread: bool = False
+    """--framework auto chose without the source, which is not on this machine."""
+
+    alone: str = ""
+    """Package with which each rank would compute alone, judged from the source; "" if nothing is known."""
+
+
+def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlags]:
+    """Return the program that `flags` name, and `flags` with the options of another launcher's command line.
+
+    Raises UsageError for a program that these flags cannot start.
+    """
+    words = flags.words
+    if not words:
+        raise UsageError("nothing to run", hint="pylaunch start -- train.py")
+    if flags.module:
+        words = ("-m", *words)
+    if words == ("-m",):
+        raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
+    named = flags.framework
+    directory = source_directory(flags.workdir, tree)
+    if named == AUTO:
+        _refuse_mpi(ranks_of(words), directory)
+    pasted = None if named == Framework.COMMAND.value else taken_apart(words)
+    if pasted is not None and pasted.launcher:
+        flags = _with_options(flags, pasted)
+        chosen = _chosen(
+            named if named != AUTO or pasted.framework is None else pasted.framework.value, pasted.words, directory
+        )
+        return chosen, flags
+    if pasted is not None and named == AUTO:
+        found = choose(read_program(directory, list(pasted.words)))
+        if found is None:
+            return Program(words, Framework.COMMAND), flags
+        flags, words = _with_options(flags, pasted), pasted.words
+    return _chosen(named, words, directory), flags
+
+
+def _chosen(named: str, words: Argv, directory: str) -> Program:
+    is_script = words[0].endswith(".py") or words[0] == "-m"
+    if named != AUTO:
+        framework = Framework(named)
+        if framework is not Framework.COMMAND and not is_script:
+            raise UsageError(
+                f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
+                hint=f"pylaunch start --framework command -- {quoted(words)}",
+            )
+        return Program(words, framework)
+    if not is_script:
+        return Program(words, Framework.COMMAND)
+    _refuse_mpi(words, directory)
+    sources = read_program(directory, list(words))
+    found = choose(sources)
+    if found is None:
+        return Program(words, Framework(DEFAULT), is_unread=not sources, alone=_alone(sources))
+    if found.framework != DEFAULT:
+        _report_choice(found.framework, found.because + ("" if found.path == sources[0].path else f" in {found.path}"))
+    return Program(words, Framework(found.framework), alone=_alone(sources))
+
+
+def _refuse_mpi(words: Argv, directory: str) -> None:
+    """Raise UsageError for a script whose ranks only mpirun connects."""
+    package = needs_mpi(read_program(directory, list(words))) if words else None
+    if package is not None:
+        raise UsageError(
+            f"{_shown(words)} imports {package}, and pylaunch starts no MPI job: each rank would be alone in its world",
+            hint=f"hostfile and mpirun command for these hosts: {pylaunch('render', 'mpi', '--', *words)}",
+        )
+
+
+def with_variables(program: Program, named: str, variables: Collection[str]) -> Program:
+    """Return `program` under torchrun if `variables` of the ranks ask torchrun's agent for something.
+
+    `named` is the value of --framework; only auto chooses.
+    """
+    asked = [name for name in LAUNCHER_VARIABLES if name in variables]
+    if named != AUTO or program.framework is not Framework(DEFAULT) or not asked:
+        return program
+    _report_choice(Framework.TORCHRUN.value, asked[0])
+    return replace(program, framework=Framework.TORCHRUN)
+
+
+def _report_choice(framework: str, because: str) -> None:
+    console.say(f"note: --framework {framework}, because of {because}; name another one to overrule this")
+
+
+def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
+    """Take over the options of `pasted` that `flags` leave at their defaults, and report them."""
+    used = {name: value for name, value in pasted.options.items() if getattr(flags, name) == getattr(StartFlags, name)}
+    for name in NUMBERS:
+        if name in used and not used[name].isdecimal():
+            raise UsageError(f"{pasted.launcher} {name.replace('_', '-')} {used[name]}: expected a number")
+    taken: dict[str, Any] = {name: int(value) if name in NUMBERS else value for name, value in used.items()}
+    env = tuple(f"{name}={value}" for name, value in pasted.env.items())
+    if pasted.launcher:
+        console.say(described(pasted, used))
+        if pasted.is_of_one_machine and flags.nodes is None:
+            console.say(
+                f"note: this line of {pasted.launcher} starts ranks on one machine, pylaunch on every host: "
+                "--nodes 1 for one machine"
+            )
+    return replace(flags, **taken, env=(*env, *flags.env))
+
+
+def _alone(sources: Sequence[Names]) -> str:
+    """Return the package with which every rank would compute alone, because nothing in `sources` can join ranks."""
+    packages = {package for source in sources for package in source.packages}
+    local = {part for source in sources for part in Path(source.path).with_suffix("").parts[-3:]}
+    foreign = packages - COMPUTING_ALONE - set(sys.stdlib_module_names) - local
+    names = {name for source in sources for name in source.imports | source.attributes | source.words}
+    joins = any("distributed" in name.lower() or "dist" in name.split(".") for name in names) or RANK_WORDS & names
+    if foreign or joins:
+        return ""
+    return next((package for package in ("torch", "jax") if package in packages), "")
+
+
+def report_ranks_alone(program: Program, world_size: int) -> None:
+    """Warn where the source shows that ranks will not join."""
+    if program.alone and world_size > 1:
+        how = "torch.distributed" if program.alone == "torch" else "jax.distributed.initialize()"
+        console.say(
+            f"warning: {_shown(program.words)} uses {program.alone} and nothing that joins ranks ({how}): "
+            f"each of {world_size} ranks will compute alone"
+        )
+
+
+def report_misplaced(
+    program: Program, workdir: str | None, tree: Tree | None, options: Collection[str], verb: Argv = ("start",)
+) -> None:
+    """Report words after the script that look like options of `verb`, unless the source of the script has them."""
+    own: set[str] = set()
+    sources: list[Names] = []
+    if program.framework is not Framework.COMMAND:
+        sources = read_program(source_directory(workdir, tree), list(program.words))
+        own = {word.lstrip("-").replace("-", "_") for source in sources for word in source.words}
+    rest = program.words[2:] if program.words[0] == "-m" else program.words[1:]
+    for place, word in enumerate(rest):
+        flag, _, value = word.partition("=")
+        option = _option(flag, options)
+        if option is None or flag.lstrip("-").replace("-", "_") in own or not (sources or option in UNMISTAKABLE):
+            continue
+        if program.framework is Framework.COMMAND and option not in UNMISTAKABLE:
+            continue
+        more = [value] if value else [each for each in rest[place + 1 : place + 2] if not each.startswith("-")]
+        others = [each for each in rest if each != word and each not in more]
+        console.say(
+            f"note: {word} comes after the script and is given to it; as an option of pylaunch: "
+            + pylaunch(*verb, option, *more, "--", *program.words[: len(program.words) - len(rest)], *others)
+        )
+
+
+def _option(flag: str, options: Collection[str]) -> str | None:
+    """Return the option of `start` that `flag` is, or abbreviates without doubt."""
+    typed = flag.replace("_", "-")
+    if not typed.startswith("--"):
+        return None
+    if typed in options:
+        return typed
+    matches = [option for option in options if option.startswith(typed) and len(typed) >= SHORTEST_PREFIX]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _shown(words: Argv) -> str:
+    return " ".join(words[:2]) if words[0] == "-m" else words[0]

@@ -1,0 +1,215 @@
+"""Flags of `start` as one value, and the job and the queue that they describe."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
+from pylaunch.launch.sync.tree import Tree
+from pylaunch.model.argv import Argv
+from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
+from pylaunch.model.size import shown_size
+from pylaunch.terminal import options
+from pylaunch.terminal.flags import preload, sync
+from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
+from pylaunch.terminal.flags.scheduler import SchedulerFlags
+
+if TYPE_CHECKING:
+    from pylaunch.launch.start.queue import Turn
+
+AUTO = "auto"
+
+OFF = "off"
+LEAST_HANG_S = 1.0
+"""Ranks are asked at half of this; a shorter time would ask healthy ones all the time."""
+
+MIN_NODE_TIMEOUT_S = 3
+"""The controller expects a heartbeat of each node every second."""
+
+LEAST_LOG = 4 << 20
+"""Bytes: less would cut the beginning of a log or the lines that explain a failure."""
+
+
+_NOT_WITH_DEBUG_RANK = {
+    "max_restarts": "another attempt would begin without the person at its prompt",
+    "max_requeues": "another attempt would begin without the person at its prompt",
+    "preload": "ranks that are forked from a template have no terminal",
+    "on_hang": "a rank at a prompt does not advance, so hangs are not watched",
+}
+"""Flags that contradict --debug-rank, with the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
+    """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
+
+    words: Argv = ()
+    nodes: int | None = None
+    nproc_per_node: str = AUTO
+    rank_order: str = RankOrder.INVENTORY.value
+    framework: str = AUTO
+    module: bool = False
+    workdir: str | None = None
+    python: str | None = None
+    port: int | None = None
+    interface: str | None = None
+    max_restarts: int = 0
+    fallback: bool = False
+    spares: int = 0
+    min_nodes: int | None = None
+    grace: float | None = None
+    start_timeout: float = 60.0
+    preload: str = "none"
+    log_limit: str = "1GiB"
+    collect: Path | None = None
+    node_timeout: float = 10.0
+    on_hang: str = OnHang.OBSERVE.value
+    hang_after: str = "30"
+    no_rank_thread: bool = False
+    debug_rank: int | None = None
+    detach: bool = False
+    kill_on_disconnect: bool = False
+    no_check: bool = False
+    skip: str | None = None
+    queue: bool = False
+    queue_timeout: float | None = None
+    stale: str = "leave"
+    dry_run: bool = False
+
+    def turn(self) -> Turn | None:
+        """Return the place in the queue; None without --queue."""
+        timeout = self.queue_timeout
+        if not self.queue:
+            if timeout is not None:
+                raise UsageError(
+                    "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
+                )
+            return None
+        from pylaunch.launch.start.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
+
+        return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
+
+    def job(
+        self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool
+    ) -> JobSpec:
+        """Return the job. Raises UsageError for values out of range and for a script that is not in `tree`."""
+        self._refuse_debug_conflicts()
+        is_debugged = self.debug_rank is not None
+        workdir = _workdir(self.workdir) if tree is None else sync.workdir(self.workdir, tree)
+        job = JobSpec(
+            command=words,
+            framework=framework,
+            workdir=workdir,
+            is_unread=is_unread,
+            ranks_per_node=_ranks_per_node(self.nproc_per_node),
+            rank_order=RankOrder(self.rank_order),
+            nodes=self.nodes,
+            env=env.plain,
+            secrets=tuple(env.secrets),
+            sync=None if tree is None else sync.as_asked(tree, self.sync_exclude, self.sync_include),
+            python=self.python or None,
+            rendezvous_port=self.port,
+            interface=self.interface or None,
+            preload=preload.chosen(self.preload, framework, words, source_directory(self.workdir, tree)),
+            log_limit=_log_limit(self.log_limit),
+            grace=None if self.grace is None else _seconds("--grace", self.grace),
+            start_timeout=_seconds("--start-timeout", self.start_timeout),
+            node_timeout=_node_timeout(self.node_timeout),
+            hang_after=None if is_debugged else _hang_after(self.hang_after),
+            on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
+            rank_thread=not self.no_rank_thread,
+            max_restarts=self.max_restarts,
+            fallback=_fallback(self.fallback, self.max_restarts),
+            max_requeues=self.max_requeues,
+            checkpoint_signal=self.checkpoint_signal,
+            spares=self.spares,
+            min_nodes=self.min_nodes,
+            debug_rank=self.debug_rank,
+            ends_with_controller=self.kill_on_disconnect or is_debugged,
+        )
+        job = replace(job, checkpoint_before_end=self.notice(job.stop_grace))
+        if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
+            sync.check_script(tree, workdir, job.script)
+        return job
+
+    def _refuse_debug_conflicts(self) -> None:
+        """Raise UsageError for a flag that has no meaning while a person debugs a rank."""
+        for name, reason in _NOT_WITH_DEBUG_RANK.items():
+            value = getattr(self, name)
+            if self.debug_rank is not None and value != getattr(StartFlags, name):
+                option = "--" + name.replace("_", "-")
+                raise UsageError(
+                    f"--debug-rank {self.debug_rank} and {option} {value}: {reason}", hint=f"omit {option}"
+                )
+
+
+def source_directory(workdir: str | None, tree: Tree | None) -> str:
+    """Return the directory on this machine that has the source of the program."""
+    return str((Path.cwd() if tree is None else tree.directory) / (workdir or ""))
+
+
+def _workdir(given: str | None) -> str:
+    workdir = given or str(Path.cwd())
+    if not workdir.startswith("/"):
+        raise UsageError(
+            f"--workdir {workdir}: expected an absolute path", hint=f"--workdir {Path(workdir).absolute()}"
+        )
+    return workdir
+
+
+def _log_limit(text: str) -> int:
+    size = options.size("--log-limit", text)
+    if 0 < size < LEAST_LOG:
+        raise UsageError(f"--log-limit {text}: expected {shown_size(LEAST_LOG)} at least, or 0")
+    return size
+
+
+def _ranks_per_node(text: str) -> int | None:
+    if text == AUTO:
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--nproc-per-node {text}: expected auto or a whole number from 1 on")
+    return int(text)
+
+
+def _seconds(option: str, seconds: float) -> timedelta:
+    if not 0 <= seconds <= 86400:
+        raise UsageError(f"{option} {seconds:g}: expected 0 … 86400 seconds")
+    return timedelta(seconds=seconds)
+
+
+def _hang_after(text: str) -> timedelta | None:
+    if text == OFF:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not LEAST_HANG_S <= seconds <= 86400:
+        raise UsageError(f"--hang-after {text}: expected {LEAST_HANG_S:g} … 86400 seconds, or {OFF}")
+    return timedelta(seconds=seconds)
+
+
+def _on_hang(text: str, after: str, max_restarts: int) -> OnHang:
+    action = OnHang(text)
+    if action is not OnHang.OBSERVE and after == OFF:
+        raise UsageError(f"--on-hang {text} has no effect with --hang-after {OFF}", hint="--hang-after 30")
+    if action is OnHang.RESTART and max_restarts < 1:
+        raise UsageError("--on-hang restart has no effect without --max-restarts", hint="--max-restarts 3")
+    return action
+
+
+def _fallback(wanted: bool, max_restarts: int) -> bool:
+    if wanted and max_restarts < 1:
+        raise UsageError("--fallback has no effect without --max-restarts", hint="--max-restarts 1")
+    return wanted
+
+
+def _node_timeout(seconds: float) -> timedelta:
+    if not MIN_NODE_TIMEOUT_S <= seconds <= 3600:
+        raise UsageError(f"--node-timeout {seconds}: expected {MIN_NODE_TIMEOUT_S} … 3600 seconds")
+    return timedelta(seconds=seconds)

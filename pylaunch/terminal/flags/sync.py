@@ -1,0 +1,147 @@
+"""`--sync`: read the working tree that the flags name, and report on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from posixpath import join, normpath
+from typing import TypeVar
+
+import click
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import UsageError
+from pylaunch.launch.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
+from pylaunch.model.argv import quoted
+from pylaunch.model.job import TREE, Sync
+from pylaunch.model.size import shown_size
+from pylaunch.terminal import console
+from pylaunch.terminal.options import size
+from pylaunch.terminal.views.live import counted
+
+F = TypeVar("F", bound=Callable[..., object])
+SHOWN_PATHS = 3
+
+_OPTIONS = (
+    click.option(
+        "--sync", metavar="DIR", help="Ship this directory to all nodes and start in it; ignores what .gitignore does."
+    ),
+    click.option(
+        "--sync-exclude", multiple=True, metavar="PATTERN", help="Leave these out, as in .gitignore. Repeatable."
+    ),
+    click.option(
+        "--sync-include",
+        multiple=True,
+        metavar="PATTERN",
+        help="Ship these although .gitignore names them. Repeatable.",
+    ),
+    click.option("--sync-limit", default="2GiB", show_default=True, metavar="SIZE", help="Largest tree to ship."),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyncFlags:
+    """Flags of `options`, as click parsed them."""
+
+    sync: str | None = None
+    sync_exclude: tuple[str, ...] = ()
+    sync_include: tuple[str, ...] = ()
+    sync_limit: str = "2GiB"
+
+
+def options(command: F) -> F:
+    """Add --sync, --sync-exclude, --sync-include and --sync-limit."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given(flags: SyncFlags) -> Tree | None:
+    """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
+    limit = size("--sync-limit", flags.sync_limit)
+    if flags.sync is None:
+        if flags.sync_exclude or flags.sync_include or limit != DEFAULT_LIMIT:
+            raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")
+        return None
+    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, limit, flags.sync_include)
+    _report_ignored(tree.ignored)
+    for path in tree.left_out:
+        console.say(f"warning: {path} is neither a file nor a link and is not shipped")
+    return tree
+
+
+def _report_ignored(ignored: Ignored) -> None:
+    if not ignored.files:
+        return
+    more = "" if ignored.is_complete else "more than "
+    console.say(
+        f"note: .gitignore leaves out {more}{counted(ignored.files, 'file')} ({shown_size(ignored.size)}), the largest "
+        f"{ignored.largest} ({shown_size(ignored.largest_size)}); "
+        f"{quoted(('--sync-include', ignored.largest))} ships it"
+    )
+
+
+def as_asked(tree: Tree, excludes: tuple[str, ...], includes: tuple[str, ...]) -> Sync:
+    """Return the record of `tree` for a job; it was read with these patterns."""
+    manifest = tree.manifest
+    files = len(manifest.files) + len(manifest.links)
+    return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes, includes)
+
+
+def again(asked: Sync) -> Tree:
+    """Read the tree of an earlier run as it is now. Raises UsageError for a tree that cannot be shipped."""
+    tree = read_tree(Path(asked.directory), asked.excludes, max(DEFAULT_LIMIT, asked.size), asked.includes)
+    if tree.manifest.digest != asked.tree:
+        console.say(f"note: {asked.directory} has changed since that run")
+    return tree
+
+
+def workdir(asked: str | None, tree: Tree) -> str:
+    """Return the directory in `tree` in which ranks start. Raises UsageError for a --workdir outside of the tree."""
+    inside = normpath(asked or ".")
+    if inside.startswith(("/", "..")):
+        raise UsageError(
+            f"--workdir {asked}: with --sync, expected a directory in {tree.directory}", hint="--workdir src"
+        )
+    return TREE if inside == "." else f"{TREE}/{inside}"
+
+
+def check_script(tree: Tree, workdir: str, script: str | None) -> None:
+    """Raise UsageError when `script` is not in `tree`. None is a module, which may be installed on the nodes."""
+    if script is None or script.startswith("/"):
+        return
+    path = normpath(join(workdir.removeprefix(TREE).lstrip("/"), script))
+    manifest = tree.manifest
+    if path in {file.path for file in manifest.files} | {link.path for link in manifest.links}:
+        return
+    if (inside := _below(Path(script), tree.directory)) in {file.path for file in manifest.files}:
+        raise UsageError(
+            f"{script}: with --sync, ranks start in the copy of {tree.directory}",
+            hint=f"name the script as it is called there: {quoted((inside,))}",
+        )
+    is_there = not path.startswith("../") and (tree.directory / path).exists()
+    raise UsageError(
+        f"{path} is not among the files to ship from {tree.directory}",
+        evidence=[".gitignore, .pylaunchignore or --sync-exclude leaves it out"] if is_there else [],
+        hint=quoted(("--sync-include", path)) + " ships it"
+        if is_there
+        else "--sync names the directory that contains it",
+    )
+
+
+def _below(path: Path, directory: Path) -> str:
+    """Return `path`, relative to the working directory of this process, as it is called in `directory`; "" outside."""
+    found, top = path.resolve(), directory.resolve()
+    return found.relative_to(top).as_posix() if found.is_relative_to(top) else ""
+
+
+def not_shipped_warning(paths: Sequence[str]) -> tuple[str, str]:
+    """Return a warning about modules that the script imports and that are not shipped, and the flags that ship them."""
+    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+    include = quoted([word for path in paths[:SHOWN_PATHS] for word in ("--sync-include", path)])
+    return f"imported by the script and not shipped: {', '.join(paths[:SHOWN_PATHS])}{more}", include
+
+
+def described(sync: Sync) -> str:
+    """Return a tree in one line."""
+    return f"{sync.files} files, {shown_size(sync.size)}, tree {sync.tree[:12]} of {sync.directory}"

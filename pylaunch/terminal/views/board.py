@@ -1,0 +1,209 @@
+"""State of a live run, progress of its ranks and load of its nodes, in a few lines. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.log_progress import logged_step
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.rank_step import RankStep
+from pylaunch.model.run import Event, EventKind, PreviousAttempt
+from pylaunch.model.sanitise import rank_output, visible_line
+from pylaunch.model.size import shown_size
+from pylaunch.protocol.usage_report import Usage
+from pylaunch.terminal.listing import duration
+from pylaunch.terminal.views.pace import Pace, shown_rate
+
+MOST_ROWS = 8
+"""Nodes that are shown one by one; of more, the least busy ones."""
+
+MOST_LINES = 16
+"""Different last lines that are shown."""
+
+LONGEST_LINE = 400
+LONGEST_OUTPUT = 4000
+"""Characters of a line that are shown, and of output in which the last line is looked for."""
+
+
+@dataclass
+class Board:
+    """Latest events and load of a live run."""
+
+    plan: RunPlan
+    previous: PreviousAttempt | None = None
+    phase: str = "starting"
+    started_at: float | None = None
+    running: set[int] = field(default_factory=set)
+    ended: set[int] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    steps: dict[int, RankStep] = field(default_factory=dict)
+    last_lines: dict[int, str] = field(default_factory=dict)
+    """The last line of output of each rank."""
+
+    pace: Pace = field(default_factory=Pace)
+
+    def on(self, event: Event) -> None:
+        """Update the board with `event`."""
+        if event.kind in (EventKind.RELEASED, EventKind.ATTACHED):
+            self.phase, self.started_at = "running", self.started_at or event.time
+        elif event.kind is EventKind.RANK_STARTED and event.rank is not None:
+            self.started_at = min(self.started_at or event.time, event.time)
+            self.running.add(event.rank)
+        elif event.kind is EventKind.RANK_ENDED and event.rank is not None:
+            self.running.discard(event.rank)
+            self.ended.add(event.rank)
+        elif event.kind is EventKind.STOP_ASKED:
+            self.phase = "stopping"
+        elif event.kind is EventKind.CONTACT_LOST and event.host is not None:
+            self.lost.add(event.host)
+            self.usage.pop(event.host, None)
+        elif event.kind is EventKind.CONTACT_REGAINED and event.host is not None:
+            self.lost.discard(event.host)
+
+    def read(self, host: str, reading: Usage) -> None:
+        """Update the load of `host`. A rank whose mark could not be read keeps the mark before."""
+        self.usage[host] = reading
+        for mark in reading.steps:
+            step = RankStep(mark.rank, mark.step, mark.time, mark.total)
+            self.steps[step.rank] = step
+            self.pace.add(step)
+
+    def wrote(self, stream: str, text: str, time: float) -> None:
+        """Update the last line of a rank, and its progress where it marks no steps."""
+        rank, _, _ = stream.partition(".")
+        lines = [each for each in reversed(re.split(r"[\r\n]", text[-LONGEST_OUTPUT:])) if each.strip()]
+        if not lines or not rank.isdecimal():
+            return
+        self.last_lines[int(rank)] = lines[0].strip()
+        known, found = self.steps.get(int(rank)), next(filter(None, map(logged_step, lines)), None)
+        is_coarser = found is not None and known is not None and (known.unit, found.unit) == ("step", "epoch")
+        if found is not None and not is_coarser and (known is None or not known.is_exact):
+            step = RankStep(int(rank), found.number, time, found.total, found.unit, is_exact=False)
+            self.steps[step.rank] = step
+            self.pace.add(step)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """State whose changes are printed: everything but time, steps and load."""
+        return self.plan.run, self.phase, frozenset(self.running), frozenset(self.ended), frozenset(self.lost)
+
+    def lines(self, now: float) -> list[str]:
+        """Return the board at `now` in lines, which a narrow terminal may cut. Last lines are apart: `output`."""
+        progress = self.progress(now)
+        return [self.head(now), *self.attempt(), *([f"  {progress}"] if progress else []), *self.load()]
+
+    def attempt(self) -> list[str]:
+        """Return the spares, and why the attempt before this one ended."""
+        spares = fold(host.name for host in self.plan.spares)
+        shown = [f"  {'spare' if len(self.plan.spares) == 1 else 'spares'}: {spares}"] if spares else []
+        if self.previous is not None:
+            reason = f"{self.previous.run} ended: {self.previous.reason}"
+            shown.append(f"  {self.plan.attempt_words}, because {visible_line(reason)}")
+        return shown
+
+    def head(self, now: float) -> str:
+        """Return the state of the run in one line."""
+        since = f" for {duration(now - self.started_at)}" if self.started_at is not None else ""
+        again = f" ({self.plan.attempt_words})" if self.plan.restart else ""
+        hosts = fold(node.host.name for node in self.plan.nodes)
+        ranks = f"{len(self.running)} of {self.plan.world_size} ranks"
+        ended = f", {len(self.ended)} ended" if self.ended else ""
+        lost = f", no contact with {fold(self.lost)}" if self.lost else ""
+        return f"run {self.plan.run} {self.phase}{since}{again}: {ranks} on {hosts}{ended}{lost}"
+
+    def output(self) -> list[str]:
+        """Return the last line of every rank, in the order of ranks; ranks with the same line share it."""
+        ranks: dict[str, list[int]] = {}
+        for rank, line in sorted(self.last_lines.items()):
+            ranks.setdefault(line, []).append(rank)
+        shown = []
+        for line, each in list(ranks.items())[:MOST_LINES]:
+            who = f"{'rank' if len(each) == 1 else 'ranks'} {fold_ranks(each)}"
+            shown.append(f"  {who} | {rank_output(line[:LONGEST_LINE], colours=False)}")
+        hidden = sum(map(len, list(ranks.values())[MOST_LINES:]))
+        return shown + ([f"  and {hidden} further ranks: pylaunch logs {self.plan.run} --tail 1"] if hidden else [])
+
+    def progress(self, now: float) -> str:
+        """Return the progress of the ranks in one line; "" when no rank marks its steps or prints them."""
+        ends = self.extremes()
+        if ends is None:
+            return ""
+        slowest, furthest = ends
+        count = len(self._comparable())
+        word = "mark" if furthest.is_exact else "print"
+        silent = f"; {len(self._going()) - count} {word} no steps" if count < len(self._going()) else ""
+        silent += "" if furthest.is_exact else " (read from the output; exact: pylaunch help runtime)"
+        if slowest.step == furthest.step:
+            several = "all ranks, the last" if count == len(self._going()) else f"{count} ranks, the last"
+            who = several if count > 1 else f"{self._who(furthest)},"
+            return f"{_step(furthest)}{self._pace(slowest, now)}: {who} {_ago(furthest, now)}{silent}"
+        return (
+            f"{_step(furthest)}{self._pace(slowest, now)}: {self._who(furthest)}, {_ago(furthest, now)}; "
+            f"slowest {slowest.step:.10g}: {self._who(slowest)}, {_ago(slowest, now)}{silent}"
+        )
+
+    def _pace(self, slowest: RankStep, now: float) -> str:
+        """Return the rate of the slowest rank, for which the others wait, and its remaining time."""
+        if slowest.unit != "step":
+            return ""
+        rate = self.pace.rate(slowest.rank, now)
+        left = self.pace.left_s(slowest, now)
+        parts = ([shown_rate(rate)] if rate is not None else []) + (
+            [f"{duration(left)} left"] if left is not None else []
+        )
+        return f" ({', '.join(parts)})" if parts else ""
+
+    def extremes(self) -> tuple[RankStep, RankStep] | None:
+        """Return the slowest and the furthest rank, of the running ones if any; of equals the latest to mark."""
+        marks = self._comparable()
+        if not marks:
+            return None
+        return (
+            min(marks, key=lambda mark: (mark.step, -mark.time, mark.rank)),
+            max(marks, key=lambda mark: (mark.step, mark.time, -mark.rank)),
+        )
+
+    def _comparable(self) -> list[RankStep]:
+        """Return the steps of the running ranks: marked ones, else those of the output, else epochs."""
+        known = [self.steps[rank] for rank in self._going() if rank in self.steps]
+        best = min(((not each.is_exact, each.unit != "step") for each in known), default=None)
+        return [each for each in known if (not each.is_exact, each.unit != "step") == best]
+
+    def _going(self) -> set[int]:
+        return self.running or self.steps.keys() | self.ended
+
+    def _who(self, mark: RankStep) -> str:
+        return f"rank {mark.rank} on {self.plan.node_of_rank(mark.rank).host.name}"
+
+    def load(self) -> list[str]:
+        """Return the load of the nodes, of many that of the least busy ones."""
+        least_busy = sorted(self.usage.items(), key=lambda node: (node[1].gpu or 0.0, node[1].cpu))
+        hidden = len(least_busy) - MOST_ROWS
+        shown = sorted(least_busy[:MOST_ROWS]) if hidden > 0 else sorted(least_busy)
+        width = max((len(host) for host, _ in shown), default=0)
+        rows = [f"  {host:<{width}}  {_row(reading)}" for host, reading in shown]
+        return rows + ([f"  and {hidden} nodes that are busier"] if hidden > 0 else [])
+
+
+def _step(mark: RankStep) -> str:
+    of = f" of {mark.total:.10g}" if mark.total > 0 else ""
+    return f"{mark.unit} {mark.step:.10g}{of}"
+
+
+def _ago(mark: RankStep, now: float) -> str:
+    return f"{duration(max(0.0, now - mark.time))} ago"
+
+
+def _row(reading: Usage) -> str:
+    parts = [
+        f"cpu {reading.cpu:>4.0%}",
+        f"memory {shown_size(reading.memory_used)} of {shown_size(reading.memory)}",
+        f"net {shown_size(round(reading.received))}/s in, {shown_size(round(reading.sent))}/s out",
+    ]
+    if reading.gpu is not None:
+        held = f"{shown_size(reading.gpu_memory_used)} of {shown_size(reading.gpu_memory)}"
+        parts.insert(0, f"gpu {reading.gpu:>4.0%}  {held}")
+    return "  ".join(parts)

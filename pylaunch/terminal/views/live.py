@@ -1,0 +1,195 @@
+"""Plain view of a live run, and the report at its end."""
+
+from __future__ import annotations
+
+import sys
+
+from pylaunch.explain.rank_end import described
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.sanitise import Pieces
+from pylaunch.preflight.finding_lines import FIX
+from pylaunch.protocol.usage_report import Usage
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.listing import duration
+from pylaunch.terminal.views.causes import show_causes
+
+LAST_LINES = 20
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rank", "6 ranks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def shown(line: str) -> str:
+    """Return the visible part of `line` on a terminal: a progress bar overwrites itself after a carriage return."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+class Live:
+    """Prints ranks' stdout to stdout and their stderr to stderr, each line with its rank.
+
+    A view that `leads` shows the run of this controller, which must not end with its reader.
+    """
+
+    usage_every_s = 0.0
+
+    def __init__(self, plan: RunPlan, *, leads: bool = False) -> None:
+        self._run = plan.run
+        self._leads = leads
+        self._pieces = Pieces()
+        self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
+
+    def show(self, event: RunEvent) -> None:
+        """Show `event`, if this view does."""
+        match event:
+            case Event():
+                self.event(event)
+            case LinesWritten():
+                self.output(event.host, event.stream, event.text, event.time)
+            case UsageReported():
+                self.usage(event.host, event.usage)
+            case Notice():
+                console.say(event.text)
+
+    def event(self, event: Event) -> None:
+        """Print `event` if a person must know it at once."""
+        if event.kind is EventKind.STOP_ASKED:
+            console.say(f"stopping all nodes: {event.text}")
+        elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
+            show_hang(event)
+        elif event.kind is EventKind.CONTACT_LOST:
+            console.say(f"{event.host}: {event.text}; trying to reach it again")
+        elif event.kind is EventKind.CONTACT_REGAINED:
+            console.say(f"{event.host}: reached again")
+
+    def output(self, host: str, stream: str, text: str, time: float) -> None:
+        """`n1:0 | text`, a whole block of lines at once."""
+        source, _, channel = stream.partition(".")
+        sink = sys.stdout if channel == "out" else sys.stderr
+        if console.is_terminal(sink):
+            text = self._pieces.joined((host, stream), text)
+            lines = [shown(line) for line in text.removesuffix("\n").split("\n")] if text else []
+        else:
+            lines = text.removesuffix("\n").split("\n")
+        prefix = f"{f'{host}:{source}':<{self._width}} | "
+        try:
+            console.rank_lines(sink, [(prefix, line) for line in lines])
+        except OSError as error:
+            if not self._leads:
+                raise
+            # The controller follows its run to the end, also without a reader of its output.
+            console.silence(sink)
+            hint = f"pylaunch logs -f {self._run}"
+            console.say(f"output of ranks cannot be shown here any more ({error.strerror}); the run continues: {hint}")
+
+    def hold(self) -> None:
+        """Expect output that was written earlier, out of order."""
+
+    def catch_up(self) -> None:
+        """Expect no more earlier output."""
+
+    def usage(self, host: str, reading: Usage) -> None:
+        """Ignore it."""
+
+
+def show_hang(event: Event) -> None:
+    """Print that ranks do not advance, with the evidence and the next command; or that they advance again."""
+    mark = "warning: " if event.text.startswith("hang: ") else ""
+    console.say(f"{mark}{event.text}")
+    console.quote(event.lines)
+    if event.hint:
+        hints.say(event.hint)
+
+
+def show_outcome(
+    plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False, is_past: bool = False
+) -> None:
+    """Print how a run ended: the failed rank with its last lines, causes, leftovers, and the next command.
+
+    What would have mended a refusal is no next command for a run that `is_past`: the hosts may have changed.
+    """
+    failure = outcome.first_failure
+    next_steps = []
+    if outcome.status is Status.DONE:
+        hosts = fold(node.host.name for node in plan.nodes)
+        took = "" if ran_s is None else f" in {duration(ran_s)}"
+        ranks = counted(plan.world_size, "rank")
+        console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
+    elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+        console.say(f"the last lines of {failure.who}{f', which {failure.symptom}' if failure.symptom else ''}:")
+        console.quote(failure.last_lines[-LAST_LINES:])
+        named = outcome.named
+        rank = failure.rank if named is None or named.rank is None else named.rank
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")
+    elif failure is not None:
+        console.say(f"error: run {plan.run}: {failure.who} {described(failure)}{_others(plan, outcome, failure)}")
+        console.quote(failure.last_lines[-LAST_LINES:])
+        next_steps.append(f"pylaunch logs {plan.attempt} {_whose(failure.rank)}")
+    elif outcome.status is Status.FAILED:
+        console.say(f"error: run {plan.run}: {outcome.reason}")
+    else:
+        console.say(f"run {plan.run} {outcome.status.value}: {outcome.reason}")
+        for line in outcome.evidence:
+            fix = line.startswith(FIX)
+            console.say(f"  {hints.completed(line, hints.as_started(plan)) if fix else line}")
+        hint = hints.completed(outcome.hint, hints.as_started(plan))
+        if hint and is_past:
+            console.say(f"  hint at that time: {hint}")
+        elif hint:
+            next_steps.append(hint)
+    show_causes(outcome, verbose=verbose)
+    if outcome.causes and outcome.causes[0].hint:
+        next_steps.append(outcome.causes[0].hint)
+    show_proof(plan, outcome)
+    if outcome.leftovers:
+        next_steps.append(f"pylaunch stop {plan.run}")
+    if outcome.unproven:
+        next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
+    if next_steps:
+        hints.say(*next_steps)
+
+
+def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
+    """Return True if the first cause is the failure itself, and not a fact of a host."""
+    return not outcome.causes or outcome.causes[0].reason == f"{failure.who} {described(failure)}"
+
+
+def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
+    """Return the part of the sentence about the other ranks: own failures, victims, and ranks that were stopped."""
+    failed = [end for end in outcome.ends if end.rank is not None and end.failed and end != failure]
+    own = [end for end in failed if not end.symptom]
+    others, stopped = plan.world_size - 1, {end.rank for end in outcome.ends if end.rank is not None and end.stopped}
+    victims = {end.rank for end in failed if end.symptom}
+    gone, verb = len(stopped | victims), "ended" if victims else "stopped"
+    more = f", and {len(own) - 1} more" if len(own) > 1 else ""
+    text = f"; {own[0].who} failed on its own, too ({described(own[0])}){more}" if own else ""
+    if not gone:
+        return text
+    if gone == others - len(own):
+        return f"{text}; the other {'rank' if gone == 1 else f'{gone} ranks'} {verb} with it"
+    return f"{text}; {gone} of the other {others} ranks {verb} with it"
+
+
+def _whose(rank: int | None) -> str:
+    return "--launcher" if rank is None else f"--rank {rank}"
+
+
+def show_proof(plan: RunPlan, outcome: Outcome) -> None:
+    """Print the nodes that are proven clean, leftovers, and nodes that could not be asked."""
+    hosts = [node.host.name for node in plan.nodes]
+    clean = [host for host in hosts if host not in outcome.leftovers and host not in outcome.unproven]
+    if clean:
+        console.say(f"{fold(clean)}: clean (no process, port or device lease of the run is left)")
+    for host, reason in outcome.unreadable.items():
+        console.say(f"{host}: the files of the run cannot be read, output and record are incomplete: {reason}")
+    for host in hosts:
+        if left := outcome.leftovers.get(host):
+            console.say(f"{host}: left behind: {'; '.join(left)}")
+    if outcome.unproven:
+        console.say(f"{fold(outcome.unproven)}: not known to be clean")

@@ -1,0 +1,195 @@
+"""Events of a start on the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+
+from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, UsageReported
+from pylaunch.launch.start.session import Start
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Status
+from pylaunch.model.run import Event, EventKind, first_line_timing
+from pylaunch.preflight.finding_lines import MARKS
+from pylaunch.preflight.result import REACH
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.views import findings
+from pylaunch.terminal.views.live import Live, counted, show_outcome
+from pylaunch.terminal.views.terminal import watching
+from pylaunch.workflows.start_events import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    FindingReported,
+    LeftoverEnded,
+    NodesDiffer,
+    RanksReleased,
+    RunBegun,
+    SpareRefused,
+    StartEvent,
+    TreeChanged,
+    TurnLost,
+    Waiting,
+)
+
+SHOWN_PATHS = 3
+
+CALM_S = 1.0
+"""Time without a stop after which what ranks wrote to stderr was no failure: a rank that raises ends within it."""
+
+
+class StartView:
+    """Prints each event, and draws the live view of the attempt that runs."""
+
+    def __init__(self) -> None:
+        self._live: Live | None = None
+        self._open = contextlib.ExitStack()
+        self._world_size = 0
+        self._begun: list[Event] = []
+        """Starts and first lines of the ranks of the attempt that runs."""
+
+        self._is_timed = True
+        """The timing of first lines is printed: not where it could end the line of a prompt."""
+
+        self._is_stopping = False
+        """The attempt that runs is being stopped, because of a failure or by hand."""
+
+        self._has_complaints = False
+        """Ranks of the attempt that runs wrote to stderr."""
+
+        self._timing = ""
+        """Timing of the first lines that is not printed yet."""
+
+        self._timed_at = 0.0
+        """Time of the last first line."""
+
+        self.run = ""
+        """The run that was begun last."""
+
+    def __enter__(self) -> StartView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def show(self, event: StartEvent) -> None:
+        """Print `event`."""
+        match event:
+            case Event() if self._live is not None:
+                self._live.show(event)
+                self._report_first_lines(event, self._world_size)
+            case LinesWritten() if self._live is not None:
+                self._has_complaints = self._has_complaints or event.stream.endswith(".err")
+                self._say_timing_after_calm(event.time)
+                self._live.show(event)
+            case UsageReported() if self._live is not None:
+                self._live.show(event)
+            case RunBegun(plan):
+                self.run = plan.run
+            case AttemptStarted(plan):
+                self._begun, self._world_size, self._is_stopping = [], plan.world_size, False
+                self._timing, self._has_complaints = "", False
+                hosts, framework = fold(plan.cluster.names), plan.job.framework.value
+                console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {hosts} ({framework})")
+                is_debugged = plan.job.debug_rank is not None
+                view = Live(plan, leads=True)  # A board would take the terminal from the rank that has it.
+                self._live = view if is_debugged else self._open.enter_context(watching(plan, leads=True))
+                self._is_timed = not is_debugged
+            case AttemptRefused():
+                self._close()
+                console.say(hints.completed(event.error.render()))
+            case AttemptEnded():
+                self._close()
+                if self._timing and event.outcome.status is Status.DONE:
+                    console.say(self._timing)
+                show_outcome(event.plan, event.outcome, event.ran_s)
+            case _:
+                for line in lines(event):
+                    console.say(line)
+
+    def _report_first_lines(self, event: Event, world_size: int) -> None:
+        """Print the timing of the first lines of user code once the last rank has reported its own.
+
+        After output on stderr, which may be the error of a rank that failed at once, it waits until the run continues:
+        between a failure and its explanation, the timing would read as if the run had begun. The record has it anyway.
+        """
+        if event.kind is EventKind.STOP_ASKED:
+            self._is_stopping, self._timing = True, ""
+        self._say_timing_after_calm(event.time)
+        if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
+            self._begun.append(event)
+        # Only the last event of all ranks can complete the timing, which reads all of them.
+        if (
+            event.kind is EventKind.FIRST_LINE
+            and self._is_timed
+            and len(self._begun) >= 2 * world_size
+            and not self._is_stopping
+        ):
+            timing = first_line_timing(self._begun, world_size)
+            if timing is not None:
+                self._timed_at = max(each.time for each in self._begun)
+                self._timing = (
+                    f"first line of code on {counted(world_size, 'rank')}: {timing.last * 1000:.0f} ms after the "
+                    f"release, skew {timing.skew * 1000:.1f} ms"
+                )
+                self._say_timing_after_calm(self._timed_at)
+
+    def _say_timing_after_calm(self, now: float) -> None:
+        if self._timing and (not self._has_complaints or now >= self._timed_at + CALM_S):
+            console.say(self._timing)
+            self._timing = ""
+
+    def _close(self) -> None:
+        self._live = None
+        self._open.close()
+
+
+def lines(event: StartEvent) -> list[str]:
+    """Return the lines for an event that needs no view of its own; none for one that is not printed."""
+    match event:
+        case Notice(text):
+            return [text]
+        case LeftoverEnded(host, process):
+            return [f"{host}: ended {process}, which no live run owned"]
+        case SpareRefused(host, reasons):
+            return [f"spare {host} cannot take part: {'; '.join(reasons)}"]
+        case Waiting(blocked_by):
+            return [f"waiting for {'; '.join(blocked_by)}"]
+        case TurnLost():
+            return ["another run, which did not queue, took its place: waiting again"]
+        case FindingReported(finding):
+            return _finding_lines(finding)
+        case NodesDiffer(differences):
+            next_steps = dict.fromkeys(each.hint for each in differences)
+            return [
+                *(f"warning: hosts differ: {each.text}" for each in differences),
+                *(f"hint: {hints.completed(step)}" for step in next_steps),
+            ]
+        case TreeChanged(paths):
+            more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
+            shown = ", ".join(paths[:SHOWN_PATHS]) + more
+            return [f"warning: changed since the tree was read: {shown}; all nodes have what was there before"]
+        case RanksReleased(start=start):
+            return [_timing(start)]
+        case Restarting(plan, why, fallback):
+            change = f" ({why})" if why else ""
+            warnings = [f"warning: fallback: {fallback}"] if fallback else []
+            return [f"{plan.attempt_words}{change}: run {plan.run}", *warnings]
+        case NoRestart(why):
+            return [f"no restart: {why}"]
+    return []
+
+
+def _finding_lines(finding: Finding) -> list[str]:
+    if finding.check == REACH:
+        return [f"{MARKS[Severity.UNKNOWN]}  {fold(finding.hosts)}: {finding.text}"]
+    return findings.lines(finding)
+
+
+def _timing(start: Start) -> str:
+    parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in start.phases.items())
+    return (
+        f"started in {sum(start.phases.values()):.2f} s ({parts}); "
+        f"release skew {start.skew * 1000:.1f} ms ± {start.skew_uncertainty * 1000:.1f}"
+    )

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from pylaunch.errors import UsageError
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
+from pylaunch.features.render_files.files.content import comments, file_stem, label
+from pylaunch.features.render_files.files.deepspeed import through_shell
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
+from pylaunch.render import render
+from tests.features.render_files.samples import SAMPLES, planned, rendered
+
+TWO = (Host("n1", "10.0.0.1", devices=(0, 1)), Host("n2", "10.0.0.2", devices=(0,)))
+
+
+def plan(
+    *command: str, hosts: tuple[Host, ...] = TWO, framework: Framework = Framework.DIRECT, **job: object
+) -> RunPlan:
+    spec = JobSpec(command or ("train.py",), framework, "/home/ml", **job)  # type: ignore[arg-type]
+    return plan_run(Cluster(hosts), spec, "train")
+
+
+def text(made: RunPlan, target: Target, name: str) -> str:
+    found = render_files(made, target, TargetOptions(image="x"))
+    return next(file.text for file in found.files if file.name == name)
+
+
+@pytest.mark.parametrize("target", Target)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_files_have_names_of_their_own_and_no_placeholder_of_pylaunch(sample: str, target: Target) -> None:
+    files = rendered(sample, target).files
+    assert len({file.name for file in files}) == len(files)
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", file.name) for file in files)
+    assert [file.name for file in files if PORT_ENTRY in file.text] == []
+
+
+@pytest.mark.parametrize("target", Target)
+def test_a_secret_is_named_and_has_no_value(target: Target) -> None:
+    found = rendered("even", target)
+    assert "HF_TOKEN" in "\n".join(file.text for file in found.files)
+    assert not [file.name for file in found.files if re.search(r"HF_TOKEN=(?!\"\$HF_TOKEN)\S", file.text)]
+
+
+@pytest.mark.parametrize("target", [Target.DEEPSPEED, Target.MPI, Target.SLURM])
+def test_nodes_with_different_interpreters_are_refused_where_one_command_starts_all(target: Target) -> None:
+    hosts = (TWO[0], replace(TWO[1], python="/usr/bin/python3"))
+    with pytest.raises(UsageError, match="different interpreters") as refused:
+        render_files(plan(hosts=hosts), target, TargetOptions())
+    assert refused.value.evidence == ("n1: /opt/pylaunch/current/bin/python", "n2: /usr/bin/python3")
+
+
+def test_each_node_of_torchrun_has_its_own_interpreter() -> None:
+    hosts = (TWO[0], replace(TWO[1], python="/usr/bin/python3"))
+    made = plan(hosts=hosts, framework=Framework.TORCHRUN)
+    assert "exec /usr/bin/python3 -m torch.distributed.run" in text(made, Target.TORCHRUN, "torchrun-n2.sh")
+
+
+def test_the_port_of_a_flag_needs_no_remark() -> None:
+    found = render_files(plan(rendezvous_port=4000), Target.TORCHRUN, TargetOptions())
+    assert not [remark for remark in found.remarks if "MASTER_PORT" in remark]
+    assert "--master-port=4000" in found.files[0].text
+
+
+def test_hosts_without_an_interface_are_named_where_others_have_one() -> None:
+    hosts = (TWO[0], replace(TWO[1], interface="ib0"))
+    assert "No network interface is named for n1:" in text(plan(hosts=hosts), Target.TORCHRUN, "torchrun-n1.sh")
+    assert "No network interface is named:" in text(plan(), Target.TORCHRUN, "torchrun-n1.sh")
+
+
+def test_slurm_derives_the_port_from_the_job_unless_a_flag_names_it() -> None:
+    assert "$((61440 + SLURM_JOB_ID % 4096))" in text(plan(), Target.SLURM, "train.sbatch")
+    assert "export MASTER_PORT=4000" in text(plan(rendezvous_port=4000), Target.SLURM, "train.sbatch")
+
+
+def test_torchrun_under_slurm_is_one_task_on_each_node() -> None:
+    script = text(plan(framework=Framework.TORCHRUN), Target.SLURM, "train.sbatch")
+    assert re.findall(r"--ntasks-per-node=(\d)", script) == ["1", "1"]
+    assert "((SLURM_PROCID < 1)) || ranks=1" in script
+
+
+def test_deepspeed_refuses_addresses_that_its_option_cannot_contain() -> None:
+    hosts = (TWO[0], Host("n2", "fd00::2", devices=(0,)))
+    with pytest.raises(UsageError, match=r"n2: DeepSpeed selects devices as HOST:0,1"):
+        render_files(plan(hosts=hosts), Target.DEEPSPEED, TargetOptions())
+
+
+def test_deepspeed_refuses_a_variable_with_a_line_break() -> None:
+    with pytest.raises(UsageError, match="--env NOTE: "):
+        render_files(plan(env={"NOTE": "a\nb"}), Target.DEEPSPEED, TargetOptions())
+
+
+@pytest.mark.parametrize(
+    "word", ["plain", "a b", "a $b", 'say "x"', 'say "x y" $z', "a;b", "$(x)", "it's", "", "a\\b", "a \\ b"]
+)
+def test_an_argument_survives_the_shell_that_deepspeed_gives_it_to(word: str) -> None:
+    passed = through_shell(word)
+    if " " in passed:  # As in deepspeed.launcher.multinode_runner.PDSHRunner.parse_user_args.
+        passed = '"{}"'.format(passed.replace('"', '\\"'))
+    assert "`" not in passed
+    assert shlex.split(passed.replace("\\$", "$")) == [word]
+
+
+def test_a_name_that_no_file_can_have_becomes_the_node_rank() -> None:
+    made = plan(hosts=(Host("../n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+    assert [file_stem(node) for node in made.nodes] == ["_node0", "n2"]
+
+
+def test_no_character_of_the_inventory_ends_a_comment() -> None:
+    assert len("\n".join(comments(["a\nrm -rf x\r\x85y"])).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("train.py",), "train"),
+        (("src/My_Train.v2.py",), "my-train-v2"),
+        (("-m", "package.train"), "train"),
+        (("./run.sh",), "run"),
+        (("__.py",), "job"),
+        (("x" * 90 + ".py",), "x" * 40),
+    ],
+)
+def test_the_label_of_a_job_is_a_dns_label(command: tuple[str, ...], name: str) -> None:
+    assert label(plan(*command)) == name
+
+
+def test_kubernetes_expands_nothing_in_arguments_and_values() -> None:
+    made = plan("train.py", "--note", "$(HOME) $$ $x", env={"NOTE": "$(HOME)"})
+    manifest = yaml.safe_load(text(made, Target.K8S, "train.yaml"))
+    jobs = manifest["spec"]["replicatedJobs"]
+    container = jobs[0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    assert "--note '$$(HOME) $$$ $x'" in container["args"][0]
+    assert {"name": "NOTE", "value": "$$(HOME)"} in container["env"]
+    assert [job["name"] for job in jobs] == ["nodes", "nodes1"]
+
+
+def test_ranks_of_a_pod_start_without_torchrun_for_jax() -> None:
+    manifest = yaml.safe_load(text(plan(framework=Framework.JAX), Target.K8S, "train.yaml"))
+    script = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["args"][0]
+    assert 'export OMPI_COMM_WORLD_SIZE="$WORLD_SIZE" OMPI_COMM_WORLD_RANK="$RANK"' in script
+    assert "$$((0 + 2 * JOB_COMPLETION_INDEX + LOCAL_RANK))" in script
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_numbers_of_accelerate_add_up_to_the_world_of_the_plan(sample: str) -> None:
+    configs = [yaml.safe_load(file.text) for file in rendered(sample, Target.ACCELERATE).files if ".yaml" in file.name]
+    nodes = planned(sample, Framework.ACCELERATE).nodes
+    assert [each["num_processes"] // each["num_machines"] for each in configs] == [len(node.ranks) for node in nodes]
+    assert [each["machine_rank"] for each in configs] == list(range(len(nodes)))
+
+
+@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.JAX, Framework.COMMAND])
+def test_variables_of_a_node_are_those_that_pylaunch_gives_its_ranks(framework: Framework) -> None:
+    made = replace(planned("uneven", framework), job=replace(planned("uneven", framework).job, rendezvous_port=29500))
+    for node, command in render(made):
+        script = text(made, Target.ENV, f"env-{file_stem(node)}.sh")
+        names = {name for name in command.ranks[0].env if not name.startswith(("TORCHELASTIC_", "ROLE_"))}
+        assert names <= set(re.findall(r"^export (\w+)=", script, re.MULTILINE))

@@ -1,0 +1,160 @@
+"""A report is one file without scripts, shows what a person needs first, and keeps hostile text inside its elements."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page.html import page
+from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.redaction import Redaction
+from tests.features.report import samples
+from tests.report_page import Document
+
+NOTHING = Redaction().hide
+SECTIONS_OF_ANY_RUN = {"verdict", "command", "started-by", "plan", "versions"}
+
+
+@pytest.fixture(scope="module")
+def large() -> str:
+    return page(samples.large(), NOTHING)
+
+
+def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> None:
+    found = Document(large)
+    assert f"rank {samples.CAUSE} on gpu038 was killed by SIGKILL" in found.text["verdict"]
+    assert "memory.max 4294967296" in found.text["verdict"]
+    assert found.text["command"] == "train.py --epochs 3"
+    assert found.text["started-by"] == "started by alice on laptop"
+    assert "oom_kill rose by 1" in found.text["verdict"]
+    assert "likely: out-of-memory; to be sure: does it fail at the same step" in found.text["verdict"]
+    assert re.search(r"possible a disk was slow\s*io full 31 %", found.text["causes"])
+    assert "(it is a victim of rank 149)" in found.text["causes"]
+    hosts = found.text["hosts"]
+    assert "kernel, 62.0 s after the start: rank 149: Out of memory: Killed process 4242 (python)" in hosts
+    assert "rank 150 to 10.0.0.1 port 29500: ESTABLISHED, send queue 4096" in hosts
+    assert "eth0 carrier_changes: +2" in hosts
+    assert "not known: kernel messages need root" in hosts
+    assert f"pylaunch logs 7f3a9c01 --rank {samples.CAUSE}" in found.text["verdict"]
+    assert f"[rank{samples.CAUSE}] step 29" in found.text["last-lines"]
+    assert f"rank {samples.CAUSE} failed at" in found.text["timeline"]
+    waiting = found.text["waiting"]
+    assert "before the ranks were stopped (high confidence): rank 149 on gpu038 was killed by SIGKILL" in waiting
+    assert "#412 of dp" in waiting
+    assert "ranks 0-148,150-255 on gpu[001-064]:" in waiting
+    stacks = found.text["stacks"]
+    assert stacks.index("read_shard (data.py:71) ← train (train.py:214)") < stacks.index("255 ranks 0-148,150-255")
+    collectives = found.text["collectives"]
+    assert re.search(r"dp\s*412\s*0-148,150-255\s*all_reduce \(4096x1024\) float32\s*waiting", collectives)
+    assert re.search(r"411\s*149\s*all_reduce \(4096x1024\) float32\s*finished", collectives)
+    assert "clock is 41 ms behind" in found.text["findings"]
+    assert re.search(r"nccl\s*gpu\[001-006,008-064\]\s*2.27.3\s*gpu007\s*2.26.2", found.text["differences"])
+    assert re.search(r"OMP_NUM_THREADS\s*gpu\[001-008,010-064\]\s*8\s*gpu009\s*1", found.text["differences"])
+    assert "gpu064: no route to host" in found.text["missing"]
+    assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
+
+
+def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
+    begun = time.process_time()
+    again = page(samples.large(), NOTHING)
+    assert time.process_time() - begun < 5  # 0.4 s on a free core
+    assert again == large
+    assert len(large.encode()) < 5_000_000
+    found = Document(large)
+    assert found.elements["svg"] == 2 * 64
+    assert found.elements["details"] == 2 + 64 + 3 + 2
+    assert sum(name == "open" for name, _ in found.attributes) == 3
+
+
+def test_more_nodes_than_rows_share_one_row() -> None:
+    of = samples.plan(300, 2)
+    found = Document(page(ReportInput(samples.record(of, 7), 0.0), NOTHING))
+    assert found.elements["svg"] < 20
+    assert "gpu004" in found.text["timeline"]
+    assert "gpu[001-003,005-300]" in found.text["timeline"]
+    assert "gpu300" in found.text["timeline"]  # among those that were ready last
+
+
+def test_nothing_is_loaded_and_nothing_is_run(large: str) -> None:
+    for text in (large, page(samples.hostile(), NOTHING)):
+        found = Document(text)
+        assert not {"script", "img", "iframe", "object", "embed", "form", "base", "video"} & set(found.elements)
+        assert [name for name, _ in found.attributes if name.startswith("on")] == []
+        targets = [value for name, value in found.attributes if name in ("src", "href", "xlink:href", "action")]
+        assert all(value.startswith("#") or value == "data:," for value in targets)
+        assert "url(" not in text
+        assert "@import" not in text
+
+
+def test_hostile_text_stays_text() -> None:
+    text = page(samples.hostile(), NOTHING)
+    found, harmless = Document(text), Document(page(samples.large(), NOTHING))
+    assert set(found.elements) <= set(harmless.elements)
+    assert found.elements["h1"] == 1
+    assert found.elements["main"] == 1
+    assert "<script>document.title='owned'</script>" in found.text["ranks"]
+    assert "{{ 7 * 7 }}" in found.text["ranks"]
+    assert re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\ud800-\udfff]", text) is None
+    assert "right to left \\u202e" in found.text["ranks"]
+    assert len(text.encode()) < 5_000_000
+    assert max(map(len, text.splitlines())) < 50_000
+
+
+def test_a_run_of_another_verb_has_no_section_about_measurements() -> None:
+    of = samples.plan(2, 1)
+    found = Document(page(ReportInput(samples.record(of, 1), 0.0), NOTHING))
+    assert "measured" not in found.text
+    assert ("href", "#measured") not in found.attributes
+
+
+def test_secrets_are_masked_before_a_line_is_cut() -> None:
+    of = samples.plan(2, 1)
+    secret = "tr0ub4dor-and-3"
+    logs = {0: "x" * 1990 + secret + "\nHF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz", 1: f"uses {secret}"}
+    text = page(ReportInput(samples.record(of, 1), 0.0, logs=logs), Redaction([secret]).hide)
+    assert "tr0ub" not in text
+    assert "hf_abc" not in text
+
+
+def test_a_run_without_nodes_or_end_has_a_page() -> None:
+    of = samples.plan(2, 1)
+    base = samples.record(of, 1)
+    found = Document(page(ReportInput(replace(base, events=(), outcome=None), 0.0), NOTHING))
+    assert "does not know the end" in found.text["verdict"]
+    assert set(found.text) <= SECTIONS_OF_ANY_RUN
+
+
+def test_a_refused_start_shows_each_reason_once_and_no_section_without_content() -> None:
+    of = samples.plan(3, 2)
+    reason = "/opt/pylaunch/current/bin/python does not exist"
+    refused = Outcome(
+        Status.REFUSED, "3 of 3 hosts cannot take part", samples.BEGUN, (), {}, hint="pylaunch provision",
+        refusals={"gpu003": (reason, "no room"), "gpu001": (reason,), "gpu002": (reason,)},
+    )  # fmt: skip
+    record = replace(samples.record(of, 1), events=(), outcome=refused)
+    found = Document(page(ReportInput(record, 0.0), NOTHING, lambda hint: f"{hint} -i /srv/cluster.ini"))
+    assert re.fullmatch(rf"Refusals\s*gpu\[001-003\]{re.escape(reason)}gpu003no room", found.text["refusals"])
+    assert "Type next: pylaunch provision -i /srv/cluster.ini" in found.text["verdict"]
+    assert set(found.text) <= {*SECTIONS_OF_ANY_RUN, "refusals"}
+    links = [value.removeprefix("#") for name, value in found.attributes if name == "href" and value.startswith("#")]
+    assert links == ["refusals", "plan", "versions"]
+
+
+def test_hosts_are_in_the_order_of_the_plan_and_those_without_lines_are_no_boxes() -> None:
+    of = samples.plan(3, 1)
+    base = samples.record(of, 1)
+    assert base.outcome is not None
+    hosts = tuple(HostEvidence(name, samples.BEGUN, 0.0, missing=("dmesg",)) for name in ("gpu003", "gpu001"))
+    silent = tuple(replace(end, last_lines=()) for end in base.outcome.ends)
+    record = replace(base, outcome=replace(base.outcome, hosts=hosts, ends=silent))
+    found = Document(page(ReportInput(record, 0.0), NOTHING))
+    assert re.search(r"gpu001 1 unknown fact.*gpu003 1 unknown fact", found.text["hosts"], re.DOTALL)
+    assert re.search(
+        r"gpu001 rank 0 stopped\s*gpu002 rank 1 failed\s.*gpu003 rank 2 stopped", found.text["ranks"], re.DOTALL
+    )
+    assert found.elements["details"] == 2 + 1 + 1  # hosts with evidence, the named rank, rejected causes

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags, given
+
+OURS = {"HF_TOKEN": "hf_0123456789", "CACHE": "/c"}
+
+
+def env(**flags: tuple[str, ...]) -> Environment:
+    return given(EnvironmentFlags(**flags), OURS)
+
+
+def test_a_name_alone_passes_our_value_and_the_flag_wins_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "job.env"
+    file.write_text("A=file\nB=file\n")
+    assert env(env=("A=flag", "CACHE"), env_file=(str(file),)).plain == {"A": "flag", "B": "file", "CACHE": "/c"}
+
+
+def test_variables_with_names_of_secrets_become_secrets(tmp_path: Path) -> None:
+    file = tmp_path / "job.env"
+    file.write_text("WANDB_API_KEY=0123456789\nTOKENIZERS_PARALLELISM=false\n")
+    found = env(env=("HF_TOKEN",), env_file=(str(file),))
+    assert found.plain == {"TOKENIZERS_PARALLELISM": "false"}
+    assert dict(found.secrets) == {"HF_TOKEN": "hf_0123456789", "WANDB_API_KEY": "0123456789"}
+    assert "0123456789" not in repr(found)
+
+
+def test_a_secret_on_the_command_line_is_refused_without_being_repeated() -> None:
+    with pytest.raises(UsageError) as error:
+        env(secret=("HF_TOKEN=hf_9876543210",))
+    assert "--secret HF_TOKEN=…: a value on a command line can be read by everybody" in error.value.message
+    assert "9876543210" not in error.value.render()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"env": ("1A=x",)}, "--env 1A: expected NAME=VALUE or NAME"),
+        ({"env": ("MISSING",)}, "--env MISSING: there is no such variable here"),
+        ({"secret": ("MISSING",)}, "--secret MISSING: there is no such variable here"),
+        ({"secret": ("not a name",)}, "--secret: expected the NAME of a variable"),
+        ({"env": ("CACHE=x",), "secret": ("CACHE",)}, "CACHE: given as a variable and as a secret"),
+        ({"env_file": ("/nowhere/job.env",)}, "--env-file /nowhere/job.env: cannot be read: No such file or directory"),
+    ],
+)
+def test_invalid_environment_flags_are_refused(flags: dict[str, tuple[str, ...]], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        env(**flags)
+    assert error.value.message == message
+
+
+def test_a_secret_file_that_others_can_read_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("A=12345678\n")
+    file.chmod(0o644)
+    assert dict(env(secret_file=(str(file),)).secrets) == {"A": "12345678"}
+    assert "is open to others (mode 0644); close it: chmod 600" in capsys.readouterr().err.replace("\n", " ")
+    file.chmod(0o600)
+    env(secret_file=(str(file),))
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "job.env"
+    file.write_bytes(b"A=\xff")
+    with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
+        env(env_file=(str(file),))

@@ -1,0 +1,283 @@
+"""Program and framework of a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.job import Framework
+from pylaunch.terminal.flags import program
+from pylaunch.terminal.flags.start import StartFlags
+
+OPTIONS = ("--nproc-per-node", "--nodes", "--node-timeout", "--env", "--port")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def understood(*words: str, **flags: Any) -> program.Program:
+    return program.understood(StartFlags(words=words, **flags), None)[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "word", "framework"),
+    [
+        ("auto", "train.py", Framework.DIRECT),
+        ("auto", "hostname", Framework.COMMAND),
+        ("auto", "./run.sh", Framework.COMMAND),
+        ("command", "train.py", Framework.COMMAND),
+        ("command", "torchrun", Framework.COMMAND),
+        ("jax", "train.py", Framework.JAX),
+    ],
+)
+def test_a_program_without_a_source_here_goes_by_its_name(asked: str, word: str, framework: Framework) -> None:
+    chosen = understood(word, "--lr", "3", framework=asked)
+    assert chosen.framework is framework
+    assert chosen.is_unread == (asked == "auto" and word == "train.py")
+
+
+@pytest.mark.parametrize(
+    ("source", "framework"),
+    [
+        ("from accelerate import Accelerator", Framework.ACCELERATE),
+        ("import accelerate\naccelerate.Accelerator()", Framework.ACCELERATE),
+        ("from accelerate import init_empty_weights", Framework.DIRECT),
+        ("from transformers import Trainer", Framework.ACCELERATE),
+        ("from transformers import AutoModel", Framework.DIRECT),
+        ("try:\n    from accelerate import Accelerator\nexcept ImportError:\n    pass", Framework.DIRECT),
+        ("import sys\nif sys.argv[1:]:\n    from accelerate import Accelerator", Framework.DIRECT),
+        ("def main():\n    from accelerate import Accelerator", Framework.ACCELERATE),
+        ("if __name__ == '__main__':\n    import jax", Framework.JAX),
+        ("import jax\nimport torch", Framework.DIRECT),
+        ("import jax\nimport torch\njax.distributed.initialize()", Framework.JAX),
+        ("import deepspeed", Framework.DIRECT),
+        ("import deepspeed\nparser.add_argument('--local_rank')", Framework.DEEPSPEED),
+        ("import torch.distributed", Framework.DIRECT),
+        ("this is not Python", Framework.DIRECT),
+        ("(" * 5000, Framework.DIRECT),
+    ],
+)
+def test_auto_reads_what_a_script_imports(here: Path, source: str, framework: Framework) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is framework
+
+
+TORCHRUN_SOURCES = {
+    "import torch.distributed.elastic.timer as timer": "torch.distributed.elastic.timer",
+    "from torch.distributed.elastic import timer": "torch.distributed.elastic.timer",
+    "import torch.distributed as dist\nif x:\n    dist.elastic.timer.configure(c)": "dist.elastic.timer",
+    "import os\nos.environ['TORCHELASTIC_USE_AGENT_STORE'] == 'True'": "TORCHELASTIC_USE_AGENT_STORE",
+    "if os.getenv('TORCHELASTIC_TIMER_FILE'): pass": "TORCHELASTIC_TIMER_FILE",
+    "dist.TCPStore(host, int(env['MASTER_PORT']), world_size)": "TCPStore, a client of the store at MASTER_PORT",
+    "from torch.distributed import TCPStore\nTCPStore(h, env['MASTER_PORT'], 2, is_master=False)": "TCPStore, a client",
+}
+
+
+@pytest.mark.parametrize("source", TORCHRUN_SOURCES)
+def test_a_script_that_asks_torchrun_itself_for_something_gets_it_and_the_reason_is_reported(
+    here: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is Framework.TORCHRUN
+    assert f"note: --framework torchrun, because of {TORCHRUN_SOURCES[source]}" in capsys.readouterr().err
+    assert understood("train.py", framework="direct").framework is Framework.DIRECT
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from torch.distributed.elastic.multiprocessing.errors import record\n@record\ndef main(): pass",
+        "from torch.distributed.launcher.api import elastic_launch",
+        "os.environ['TORCHELASTIC_RUN_ID'], os.environ['TORCHELASTIC_RESTART_COUNT']",
+        "dist.TCPStore(host, int(env['MASTER_PORT']) + 1, 2, is_master=rank == 0)",
+        "p = env['MASTER_PORT']\nif rank:\n    dist.TCPStore(h, p, 2, False)\nelse:\n    dist.TCPStore(h, p, 2, True)",
+        "port = env['MASTER_PORT']\ndist.TCPStore(h, port, **options)",
+        "port = env['MASTER_PORT']\ndist.TCPStore(*options)",
+        "dist.TCPStore('10.0.0.1', 4711, 2)",
+    ],
+)
+def test_a_script_that_works_without_torchrun_starts_without_it(
+    here: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    assert understood("train.py").framework is Framework.DIRECT
+    assert capsys.readouterr().err == ""
+
+
+def test_a_framework_decides_before_torchrun_does(here: Path) -> None:
+    (here / "train.py").write_text("import torch.distributed.elastic.timer, loop")
+    (here / "loop.py").write_text("from accelerate import Accelerator")
+    assert understood("train.py").framework is Framework.ACCELERATE
+
+
+def test_variables_that_the_agent_of_torchrun_reads_select_torchrun_unless_a_framework_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    direct = program.Program(("train.py",), Framework.DIRECT)
+    jax = program.Program(("train.py",), Framework.JAX)
+    timer = {"NCCL_DEBUG": "WARN", "TORCHELASTIC_ENABLE_FILE_TIMER": "1"}
+    assert program.with_variables(direct, "direct", timer) == direct
+    assert program.with_variables(jax, "auto", timer) == jax
+    assert program.with_variables(direct, "auto", {"NCCL_DEBUG": "WARN"}) == direct
+    assert capsys.readouterr().err == ""
+    assert program.with_variables(direct, "auto", timer).framework is Framework.TORCHRUN
+    assert "note: --framework torchrun, because of TORCHELASTIC_ENABLE_FILE_TIMER;" in capsys.readouterr().err
+
+
+def test_auto_reads_local_modules_too_and_the_script_first(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "src/lib").mkdir(parents=True)
+    (here / "src/train.py").write_text("from lib import model")
+    (here / "src/lib/__init__.py").write_text("from . import loop")
+    (here / "src/lib/loop.py").write_text("import jax\nfrom . import loop")
+    assert understood("src/train.py").framework is Framework.JAX
+    assert f"--framework jax, because of jax in {here}/src/lib/loop.py" in capsys.readouterr().err
+    (here / "src/train.py").write_text("from lib import model\nfrom accelerate import Accelerator")
+    assert understood("src/train.py").framework is Framework.ACCELERATE
+
+
+def test_modules_are_read_as_python_finds_them(here: Path) -> None:
+    (here / "pkg").mkdir()
+    (here / "pkg/train.py").write_text("import jax")
+    (here / "pkg/__main__.py").write_text("from .train import x")
+    for words in (("-m", "pkg.train", "--lr", "3"), ("-m", "pkg", "--lr", "3")):
+        assert understood(*words) == program.Program(words, Framework.JAX, alone="jax")
+    assert understood("pkg.train", module=True).words == ("-m", "pkg.train")
+    with pytest.raises(UsageError, match="expected the name of a module"):
+        understood("-m")
+
+
+def test_the_examples_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[4])
+    found = {path: understood(f"examples/{path}").framework.value for path in (
+        "train_ddp.py", "jax_train.py", "accelerate_train.py", "deepspeed_train.py",
+    )}  # fmt: skip
+    assert list(found.values()) == ["direct", "jax", "accelerate", "deepspeed"]
+
+
+def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> None:
+    (here / "train.py").write_text("from mpi4py import MPI")
+    with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
+        understood("train.py")
+    files = "hostfile and mpirun command for these hosts: pylaunch render mpi -- train.py"
+    assert caught.value.hint == files
+    assert understood("train.py", framework="torchrun").framework is Framework.TORCHRUN
+    for words in (
+        ("python", "train.py"),
+        ("mpirun", "-np", "3", "python", "-u", "train.py"),
+        ("srun", "train.py"),
+        ("torchrun", "train.py"),
+    ):
+        with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
+            understood(*words)
+        assert caught.value.hint == files
+
+
+@pytest.mark.parametrize(
+    ("line", "is_noted"),
+    [
+        ("torchrun --standalone --nproc_per_node 2 train.py", True),
+        ("torchrun --nproc-per-node=2 train.py", True),
+        ("accelerate launch --num_processes 2 train.py", True),
+        ("deepspeed train.py", True),
+        ("torchrun --nnodes 1 train.py", False),
+        ("torchrun --nnodes 2 --rdzv-endpoint=a:1 train.py", False),
+        ("torchrun --node_rank 0 --master_addr a train.py", False),
+        ("python train.py", False),
+    ],
+)
+def test_a_line_of_one_machine_says_that_it_became_one_of_all(
+    here: Path, capsys: pytest.CaptureFixture[str], line: str, is_noted: bool
+) -> None:
+    (here / "train.py").write_text("import torch.distributed")
+    understood(*line.split())
+    assert ("on every host: --nodes 1 for one machine" in capsys.readouterr().err) is is_noted
+    understood(*line.split(), nodes=1)
+    assert "on every host" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "is_alone"),
+    [
+        ("import torch\ntorch.nn.Linear(1, 1)", True),
+        ("import torch\nimport helper", True),
+        ("import torch.distributed as dist", False),
+        ("import torch, os\nos.environ['RANK']", False),
+        ("import torch, lightning", False),
+        ("print(1)", False),
+    ],
+)
+def test_ranks_that_can_only_compute_alone_are_reported(
+    here: Path, source: str, is_alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    (here / "helper.py").write_text("import numpy")
+    chosen = understood("train.py")
+    program.report_ranks_alone(chosen, 1)
+    assert capsys.readouterr().err == ""
+    program.report_ranks_alone(chosen, 6)
+    assert ("each of 6 ranks will compute alone" in capsys.readouterr().err) == is_alone
+
+
+def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text("from accelerate import Accelerator")
+    words = (
+        "OMP_NUM_THREADS=2",
+        "torchrun",
+        "--standalone",
+        "--nproc_per_node=2",
+        "--max-restarts",
+        "3",
+        "train.py",
+        "-x",
+    )
+    chosen, flags = program.understood(StartFlags(max_restarts=1, words=words), None)
+    assert (chosen.words, chosen.framework) == (("train.py", "-x"), Framework.ACCELERATE)
+    assert (flags.nproc_per_node, flags.max_restarts, flags.env) == ("2", 1, ("OMP_NUM_THREADS=2",))
+    assert (
+        "pylaunch starts the ranks in place of torchrun, takes over --nproc-per-node 2, --env OMP_NUM_THREADS=2, "
+        "does itself what --standalone asks for" in capsys.readouterr().err
+    )
+
+
+def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here: Path) -> None:
+    (here / "train.py").write_text("import torch")
+    assert understood("python", "-u", "train.py") == program.Program(("python", "-u", "train.py"), Framework.COMMAND)
+    (here / "train.py").write_text("from accelerate import Accelerator")
+    assert understood("python", "-u", "train.py", "-x") == program.Program(("train.py", "-x"), Framework.ACCELERATE)
+
+
+@pytest.mark.parametrize(
+    ("rest", "hint"),
+    [
+        (("--nproc", "2", "--lr", "3"), "pylaunch start --nproc-per-node 2 -- train.py --lr 3"),
+        (("--nodes=2",), "pylaunch start --nodes 2 -- train.py"),
+        (("--node", "2"), ""),
+        (("--env", "CartPole"), ""),
+        (("--port", "1"), ""),
+        (("--lr", "3"), ""),
+    ],
+)
+def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
+    here: Path, rest: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text("import torch.distributed\ndef main(port, lr):\n    p.add_argument('--env')")
+    chosen = understood("train.py", *rest)
+    program.report_misplaced(chosen, None, None, OPTIONS)
+    printed = capsys.readouterr().err.rstrip("\n")
+    assert printed.endswith(hint)
+    assert bool(printed) == bool(hint)
+    assert chosen.words == ("train.py", *rest)
+
+
+def test_a_program_that_is_no_script_is_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError, match="jax starts Python scripts, and hostname does not end in") as caught:
+        understood("hostname", "-f", framework="jax")
+    assert caught.value.hint == "pylaunch start --framework command -- hostname -f"

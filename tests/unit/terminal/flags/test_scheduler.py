@@ -1,0 +1,157 @@
+"""Flags that take the nodes from Slurm: their source, and the options of sbatch."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.inventory.settings import Settings
+from pylaunch.terminal.flags.scheduler import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
+
+NONE = Settings()
+IN_JOB = {"SLURM_JOB_ID": "7"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "environment", "has_inventory", "source"),
+    [
+        (SchedulerFlags(), NONE, {}, False, NodeSource.INVENTORY),
+        (SchedulerFlags(), NONE, {}, True, NodeSource.INVENTORY),
+        (SchedulerFlags(), NONE, IN_JOB, False, NodeSource.HERE),
+        (SchedulerFlags(), NONE, IN_JOB, True, NodeSource.HERE),
+        (SchedulerFlags(scheduler="none"), NONE, IN_JOB, True, NodeSource.INVENTORY),
+        (SchedulerFlags(scheduler="slurm"), NONE, IN_JOB, False, NodeSource.HERE),
+        (SchedulerFlags(scheduler="slurm", partition="gpu"), NONE, {}, False, NodeSource.SUBMIT),
+        (SchedulerFlags(), Settings(scheduler="slurm"), {}, False, NodeSource.SUBMIT),
+        (SchedulerFlags(), Settings(scheduler="slurm"), {}, True, NodeSource.INVENTORY),
+        (SchedulerFlags(), Settings(scheduler="none"), {}, False, NodeSource.INVENTORY),
+        (SchedulerFlags(scheduler="none"), Settings(scheduler="slurm"), {}, False, NodeSource.INVENTORY),
+    ],
+)
+def test_the_source_of_the_nodes(
+    flags: SchedulerFlags, settings: Settings, environment: dict[str, str], has_inventory: bool, source: NodeSource
+) -> None:
+    assert node_source(flags, settings, environment, has_inventory=has_inventory) is source
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "has_inventory", "error"),
+    [
+        (SchedulerFlags(scheduler="slurm"), {}, True, "together with an inventory"),
+        (SchedulerFlags(gpus_per_node="8"), {}, False, "--gpus-per-node has no effect without Slurm"),
+        (SchedulerFlags(max_requeues=1), {}, False, "--max-requeues has no effect without Slurm"),
+        (SchedulerFlags(checkpoint_before_end=60.0), {}, True, "--checkpoint-before-end has no effect without Slurm"),
+        (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
+        (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_refused(
+    flags: SchedulerFlags, environment: dict[str, str], has_inventory: bool, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        node_source(flags, NONE, environment, has_inventory=has_inventory)
+
+
+def test_the_job_of_this_shell_has_an_id_for_each_component() -> None:
+    assert jobs_here({}) == ()
+    assert jobs_here(IN_JOB) == ("7",)
+    assert jobs_here({**IN_JOB, "SLURM_HET_SIZE": "2"}) == ("7+0", "7+1")
+    assert jobs_here({"SLURM_JOB_ID": "8", "SLURM_HET_SIZE": "2", "SLURM_JOB_ID_HET_GROUP_0": "7"}) == ("7+0", "7+1")
+
+
+def test_the_nodes_of_the_job_of_this_shell_are_listed_by_component() -> None:
+    assert nodes_here(IN_JOB) == ()
+    assert nodes_here({**IN_JOB, "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "n[1-2]"}) == ("n[1-2]",)
+    parts = {"SLURM_JOB_NODELIST_HET_GROUP_0": "n1", "SLURM_JOB_NODELIST_HET_GROUP_1": "n[2-3]"}
+    assert nodes_here({"SLURM_JOB_NODELIST": "n1", **parts}) == ("n1", "n[2-3]")
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "9999"])
+def test_a_number_of_components_that_is_none_is_refused(size: str) -> None:
+    with pytest.raises(UsageError, match=f"SLURM_HET_SIZE={size}: expected the number of components"):
+        jobs_here({**IN_JOB, "SLURM_HET_SIZE": size})
+
+
+def test_an_unknown_scheduler_of_the_settings_is_refused() -> None:
+    with pytest.raises(UsageError, match="scheduler: expected"):
+        node_source(SchedulerFlags(), Settings(scheduler="pbs"), {}, has_inventory=False)
+
+
+def test_the_job_has_nodes_for_the_spares_too_and_flags_win_over_settings() -> None:
+    flags = SchedulerFlags(time="1:00:00", gpus_per_node="8", sbatch_arg=("--mem=0",))
+    settings = Settings(slurm={"time": "2:00:00", "partition": "gpu", "exclusive": True})
+    made = request(flags, settings, nodes=4, spares=1)
+    assert made.nodes == 5
+    assert set(made.options) == {"--time=1:00:00", "--gpus-per-node=8", "--partition=gpu", "--exclusive", "--mem=0"}
+    assert made.options[-1] == "--mem=0"
+
+
+def test_options_of_the_settings_are_given_to_sbatch() -> None:
+    settings = Settings(slurm={"sbatch-arg": ["--mem=0", "--requeue"], "gpus-per-node": 4})
+    made = request(SchedulerFlags(), settings, nodes=1, spares=0)
+    assert made.options == ("--gpus-per-node=4", "--mem=0", "--requeue")
+
+
+@pytest.mark.parametrize(
+    ("flags", "settings", "nodes", "error"),
+    [
+        (SchedulerFlags(), NONE, None, "needs the number of nodes"),
+        (SchedulerFlags(), NONE, 0, "needs the number of nodes"),
+        (SchedulerFlags(), Settings(slurm={"partitoin": "gpu"}), 1, "unknown key: partitoin"),
+        (SchedulerFlags(), Settings(slurm={"exclusive": "yes"}), 1, "exclusive: expected true or false"),
+        (SchedulerFlags(), Settings(slurm={"time": True}), 1, "time: expected a text or a number"),
+        (SchedulerFlags(), Settings(slurm={"sbatch-arg": "--mem=0"}), 1, "sbatch-arg: expected a list"),
+        (SchedulerFlags(sbatch_arg=("mem=0",)), NONE, 1, "--sbatch-arg mem=0: expected an option of sbatch"),
+    ],
+)
+def test_requests_that_make_no_job_are_refused(
+    flags: SchedulerFlags, settings: Settings, nodes: int | None, error: str
+) -> None:
+    with pytest.raises(UsageError, match=error):
+        request(flags, settings, nodes, spares=0)
+
+
+GRACE = timedelta(seconds=10)
+
+
+@pytest.mark.parametrize(
+    ("flags", "seconds"),
+    [
+        (SchedulerFlags(), None),
+        (SchedulerFlags(checkpoint_before_end=30.0), 30.0),
+        (SchedulerFlags(max_requeues=1), 120.0),
+        (SchedulerFlags(max_requeues=1, checkpoint_before_end=31.0), 31.0),
+    ],
+)
+def test_ranks_are_signalled_ahead_of_the_time_limit(flags: SchedulerFlags, seconds: float | None) -> None:
+    assert flags.notice(GRACE) == (None if seconds is None else timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("flags", "error"),
+    [
+        (SchedulerFlags(max_requeues=-1), "--max-requeues -1: expected 0 or more"),
+        (SchedulerFlags(checkpoint_before_end=10.0), "expected more than 10 s, which Slurm needs"),
+        (
+            SchedulerFlags(max_requeues=1, checkpoint_before_end=30.0),
+            "more than 30 s, which --grace and the requeue need",
+        ),
+        (SchedulerFlags(checkpoint_before_end=float("nan")), "--checkpoint-before-end nan: expected"),
+    ],
+)
+def test_times_that_are_too_short_are_refused(flags: SchedulerFlags, error: str) -> None:
+    with pytest.raises(UsageError, match=error):
+        flags.notice(GRACE)
+
+
+def test_a_job_may_be_requeued_only_where_the_run_continues() -> None:
+    assert request(SchedulerFlags(max_requeues=1), NONE, 2, 0).may_requeue
+    assert not request(SchedulerFlags(), NONE, 2, 0).may_requeue
+
+
+def test_a_signal_of_slurm_that_would_end_the_agents_is_refused() -> None:
+    with pytest.raises(UsageError, match="Slurm would signal the agents of pylaunch, not the ranks"):
+        request(SchedulerFlags(sbatch_arg=("--signal=USR1@60",)), NONE, 2, 0)
+    assert request(SchedulerFlags(sbatch_arg=("--signal=B:USR1@60",)), NONE, 2, 0).options == ("--signal=B:USR1@60",)

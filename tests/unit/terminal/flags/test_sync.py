@@ -1,0 +1,102 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.launch.sync.tree import Tree, read_tree
+from pylaunch.model.job import TREE
+from pylaunch.terminal.flags import sync
+
+
+def given(directory: Path | None, **flags: Any) -> Tree | None:
+    return sync.given(sync.SyncFlags(sync=None if directory is None else str(directory), **flags))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").write_text("1")
+    (tmp_path / "secret.env").write_text("1")
+    found = given(tmp_path, sync_exclude=("*.env",))
+    assert found is not None
+    return found
+
+
+def test_without_the_flag_there_is_no_tree() -> None:
+    assert given(None) is None
+
+
+@pytest.mark.parametrize("flags", [{"sync_exclude": ("*.bin",)}, {"sync_include": ("*.bin",)}, {"sync_limit": "1GiB"}])
+def test_flags_that_need_sync_are_refused_without_it(flags: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match="go with --sync"):
+        given(None, **flags)
+
+
+def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--sync-limit: expected a size such as 2GiB"):
+        given(tmp_path, sync_limit="much")
+
+
+@pytest.mark.parametrize(
+    ("given", "where"), [(None, TREE), (".", TREE), ("src", f"{TREE}/src"), ("a/../src/", f"{TREE}/src")]
+)
+def test_the_working_directory_lies_in_the_tree(tree: Tree, given: str | None, where: str) -> None:
+    assert sync.workdir(given, tree) == where
+
+
+@pytest.mark.parametrize("given", ["/home/ml", "..", "src/../.."])
+def test_a_working_directory_outside_of_the_tree_is_refused(tree: Tree, given: str) -> None:
+    with pytest.raises(UsageError, match="expected a directory in"):
+        sync.workdir(given, tree)
+
+
+def test_a_script_must_be_among_the_files(tree: Tree) -> None:
+    sync.check_script(tree, f"{TREE}/src", "train.py")
+    sync.check_script(tree, TREE, "./src/train.py")
+    sync.check_script(tree, TREE, "/usr/bin/env")
+    with pytest.raises(UsageError) as left_out:
+        sync.check_script(tree, TREE, "secret.env")
+    assert "--sync-exclude leaves it out" in left_out.value.evidence[0]
+    with pytest.raises(UsageError, match=r"train\.py is not among the files to ship"):
+        sync.check_script(tree, TREE, "train.py")
+
+
+@pytest.mark.parametrize("given", ["tree/src/train.py", "../elsewhere/../{top}/tree/src/train.py"])
+def test_a_script_named_from_the_working_directory_gets_its_name_in_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    (tmp_path / "tree" / "src").mkdir(parents=True)
+    (tmp_path / "tree" / "src" / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        sync.check_script(read_tree(tmp_path / "tree"), TREE, given.format(top=tmp_path.name))
+    assert refused.value.evidence == ()
+    assert refused.value.hint == "name the script as it is called there: src/train.py"
+
+
+def test_a_script_outside_of_the_tree_is_not_called_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "a.py").write_text("")
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        sync.check_script(read_tree(tmp_path / "tree"), TREE, "../train.py")
+    assert refused.value.evidence == ()
+    assert refused.value.hint == "--sync names the directory that contains it"
+
+
+def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_largest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, content in ((".gitignore", "*.bin\n.venv\n"), ("a.bin", "1" * 2048), ("my data.bin", "1" * 4096)):
+        (tmp_path / name).write_text(content)
+    given(tmp_path)
+    assert capsys.readouterr().err == (
+        "note: .gitignore leaves out 2 files (6.0 KiB), the largest my data.bin (4.0 KiB); "
+        "--sync-include 'my data.bin' ships it\n"
+    )
+    shipped = given(tmp_path, sync_include=("*.bin",))
+    assert shipped is not None
+    assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run, replan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.terminal.views.board import MOST_ROWS, Board
+
+GIBIBYTE = 1 << 30
+IDLE = Usage(0.04, 3 * GIBIBYTE, 16 * GIBIBYTE, 1200.0, 0.0, None, 0, 0)
+
+
+def board(nodes: int) -> Board:
+    hosts = tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, nodes + 1))
+    return Board(plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", ranks_per_node=2), "7f3a9c01"))
+
+
+def test_it_follows_a_run_from_its_start_to_its_end() -> None:
+    shown = board(3)
+    assert shown.lines(10.0) == ["run 7f3a9c01 starting: 0 of 6 ranks on n[1-3]"]
+    shown.on(Event(100.0, EventKind.RELEASED))
+    for rank in range(6):
+        shown.on(Event(100.0, EventKind.RANK_STARTED, "n1", rank))
+    assert shown.lines(300.0) == ["run 7f3a9c01 running for 3 min 20 s: 6 of 6 ranks on n[1-3]"]
+    shown.on(Event(301.0, EventKind.CONTACT_LOST, "n2"))
+    shown.on(Event(302.0, EventKind.RANK_ENDED, "n1", 0))
+    shown.on(Event(302.0, EventKind.STOP_ASKED))
+    assert shown.lines(303.0)[0].endswith("5 of 6 ranks on n[1-3], 1 ended, no contact with n2")
+    shown.on(Event(304.0, EventKind.CONTACT_REGAINED, "n2"))
+    assert shown.lines(305.0) == ["run 7f3a9c01 stopping for 3 min 25 s: 5 of 6 ranks on n[1-3], 1 ended"]
+
+
+def test_the_load_of_nodes_is_shown_with_devices_first() -> None:
+    shown = board(2)
+    shown.usage = {"n2": IDLE, "n1": Usage(0.5, 1 << 30, 2 << 30, 0, 5e6, 0.98, 70 << 30, 80 << 30)}
+    assert shown.lines(0.0)[1:] == [
+        "  n1  gpu  98%  70 GiB of 80 GiB  cpu  50%  memory 1.0 GiB of 2.0 GiB  net 0 bytes/s in, 4.8 MiB/s out",
+        "  n2  cpu   4%  memory 3.0 GiB of 16 GiB  net 1.2 KiB/s in, 0 bytes/s out",
+    ]
+
+
+def test_of_many_nodes_the_least_busy_are_shown() -> None:
+    shown = board(MOST_ROWS + 4)
+    for number in range(1, MOST_ROWS + 5):
+        shown.usage[f"n{number}"] = Usage(number / 100, 0, 1, 0, 0, None, 0, 0)
+    rows = shown.lines(0.0)[1:]
+    assert len(rows) == MOST_ROWS + 1
+    assert rows[-1] == "  and 4 nodes that are busier"
+    assert {row.split()[0] for row in rows[:-1]} == {f"n{number}" for number in range(1, MOST_ROWS + 1)}
+
+
+def test_progress_is_shown_for_the_furthest_and_the_slowest_rank() -> None:
+    shown = board(3)
+    for rank in range(6):
+        shown.on(Event(100.0, EventKind.RANK_STARTED, f"n{rank // 2 + 1}", rank))
+    assert shown.progress(200.0) == ""
+    shown.read("n1", replace(IDLE, steps=[StepMark(0, 812, 199.0), StepMark(1, 812, 198.0)]))
+    assert shown.progress(200.0) == "step 812: 2 ranks, the last 1 s ago; 4 mark no steps"
+    shown.read("n2", replace(IDLE, steps=[StepMark(2, 812, 199.5), StepMark(3, 811, 160.0)]))
+    shown.read("n3", replace(IDLE, steps=[StepMark(4, 812, 190.0), StepMark(5, 811, 165.0)]))
+    assert shown.progress(200.0) == "step 812: rank 2 on n2, 0 s ago; slowest 811: rank 5 on n3, 35 s ago"
+    shown.on(Event(201.0, EventKind.RANK_ENDED, "n3", 5))
+    assert "slowest 811: rank 3 on n2" in shown.lines(200.0)[1], "a rank that has ended holds nobody up"
+    shown.read("n2", replace(IDLE, steps=[StepMark(3, 812, 202.0)]))
+    assert shown.lines(203.0)[1] == "  step 812 (42 s/step): all ranks, the last 1 s ago", (
+        "rank 2 keeps the mark before"
+    )
+
+
+def test_a_node_without_contact_has_no_readings() -> None:
+    shown = board(2)
+    shown.read("n1", IDLE)
+    shown.on(Event(1.0, EventKind.CONTACT_LOST, "n1"))
+    assert len(shown.lines(2.0)) == 1
+
+
+def test_a_restart_is_counted() -> None:
+    first = board(2).plan
+    again = replan(replace(first, job=replace(first.job, max_restarts=5)), ["n1", "n2"])
+    assert Board(again).lines(0.0) == ["run 7f3a9c01.1 starting (restart 1 of 5): 0 of 4 ranks on n[1-2]"]

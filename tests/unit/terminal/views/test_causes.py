@@ -1,0 +1,65 @@
+"""Causes as lines at the end of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.explain.recognised_ends import with_classes
+from pylaunch.explain.verdict import judge
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.store.signatures import signatures
+from pylaunch.terminal.views.live import show_outcome
+from tests.unit.explain.evidence_sets import SETS
+from tests.unit.terminal.views.test_live import PLAN
+
+
+def shown(name: str, capsys: pytest.CaptureFixture[str], *, verbose: bool = False) -> list[str]:
+    """Return the lines that show the verdict on an evidence set."""
+    case = next(each for each in SETS if each.name == name)
+    found = judge(case.evidence)
+    assert found is not None
+    outcome = Outcome(
+        Status.FAILED, found.reason, 110.0, case.ends, {}, (), found.shown, found.named, causes=found.causes,
+        rejected=found.rejected, hosts=case.hosts,
+    )  # fmt: skip
+    show_outcome(PLAN, with_classes(outcome, signatures()), verbose=verbose)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_cause_in_a_host_is_the_error_with_its_evidence_and_the_next_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = shown("one host is cut off", capsys)
+    assert lines[0].endswith(": n2 is cut off from n[1,3]; rank 0 on n1 timed out waiting for other ranks")
+    at = lines.index("evidence (likely: path-blocked):")
+    assert lines[at + 1] == "  n2 no longer accepts connections from n1 (timed out)"
+    assert lines[-1].strip() == "pylaunch check --only network.ports"
+    assert not any(line.startswith("rejected:") for line in lines)
+
+
+def test_the_class_of_a_text_is_shown_with_its_page_and_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("I/O error with the kernel's line", capsys)
+    assert any(line.endswith(": storage/disk-error):") for line in lines)
+    assert f"to be sure: {signatures().causes['disk-error'].sure}" in lines
+    assert "see: pylaunch help errors-files" in lines
+
+
+def test_rejected_causes_are_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("GPU lost after the failure", capsys, verbose=True)
+    assert sum(line.startswith("rejected: rank ") for line in lines) == 3
+    assert any(line.startswith("rejected: n2: NVRM: Xid") and "8.0 s after" in line for line in lines)
+
+
+def test_a_cause_that_is_only_possible_is_shown_below_an_error_that_names_nobody(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = shown("a check had warned", capsys)
+    assert lines[0].endswith("no rank is named: rank 0 on n1 timed out waiting for other ranks")
+    assert any(line.startswith("possible: storage.shared_memory warned about n2") for line in lines)
+
+
+def test_failures_that_have_no_order_are_all_in_the_error(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("two failures, clocks too coarse", capsys, verbose=True)
+    assert "ValueError: a" in lines[0]
+    assert "KeyError: b" in lines[0]
+    assert not any(line.startswith("rejected:") for line in lines)

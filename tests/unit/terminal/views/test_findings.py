@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.cli.main import run
+from pylaunch.errors import ExitCode
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.preflight.result import Result
+from pylaunch.terminal.views import findings
+from pylaunch.workflows.repair import repairs
+
+FULL = Finding("storage.room", Severity.FAIL, ("gpu01", "gpu02", "gpu04"), "/ is full", "df -h /", "", ("a line",))
+CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 4)))
+
+
+def test_a_finding_is_its_hosts_folded_its_evidence_and_what_to_type() -> None:
+    assert findings.lines(FULL) == [
+        "FAIL  gpu[01-02,04]: / is full  [storage.room]",
+        "      | a line",
+        "      fix: df -h /",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("severities", "expected"),
+    [
+        ([], "2 checks on 3 hosts in 1.9 s: nothing found"),
+        ([Severity.FAIL, Severity.WARN, Severity.WARN, Severity.UNKNOWN],
+         "2 checks on 3 hosts in 1.9 s: 1 fail, 2 warnings, 1 could not be measured"),
+    ],
+)  # fmt: skip
+def test_the_last_line_counts(severities: list[Severity], expected: str) -> None:
+    reported = tuple(Finding("a.b", severity, ("n1",), "x") for severity in severities)
+    assert findings.summary(Result(("n1", "n2", "n3"), ("a.b", "a.c"), reported, 1.93)) == expected
+
+
+def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() -> None:
+    def found(role: str, *hosts: str, severity: Severity = Severity.FAIL) -> Finding:
+        return Finding(f"for.{role}", severity, hosts, "x", role=role)
+
+    plan = repairs(
+        CLUSTER,
+        [
+            found("host_baseline", "n1", "n3"),
+            found("time_sync", "n3", "n1"),
+            found("python_env", "n2"),
+            found("", "n2"),
+            found("firewall", "n2", severity=Severity.NOTE),
+        ],
+    )
+    assert [(each.roles, each.hosts) for each in plan] == [
+        (("host_baseline", "time_sync"), ("n1", "n3")),
+        (("python_env",), ("n2",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        (["--only", "storage.rom"], "did you mean storage.room"),
+        (["--yes"], "--yes is for --fix"),
+        (["--skip", "nothing"], "no such check: nothing"),
+    ],
+)
+def test_invalid_flags_are_refused_before_any_host_is_asked(
+    words: list[str], refusal: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", "-i", "/nowhere/cluster.ini", *words]) == ExitCode.USAGE
+    assert refusal in capsys.readouterr().err
+
+
+def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "--list"]) == ExitCode.DONE
+    assert "storage.room" in capsys.readouterr().out
+    assert run(["check", "--list", "storage.room"]) == ExitCode.DONE
+    printed = capsys.readouterr().out
+    assert "why       A checkpoint or log that does not fit" in printed
+    assert "code.tree" not in printed
+
+
+def test_the_last_line_names_hosts_that_were_not_looked_at() -> None:
+    found = Result(("n1", "n2"), ("a.b",), (), 1.0, {"n2": "no route"})
+    assert findings.summary(found).endswith("; not looked at: n2")

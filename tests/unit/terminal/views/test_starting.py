@@ -1,0 +1,143 @@
+from collections.abc import Sequence
+
+import pytest
+
+from pylaunch.launch.attempts import NoRestart, Restarting
+from pylaunch.launch.follow.run_events import LinesWritten
+from pylaunch.launch.start.agreement import NodeDifference
+from pylaunch.launch.start.session import Start
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import plan_run, replan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.preflight.result import REACH
+from pylaunch.terminal.views.starting import StartView, lines
+from pylaunch.workflows.start_events import (
+    AttemptEnded,
+    AttemptStarted,
+    FindingReported,
+    NodesDiffer,
+    RanksReleased,
+    RunBegun,
+    StartEvent,
+    TreeChanged,
+    Waiting,
+)
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=3), "7f3a9c01")
+
+
+def shown(event: StartEvent) -> str:
+    return "\n".join(lines(event))
+
+
+def test_changed_files_are_named_up_to_three() -> None:
+    assert shown(TreeChanged(("a.py",))) == (
+        "warning: changed since the tree was read: a.py; all nodes have what was there before"
+    )
+    assert "a, b, c and 2 more; all nodes" in shown(TreeChanged(("a", "b", "c", "d", "e")))
+
+
+def test_a_restart_is_shown_with_its_number_and_reason() -> None:
+    restarting = Restarting(replan(PLAN, ("n2",)), "n2 in place of n1: lost")
+    assert shown(restarting) == "restart 1 of 3 (n2 in place of n1: lost): run 7f3a9c01.1"
+    assert shown(NoRestart("the run was stopped")) == "no restart: the run was stopped"
+
+
+def test_a_start_is_timed_by_phase_with_the_skew_of_its_release() -> None:
+    start = Start({"connect": 0.5, "prepare": 1.25, "release": 0.06}, 0.0012, 0.0004)
+    assert shown(RanksReleased(PLAN, start)) == (
+        "started in 1.81 s (connect 0.50, prepare 1.25, release 0.06); release skew 1.2 ms ± 0.4"
+    )
+
+
+def test_a_host_that_only_the_probe_did_not_reach_is_unknown_and_has_no_fix() -> None:
+    finding = Finding(REACH, Severity.UNKNOWN, ("n1",), "cannot be asked: no answer", "ping n1")
+    assert shown(FindingReported(finding)) == "????  n1: cannot be asked: no answer"
+
+
+def test_the_queue_and_differences_of_nodes_are_shown_as_they_are_reported() -> None:
+    assert shown(Waiting(("n1: device 0, run 1a2b", "n2: port 29500"))) == (
+        "waiting for n1: device 0, run 1a2b; n2: port 29500"
+    )
+    drift = "what differs: pylaunch drift"
+    differ = NodesDiffer((NodeDifference("torch: 2.8 on n2", drift), NodeDifference("nccl: none on n2", drift)))
+    assert shown(differ).splitlines() == [
+        "warning: hosts differ: torch: 2.8 on n2",
+        "warning: hosts differ: nccl: none on n2",
+        "hint: what differs: pylaunch drift",
+    ]
+    assert shown(RunBegun(PLAN)) == ""
+
+
+TIMING = "first line of code on 2 ranks: 500 ms after the release, skew 100.0 ms"
+RESTARTED = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", max_restarts=3), "7f3a9c01")
+TRACEBACK = LinesWritten("n1", "0.err", "ValueError: bad batch\n", 2.43)
+
+
+def begun(capsys: pytest.CaptureFixture[str], *before: StartEvent, after: Sequence[StartEvent] = ()) -> list[str]:
+    """Return the lines of an attempt whose last rank reports its first line between these events."""
+    with StartView() as view:
+        view.show(AttemptStarted(RESTARTED))
+        for rank in (0, 1):
+            view.show(Event(2.0, EventKind.RANK_STARTED, f"n{rank + 1}", rank))
+        view.show(Event(2.4, EventKind.FIRST_LINE, "n1", 0))
+        for event in before:
+            view.show(event)
+        view.show(Event(2.5, EventKind.FIRST_LINE, "n2", 1))
+        for event in after:
+            view.show(event)
+    return capsys.readouterr().err.splitlines()
+
+
+def ended(status: Status) -> AttemptEnded:
+    return AttemptEnded(RESTARTED, Outcome(status, "why", 9.0, (), {}), 6.5)
+
+
+def test_the_first_lines_of_code_are_timed_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    end = Event(2.45, EventKind.RANK_ENDED, "n1", 0, "exited with code 0")
+    printed = LinesWritten("n1", "0.out", "epoch 1\n", 2.43)
+    assert begun(capsys, end, printed)[-1] == TIMING
+
+
+def test_the_first_lines_of_code_are_not_timed_after_the_reason_of_a_stop(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = Event(2.45, EventKind.STOP_ASKED, text="rank 0 on n1 exited with code 1")
+    assert TIMING not in begun(capsys, stop, after=[ended(Status.FAILED)])
+
+
+def test_the_first_lines_of_code_are_not_timed_between_a_traceback_and_its_stop(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stop = Event(2.55, EventKind.STOP_ASKED, text="rank 0 on n1 exited with code 1")
+    printed = begun(capsys, TRACEBACK, after=[stop, ended(Status.FAILED)])
+    assert TIMING not in printed
+    assert "stopping all nodes: rank 0 on n1 exited with code 1" in printed
+
+
+def test_after_a_warning_the_first_lines_of_code_are_timed_when_the_run_continues(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    soon = LinesWritten("n2", "1.err", "another warning\n", 2.6)
+    later = LinesWritten("n2", "1.err", "epoch 1\n", 3.6)
+    printed = begun(capsys, TRACEBACK, after=[soon, later, ended(Status.DONE)])
+    assert printed.count(TIMING) == 1
+    assert printed.index(TIMING) < printed.index("run 7f3a9c01 done in 6 s: 2 ranks on n[1-2] exited with code 0")
+
+
+def test_after_a_warning_a_short_run_is_timed_at_its_good_end(capsys: pytest.CaptureFixture[str]) -> None:
+    printed = begun(capsys, TRACEBACK, after=[ended(Status.DONE)])
+    assert printed[-3] == TIMING
+
+
+def test_an_attempt_after_a_failed_one_is_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = Event(2.55, EventKind.STOP_ASKED, text="rank 0 on n1 exited with code 1")
+    again: list[StartEvent] = [
+        AttemptStarted(replan(RESTARTED, ("n1", "n2"))),
+        *(Event(2.0, EventKind.RANK_STARTED, f"n{rank + 1}", rank) for rank in (0, 1)),
+        *(Event(2.4 + rank / 10, EventKind.FIRST_LINE, f"n{rank + 1}", rank) for rank in (0, 1)),
+    ]
+    printed = begun(capsys, TRACEBACK, after=[stop, *again])
+    assert printed.index(TIMING) > printed.index("stopping all nodes: rank 0 on n1 exited with code 1")
