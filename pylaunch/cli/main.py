@@ -21,7 +21,6 @@ _CORE = {
     "provision": "Bring every host of the inventory to the same known state",
     "verify": "Verify every host against what the roles promise, as tests with a JUnit report",
     "check": "Ask every host whether a run would work, and if not, why and what to type",
-    "doctor": "Find out why a run does not start: the first broken layer, and the command that mends it",
     "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
     "rerun": "Start the job of an earlier run again, under a new id",
     "ps": "List runs, live and past",
@@ -44,9 +43,12 @@ _CORE = {
 def _all_verbs() -> dict[str, Verb]:
     """Return the verbs of the core and of the features, in the order of the help."""
     order, found = [*_CORE], {name: Verb(f"pylaunch.cli.commands.{name}", text) for name, text in _CORE.items()}
-    for name, verb in features.verbs().items():
-        order.insert(order.index(verb.after) + 1 if verb.after in order else len(order), name)
-        found[name] = verb
+    waiting = features.verbs()
+    found |= waiting
+    while waiting:
+        name = next((each for each, verb in waiting.items() if verb.after in order), next(iter(waiting)))
+        after = waiting.pop(name).after
+        order.insert(order.index(after) + 1 if after in order else len(order), name)
     return {name: found[name] for name in order}
 
 

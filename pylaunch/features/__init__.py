@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FEATURES = (
     "bench",
+    "doctor",
     "drift",
     "lab",
     "render_files",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.preflight.start_layers import StartLayer
+from pylaunch.features.doctor.layers import StartLayer
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster
 

@@ -35,6 +35,10 @@ def refused(capsys: Captured, *words: str) -> str:
     return capsys.readouterr().err
 
 
+def test_a_target_of_another_name_leads_to_its_own(capsys: Captured) -> None:
+    assert refused(capsys, "kubernetes").endswith("hint: pylaunch render k8s --image IMAGE -- train.py\n")
+
+
 def test_one_file_is_printed_as_it_is(capsys: Captured) -> None:
     assert run(["render", "slurm", "--partition", "gpu", "--sbatch-arg=--mem=0", "--", "train.py"]) == ExitCode.DONE
     out = capsys.readouterr().out

@@ -31,7 +31,7 @@ def test_an_unexpected_error_is_a_bug_with_its_stack_trace(
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [[], ["env"], ["render"]])
+@pytest.mark.parametrize("words", [[], ["env"]])
 def test_a_group_without_a_command_is_its_help_and_no_error(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -67,7 +67,6 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
         (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
         (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
         (["squeue"], "pylaunch ps"),
-        (["render", "kubernetes"], "pylaunch render k8s --image IMAGE -- train.py"),
     ],
 )
 def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(

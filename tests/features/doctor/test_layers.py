@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pylaunch.features.doctor.layers import LayerState, StartLayer, judged, layer_of, unreachable_results
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.preflight.start_layers import LayerState, StartLayer, judged, layer_of, unreachable_results
 from pylaunch.preflight.survey import Survey, Wanted
 from pylaunch.probe.ask import Unreachable
 

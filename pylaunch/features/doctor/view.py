@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pylaunch.features.doctor.diagnose import Diagnosis
+from pylaunch.features.doctor.layers import LayerResult, LayerState
 from pylaunch.model.hostset import fold
-from pylaunch.preflight.start_layers import LayerResult, LayerState
 from pylaunch.terminal import console, hints
-from pylaunch.workflows.doctor import Diagnosis
 
 _WIDTH = 22
 _STYLES = {LayerState.OK: "green", LayerState.BROKEN: "red", LayerState.SKIPPED: "dim"}

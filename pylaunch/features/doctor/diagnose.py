@@ -13,14 +13,7 @@ from collections.abc import Callable, Iterator
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import InventoryError
-from pylaunch.launch.connect.interruptible import InterruptSource
-from pylaunch.model.cluster import Cluster, Connection
-from pylaunch.model.hostset import fold
-from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.preflight import suite
-from pylaunch.preflight.check import Check
-from pylaunch.preflight.checks.clock import FAIL_S
-from pylaunch.preflight.start_layers import (
+from pylaunch.features.doctor.layers import (
     CHECKED,
     CONNECTION,
     OF_SSH,
@@ -30,9 +23,16 @@ from pylaunch.preflight.start_layers import (
     judged,
     unreachable_results,
 )
+from pylaunch.features.doctor.trial import Trial, job, of_error
+from pylaunch.launch.connect.interruptible import InterruptSource
+from pylaunch.model.cluster import Cluster, Connection
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.preflight import suite
+from pylaunch.preflight.check import Check
+from pylaunch.preflight.checks.clock import FAIL_S
 from pylaunch.preflight.survey import Survey
 from pylaunch.preflight.wanted import wanted_by
-from pylaunch.workflows.doctor_trial import Trial, job, of_error
 
 ANSWER_S = 20.0
 """For the answer of each host."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.views import diagnosis
 from pylaunch.errors import ExitCode
+from pylaunch.features.doctor import view
+from pylaunch.features.doctor.diagnose import diagnose
+from pylaunch.features.doctor.layers import StartLayer
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
-from pylaunch.preflight.start_layers import StartLayer
 from pylaunch.terminal import document, options
-from pylaunch.workflows.doctor import diagnose
 
 EXAMPLES = """\b
 Examples:
@@ -33,11 +33,11 @@ def command(inventory: Path | None, limit: str | None, python: str | None, as_js
     Prints the cause and the command that mends it. At the end, a job with one rank on each host meets at a barrier and
     sums numbers with gloo (or JAX). It uses the CPU and no device. Exit code 3 when a layer is broken.
     """
-    found = diagnose(lambda: load_cluster(inventory, limit=limit), python, diagnosis.show, signals)
+    found = diagnose(lambda: load_cluster(inventory, limit=limit), python, view.show, signals)
     if as_json:
-        document.show(diagnosis.as_json(found))
+        document.show(view.as_json(found))
     else:
-        diagnosis.conclude(found)
+        view.conclude(found)
     if found.broken is None:
         return ExitCode.DONE
     return ExitCode.USAGE if found.broken.layer is StartLayer.INVENTORY else ExitCode.CLUSTER_NOT_READY

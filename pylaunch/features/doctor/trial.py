@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
+from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
@@ -20,7 +21,6 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.preflight.start_layers import LayerResult, LayerState, StartLayer
 from pylaunch.runtime import communication_test
 from pylaunch.workflows.start import StartOptions, plan_start, start
 from pylaunch.workflows.start_events import RunBegun, StartEvent

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import InventoryError
+from pylaunch.features.doctor.diagnose import diagnose
+from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
+from pylaunch.features.doctor.trial import Trial
 from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
-from pylaunch.preflight.start_layers import LayerResult, LayerState, StartLayer
 from pylaunch.runtime import communication_test as trial
-from pylaunch.workflows.doctor import diagnose
-from pylaunch.workflows.doctor_trial import Trial
 
 DONE = Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {})
 END = RankEnd(1, "n2", 1, None, 8.0, stopped=False, last_lines=("OSError: libcudart",))

@@ -1,0 +1,18 @@
+"""Why a run does not start: the first broken layer between this machine and a job that works (`doctor`).
+
+layers      pure: facts and findings in, the state of each layer out
+diagnose    asks the hosts and judges layer by layer
+trial       the job at the end: ranks that meet and compute together
+"""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "doctor": Verb(
+        "pylaunch.features.doctor.command",
+        "Find out why a run does not start: the first broken layer, and the command that mends it",
+        after="check",
+    ),
+}
