@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import LogFacts, is_before
+from pylaunch.explain.logs.findings import LogFinding, findings_of
 from pylaunch.explain.logs.gpu_memory import read_gpu_memory
 from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.reading import Clue, read
@@ -31,7 +33,6 @@ HEAD = 120
 
 EVIDENCE_LINES = 6
 MOST_RANKED = 40
-EVIDENCE_LENGTH = 240
 LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
@@ -44,24 +45,12 @@ ABSTAINING = ("killed", "unexplained", "nccl-unexplained", "peer-lost", "rank-ab
 
 
 @dataclass(frozen=True)
-class EvidenceLine:
-    """Line of a log that supports a cause."""
-
-    file: str
-    line: int
-    who: str
-    """Process that wrote it: "rank 3 on n2"; "" if the log does not show it."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class LogCause:
     """Cause that the logs support."""
 
     cause: CauseClass
     signature: str
-    """Id of the signature; "exception" for an exception that none explains."""
+    """Id of the signature or the finding; "exception" for an exception that none explains."""
 
     text: str
     """Verdict in one line."""
@@ -158,8 +147,21 @@ class _Judge:
         if ranked and ranked[0].tier < 4:
             for each in _merged([each for each in symptoms + wrappers if each in failed]):
                 self._reject(each, "a symptom or a report of the end")
-        causes = tuple(self._cause(each) for each in ranked)
+        causes = self._with_findings(ranked)
         return LogVerdict(causes, tuple(self._rejected), bool(failed or causes))
+
+    def _with_findings(self, ranked: list[_Candidate]) -> tuple[LogCause, ...]:
+        """Return the causes: findings are after the roots that a signature knows, and before everything else."""
+        found = [self._found(each) for each in findings_of(self._facts)]
+        known = [self._cause(each) for each in ranked if each.tier == 0]
+        rest = [self._cause(each) for each in ranked if each.tier > 0]
+        return (*known, *found, *rest)
+
+    def _found(self, found: LogFinding) -> LogCause:
+        clue = found.clue
+        text = visible_line(clue.text)[:LONGEST_TEXT]
+        return LogCause(self._catalogue.causes[clue.cause], found.id, text, clue.confidence, clue.ranks, None,
+                        found.evidence[:EVIDENCE_LINES], clue.because)  # fmt: skip
 
     def _read(self, match: LogMatch) -> Clue:
         return read_gpu_memory(match, self._facts) if match.signature.id == "cuda-oom" else read(match, self._facts)
@@ -245,7 +247,7 @@ class _Judge:
         return [unit for unit in scan.exceptions if not any(each.line in known for each in unit.chain)]
 
     def _reject(self, candidate: _Candidate, why: str) -> None:
-        entry = RejectedText(candidate.reading.cause, _evidence(candidate.match), why)
+        entry = RejectedText(candidate.reading.cause, evidence_of(candidate.match), why)
         if len(self._rejected) < 50 and not any(
             each.cause == entry.cause and each.evidence.file == entry.evidence.file for each in self._rejected
         ):
@@ -267,10 +269,10 @@ class _Judge:
             who = f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
             text = f"{' on '.join(filter(None, (who, host)))}: {text}"
         rest = sorted(
-            {_evidence(each) for each in candidate.others} - {_evidence(match)},
+            {evidence_of(each) for each in candidate.others} - {evidence_of(match)},
             key=lambda each: (each.line, each.file, each.text),
         )
-        evidence = (_evidence(match), *rest)[:EVIDENCE_LINES]
+        evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
         text = visible_line(text)[:LONGEST_TEXT]
         return LogCause(self._catalogue.causes[reading.cause], match.signature.id, text, reading.confidence, ranks,
                         host, evidence, reading.because)  # fmt: skip
@@ -282,10 +284,6 @@ def _role(match: LogMatch, reading: Clue) -> Role:
 
 def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
     return match.time, match.file, match.line
-
-
-def _evidence(match: LogMatch) -> EvidenceLine:
-    return EvidenceLine(match.file, match.line, str(match.origin), match.text[:EVIDENCE_LENGTH])
 
 
 def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:

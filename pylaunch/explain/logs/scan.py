@@ -21,6 +21,7 @@ from pylaunch.explain.logs.line import (
     origin_of_name,
 )
 from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
+from pylaunch.explain.logs.topics import TOPICS, LineTopic
 from pylaunch.explain.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
 
 BLOCK = 1 << 20
@@ -39,10 +40,16 @@ WRAPPED = 3
 PER_ORIGIN = 3
 """Matches of a signature that are kept for each process; the others are counted."""
 
+LONGEST_KEPT = 1000
+"""Characters of a line that are kept for a topic."""
+
 PER_BLOCK = 1024
 """Lines with the same anchor that are read in a block."""
 
 MOST_MATCHES = 20_000
+MOST_KEPT = 20_000
+"""Lines of all topics that are kept of one log."""
+
 MOST_EXCEPTIONS = 2_000
 MOST_ORIGINS = 100_000
 SAMPLE = 64 << 10
@@ -75,6 +82,20 @@ class LogMatch:
     """For an exception that no signature explains: its text."""
 
 
+@dataclass(frozen=True)
+class KeptLine:
+    """Line of a topic, with the lines of the same process after it that the topic needs."""
+
+    origin: Origin
+    time: LogTime | None
+    file: str
+    line: int
+    text: str
+    """Line without its prefixes."""
+
+    following: tuple[str, ...] = ()
+
+
 @dataclass
 class LogScan:
     """Content of one log that matters."""
@@ -87,8 +108,11 @@ class LogScan:
     """In the order of the lines."""
 
     exceptions: list[ExceptionUnit] = field(default_factory=list)
+    kept: dict[str, list[KeptLine]] = field(default_factory=dict)
+    """Lines by the name of their topic, in the order of the lines."""
+
     counts: dict[tuple[str, Origin], int] = field(default_factory=dict)
-    """Matches by signature and process, those that are not kept too."""
+    """Matches by signature and process, and lines by topic, key and process, those that are not kept too."""
 
     ranks: set[int] = field(default_factory=set)
     """Ranks that wrote a line or are named in one."""
@@ -119,15 +143,21 @@ class LogSearch:
     anchors: tuple[tuple[bytes, tuple[bytes, ...], tuple[Signature, ...]], ...]
     """Each anchor with its words and the signatures that it leads to."""
 
+    topics: tuple[tuple[LineTopic, tuple[tuple[bytes, tuple[bytes, ...]], ...]], ...] = ()
+    """Each topic with its anchors and their words."""
+
     @classmethod
-    def of(cls, catalogue: SignatureCatalogue) -> LogSearch:
-        """Prepare all signatures of `catalogue`."""
+    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = TOPICS) -> LogSearch:
+        """Prepare all signatures of `catalogue` and the lines of `topics`."""
         table: dict[str, list[Signature]] = {}
         for signature in catalogue.signatures.values():
             for anchor in signature.anchors:
                 table.setdefault(anchor, []).append(signature)
         entries = ((anchor.encode(), tuple(signatures)) for anchor, signatures in table.items())
-        return cls(tuple((anchor, tuple(_WORD.findall(anchor)), signatures) for anchor, signatures in entries))
+        return cls(
+            tuple((anchor, tuple(_WORD.findall(anchor)), signatures) for anchor, signatures in entries),
+            tuple((each, tuple((anchor, tuple(_WORD.findall(anchor))) for anchor in each.anchors)) for each in topics),
+        )
 
 
 def scan(search: LogSearch, file: str, blocks: Iterable[bytes], origin: Origin | None = None) -> LogScan:
@@ -194,16 +224,20 @@ class _Scanner:
 
     def _search_block(self, held: bytes, end: int) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
-        hits, tracebacks = self._hits(held, end)
+        words = b"\n".join(set(_WORD.findall(held, 0, end)))
+        hits, tracebacks = self._hits(held, end, words)
+        topics = self._topics(held, end, words)
         tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
-        for start in sorted(hits):
+        for start in sorted(hits.keys() | topics.keys()):
             before += held.count(b"\n", position, start)
             position = start
             first = self.parsed(_line_at(held, start)[0])
             if start in tracebacks:
                 tracer.begin_at(start, before + 1, first)
-            self._look(held, start, before + 1, first, hits[start])
+            self._look(held, start, before + 1, first, hits.get(start, []))
+            for topic in topics.get(start, ()):
+                self._keep_line(held, start, before + 1, first, topic)
         tracer.finish()
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
@@ -217,21 +251,15 @@ class _Scanner:
         """Return a line without its prefixes."""
         return self._prefixes.parse(raw, self._found.origin)
 
-    def _hits(self, held: bytes, end: int) -> tuple[dict[int, list[Signature]], set[int]]:
+    def _hits(self, held: bytes, end: int, words: bytes) -> tuple[dict[int, list[Signature]], set[int]]:
         """Return the signatures whose anchor is in a line, by the position of the line, and the lines of tracebacks."""
         hits: dict[int, list[Signature]] = {}
         tracebacks: set[int] = set()
-        words = b"\n".join(set(_WORD.findall(held, 0, end)))
         for anchor, parts, signatures in self._search.anchors:
-            if not all(part in words for part in parts):
-                continue
-            at, count = held.find(anchor, 0, end), 0
-            while at >= 0 and count < PER_BLOCK:
-                count += 1
-                known = hits.setdefault(_line_start(held, at), [])
-                known += [each for each in signatures if each not in known]
-                after = held.find(b"\n", at)
-                at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
+            if all(part in words for part in parts):
+                for begin in _lines_with(held, end, anchor):
+                    known = hits.setdefault(begin, [])
+                    known += [each for each in signatures if each not in known]
         if not all(part in words for part in _TRACEBACK_WORDS):
             return hits, tracebacks
         at, count = held.find(TRACEBACK, 0, end), 0
@@ -242,6 +270,37 @@ class _Scanner:
             tracebacks.add(begin)
             at = held.find(TRACEBACK, at + 1, end)
         return hits, tracebacks
+
+    def _topics(self, held: bytes, end: int, words: bytes) -> dict[int, list[LineTopic]]:
+        """Return the topics whose anchor is in a line, by the position of the line."""
+        found: dict[int, list[LineTopic]] = {}
+        for topic, anchors in self._search.topics:
+            lines: set[int] = set()
+            for anchor, parts in anchors:
+                if all(part in words for part in parts):
+                    lines.update(_lines_with(held, end, anchor))
+            for begin in lines:
+                found.setdefault(begin, []).append(topic)
+        return found
+
+    def _keep_line(self, held: bytes, start: int, number: int, first: ParsedLine, topic: LineTopic) -> None:
+        """Keep a line of a topic, unless it has enough lines with its key already."""
+        key = topic.key(first.text)
+        if key is None:
+            return
+        counts, counted = self._found.counts, (f"{topic.name} {key}", first.origin)
+        kept = self._found.kept.setdefault(topic.name, [])
+        count = counts.get(counted, 0) + 1
+        if count > topic.most or len(counts) >= MOST_ORIGINS or len(kept) >= MOST_KEPT:
+            return
+        counts[counted] = count
+        following: tuple[str, ...] = ()
+        if topic.follows:
+            after = itertools.islice(_lines(held, start, topic.follows * LONGEST, topic.follows + 1), 1, None)
+            parsed = (self._prefixes.parse(line, first.origin) for line in after)
+            following = tuple(line.text[:LONGEST_KEPT] for line in parsed if line.origin == first.origin)
+        text = first.text.strip()[:LONGEST_KEPT]
+        kept.append(KeptLine(first.origin, first.time, self._found.file, number, text, following))
 
     def _look(self, held: bytes, start: int, number: int, first: ParsedLine, signatures: list[Signature]) -> None:
         wanted = [each for each in signatures if self._is_wanted(each, first.origin)]
@@ -335,6 +394,17 @@ def _lines(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
         text, start = _line_at(held, start)
         count -= 1
         yield text
+
+
+def _lines_with(held: bytes, end: int, anchor: bytes) -> Iterator[int]:
+    """Yield the beginnings of the lines in `held[:end]` that have an anchor, at most PER_BLOCK."""
+    at = held.find(anchor, 0, end)
+    for _ in range(PER_BLOCK):
+        if at < 0:
+            return
+        yield _line_start(held, at)
+        after = held.find(b"\n", at)
+        at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
 
 
 def _line_start(held: bytes, at: int) -> int:
