@@ -28,11 +28,13 @@ TITLES = {
     "python": "Errors of Python: modules, libraries, exceptions",
     "ssh": "Errors of SSH",
     "start": "Errors at the start: rendezvous, ports, missing ranks",
+    "waiting": "Last lines of logs that stop without an error",
 }
 
 ROLES = """\
 A text has a **role**: a *root* may be the cause; a *symptom* is printed because of another rank or node; a *wrapper*
-reports an end without a cause; a *warning* counts only where a failure follows; *benign* text is harmless; *context*
+reports an end without a cause; a *warning* counts only where a failure follows, or,
+on the page of [waits](errors-waiting.md), where a log ends with it; *benign* text is harmless; *context*
 helps to read the others.
 """
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pylaunch.explain.causes import causes
-from pylaunch.explain.logs.judgement import EvidenceLine, LogCause
+from pylaunch.explain.logs.evidence import EvidenceLine
+from pylaunch.explain.logs.first_error import FirstError
+from pylaunch.explain.logs.judgement import LogCause
 from pylaunch.explain.recognised_ends import PAGES
 from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Status
@@ -11,6 +13,9 @@ from pylaunch.model.run import RunRecord
 from pylaunch.terminal import console
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.workflows.explain_logs import LogExplanation
+
+MOST_SURVIVED = 20
+"""Lines of errors that a program survived, in JSON."""
 
 
 def show(explained: LogExplanation, *, verbose: bool) -> None:
@@ -22,17 +27,14 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         for line in outcome.evidence if outcome.status is Status.REFUSED else ():
             console.data(f"  {line}")
         _show_recorded(explained.record, verbose=verbose)
-    first = verdict.first
-    if first is None:
-        console.data(f"{_nothing(explained.record)} in {_read(explained)}")
-    else:
-        _show_cause(first, abstains=verdict.abstains, is_recorded=_is_recorded(explained.record, first))
-        for other in verdict.causes[1:]:
-            if verbose:
-                console.data(f"also: {_headline(other)}")
-                _show_evidence(other.evidence[:2])
-        if len(verdict.causes) > 1 and not verbose:
-            console.data(f"also found: {', '.join(each.cause.identifier for each in verdict.causes[1:6])} (--verbose)")
+    _show_first(explained)
+    others = verdict.causes[1:] if verdict.first_error is None else verdict.causes
+    for other in others:
+        if verbose:
+            console.data(f"also: {_headline(other)}")
+            _show_evidence(other.evidence[:2])
+    if others and not verbose:
+        console.data(f"also found: {', '.join(each.cause.identifier for each in others[:5])} (--verbose)")
     if verbose:
         for each in verdict.rejected:
             console.data(f"rejected: {each.cause}: {each.why}")
@@ -40,8 +42,64 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         console.say(f"read {_read(explained)}")
     for note in explained.notes:
         console.say(f"note: {note}")
-    if first is not None:
-        console.say(f"hint: {first.cause.fix[0]}" if not verdict.abstains else f"hint: {first.cause.check}")
+    if hint := _hint(explained):
+        console.say(f"hint: {hint}")
+
+
+def _show_first(explained: LogExplanation) -> None:
+    """Print the first cause; without a known one the first error, or where the log ends."""
+    verdict = explained.verdict
+    if verdict.first_error is not None:
+        _show_error(verdict.first_error)
+    elif verdict.first is None:
+        _show_nothing(explained)
+    elif verdict.stands:
+        console.data(f"no error in {_read(explained)}; its last lines are those of a wait. If it hangs there:")
+        _show_cause(verdict.first, abstains=False, is_recorded=False)
+    else:
+        first = verdict.first
+        _show_cause(first, abstains=verdict.abstains, is_recorded=_is_recorded(explained.record, first))
+
+
+def _hint(explained: LogExplanation) -> str:
+    """Return the command to type next; "" for a run that ended without a failure."""
+    verdict, record = explained.verdict, explained.record
+    if verdict.first_error is not None:
+        return verdict.first_error.check
+    if verdict.first is not None:
+        asks = verdict.abstains or verdict.stands
+        return verdict.first.cause.check if asks else verdict.first.cause.fix[0]
+    if record is None:
+        return "if it hangs there, read the stack of each rank on its node: py-spy dump --pid PID"
+    return f"if it hangs there: pylaunch stacks {record.plan.run}" if record.outcome is None else ""
+
+
+def _show_error(error: FirstError) -> None:
+    """Print an error whose cause no signature knows."""
+    line = error.evidence
+    who = f" ({line.who})" if line.who else ""
+    console.data(f"cause not known to pylaunch; the first error is: {line.text}")
+    console.data(f"  {line.file}:{line.line}{who}; by its words about: {error.kind.value}")
+    console.data(f"  next question: {error.question}")
+
+
+def _show_nothing(explained: LogExplanation) -> None:
+    """Print that no failure was found, what was looked for, and where the log ends."""
+    verdict, record = explained.verdict, explained.record
+    if verdict.survived:
+        count = len(verdict.survived)
+        forms = "1 line has" if count == 1 else f"{count} lines have"
+        console.data(f"{_SURVIVED if record is None else _nothing(record)} in {_read(explained)}")
+        console.data(f"  {forms} the form of an error, and the log continues after; the last is")
+        _show_evidence(verdict.survived[-1:])
+    else:
+        console.data(f"{_nothing(record)} in {_read(explained)}: {_LOOKED_FOR}")
+    if verdict.last is not None:
+        console.data(f"  the last line is {_shown(verdict.last)}")
+
+
+_SURVIVED = "no error ended a program"
+_LOOKED_FOR = "no known text, and no line with the form of an error (level, exception, errno, signal, exit status)"
 
 
 def _nothing(record: RunRecord | None) -> str:
@@ -96,8 +154,12 @@ def _headline(cause: LogCause) -> str:
 
 def _show_evidence(lines: tuple[EvidenceLine, ...]) -> None:
     for each in lines:
-        who = f"{each.who}: " if each.who else ""
-        console.data(f"  {each.file}:{each.line}: {who}{each.text}")
+        console.data(f"  {_shown(each)}")
+
+
+def _shown(line: EvidenceLine) -> str:
+    who = f"{line.who}: " if line.who else ""
+    return f"{line.file}:{line.line}: {who}{line.text}"
 
 
 def _read(explained: LogExplanation) -> str:
@@ -116,10 +178,14 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
         "recorded_causes": [] if recorded is None else [cause_data(each) for each in recorded.causes],
         "failed": verdict.failed,
         "abstains": verdict.abstains,
+        "stands": verdict.stands,
+        "first_error": None if verdict.first_error is None else _error(verdict.first_error),
         "causes": [_cause(each) for each in verdict.causes],
         "rejected": [
             {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected
         ],
+        "survived": [_evidence(each) for each in verdict.survived[-MOST_SURVIVED:]],
+        "last_line": None if verdict.last is None else _evidence(verdict.last),
         "logs": explained.files,
         "lines": explained.lines,
         "bytes": explained.size,
@@ -143,6 +209,16 @@ def _cause(cause: LogCause) -> dict[str, object]:
         "fixes": list(cause.cause.fix),
         "page": f"{PAGES}{cause.cause.page}",
         "evidence": [_evidence(each) for each in cause.evidence],
+    }
+
+
+def _error(error: FirstError) -> dict[str, object]:
+    return {
+        **_evidence(error.evidence),
+        "kind": error.kind.value,
+        "is_own": error.is_own,
+        "question": error.question,
+        "check": error.check,
     }
 
 

@@ -4,6 +4,8 @@
 2. A warning counts where a failure that it can explain follows, or where the log ends with it.
 3. Symptoms are read across all ranks only if no root is left: the rank that is silent, behind or different.
 4. Reports of an end alone (exit codes, SIGKILL, wrappers) are no cause: the verdict abstains and asks.
+5. Without an error, the last lines show where the programs stand, and what they wait for.
+6. Without a known cause, the first error by its form is shown: the verdict is that its cause is not known.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.explain.logs.error_form import ErrorWeight
 from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import LogFacts, is_before
 from pylaunch.explain.logs.findings import LogFinding, findings_of
+from pylaunch.explain.logs.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.explain.logs.gpu_memory import read_gpu_memory
 from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.reading import Clue, read
-from pylaunch.explain.logs.scan import LogMatch, LogScan
+from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.explain.logs.signature import CauseClass, Role, SignatureCatalogue
+from pylaunch.explain.logs.standstill import stands_at
 from pylaunch.explain.logs.timeouts import TIMEOUTS
 from pylaunch.explain.logs.traceback import ExceptionUnit
 from pylaunch.explain.logs.uncaught import exception_match
@@ -36,6 +41,9 @@ MOST_RANKED = 40
 LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
+
+_KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
+"""Roles of a line that several signatures know: the last of these counts."""
 
 _BLAMELESS = ("start", "network", "infiniband", "nccl", "collectives", "jax", "ssh")
 """Pages whose signatures name nobody: the rank that prints the line may be a victim."""
@@ -82,15 +90,29 @@ class LogVerdict:
     failed: bool
     """False if the logs show no failure."""
 
+    first_error: FirstError | None = None
+    """First error by its form, where no cause is known."""
+
+    survived: tuple[EvidenceLine, ...] = ()
+    """Lines with the form of an error after which the programs continued."""
+
+    last: EvidenceLine | None = None
+    """Last line of the log, or of that one of several logs that ends first."""
+
     @property
     def first(self) -> LogCause | None:
-        """Verdict; None if the logs show no failure."""
+        """Verdict; None if the logs show no cause."""
         return self.causes[0] if self.causes else None
 
     @property
     def abstains(self) -> bool:
         """True if the logs show a failure but not its cause."""
-        return self.first is not None and self.first.cause.id in ABSTAINING
+        return self.failed and (self.first is None or self.first.cause.id in ABSTAINING)
+
+    @property
+    def stands(self) -> bool:
+        """True if the logs show no failure, but a line at which programs wait is their last."""
+        return not self.failed and self.first is not None
 
 
 _INFORMS = re.compile(r"\bINFO\b")
@@ -148,7 +170,37 @@ class _Judge:
             for each in _merged([each for each in symptoms + wrappers if each in failed]):
                 self._reject(each, "a symptom or a report of the end")
         causes = self._with_findings(ranked)
-        return LogVerdict(causes, tuple(self._rejected), bool(failed or causes))
+        lines = error_lines(self._facts, self._known_lines(readings))
+        error = self._floor(lines, causes, failed)
+        if not (failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
+            causes = tuple(self._cause(_Candidate(*each, 0)) for each in stands_at(self._catalogue, self._facts))
+            error = None if causes else error
+            has_failed = error is not None
+        else:
+            has_failed = True
+        survived = tuple(evidence_of(each) for each in lines.survived)
+        return LogVerdict(causes, tuple(self._rejected), has_failed, error, survived, _last(self._facts.scans))
+
+    def _known_lines(self, readings: Iterable[tuple[LogMatch, Clue]]) -> dict[tuple[str, int], Role]:
+        """Return the roles of the lines that signatures know."""
+        roles: dict[tuple[str, int], Role] = {}
+        for match, clue in readings:
+            role, at = _role(match, clue), (match.file, match.line)
+            if role in _KNOWN_ROLES and _KNOWN_ROLES.index(role) >= _KNOWN_ROLES.index(roles.get(at, Role.BENIGN)):
+                roles[at] = role
+        return roles
+
+    def _floor(
+        self, lines: ErrorLines, causes: tuple[LogCause, ...], failed: Iterable[_Candidate]
+    ) -> FirstError | None:
+        """Return the first error, unless a cause is known, or a symptom that precedes it is."""
+        found = first_error(lines)
+        if found is None or not causes:
+            return found
+        if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
+            return None
+        at = (lines.first.time, lines.first.file, lines.first.line)
+        return None if any(is_before(_at(each.match), at) for each in failed) else found
 
     def _with_findings(self, ranked: list[_Candidate]) -> tuple[LogCause, ...]:
         """Return the causes: findings are after the roots that a signature knows, and before everything else."""
@@ -224,8 +276,8 @@ class _Judge:
             for each in latest.get(signature, ())
         )
         scan = self._facts.by_file[match.file]
-        last = scan.tail[-LAST_LINES:] if allowed is None else scan.tail[-1:] if not allowed else []
-        ends = not scan.made_progress and any(match.signature.pattern.search(line) for line in last)
+        last = scan.tail[-LAST_LINES:] if allowed is None else []
+        ends = not scan.made_progress and any(match.signature.pattern.search(line.text) for line in last)
         if later or ends:
             return True
         self._reject(warning, "a warning that no failure follows")
@@ -284,6 +336,17 @@ def _role(match: LogMatch, reading: Clue) -> Role:
 
 def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
     return match.time, match.file, match.line
+
+
+def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:
+    """Return the last line of the log that ends first, as far as times show it."""
+    ends = [scan.tail[-1] for scan in scans if scan.tail]
+    first = next((each for each in ends if not any(is_before(_end(other), _end(each)) for other in ends)), None)
+    return None if first is None else evidence_of(first)
+
+
+def _end(line: KeptLine) -> tuple[LogTime | None, str, int]:
+    return line.time, line.file, line.line
 
 
 def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:

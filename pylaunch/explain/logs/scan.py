@@ -46,6 +46,9 @@ LONGEST_KEPT = 1000
 PER_BLOCK = 1024
 """Lines with the same anchor that are read in a block."""
 
+TAIL = 100
+"""Last lines of a log that are kept."""
+
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
 """Lines of all topics that are kept of one log."""
@@ -129,8 +132,8 @@ class LogScan:
     made_progress: bool = False
     """Steps, epochs or losses are in its beginning or its end."""
 
-    tail: list[str] = field(default_factory=list)
-    """Last lines, without prefixes."""
+    tail: list[KeptLine] = field(default_factory=list)
+    """Last lines that are not empty."""
 
     cut: bool = False
     """The log was longer than the reader's limit."""
@@ -220,7 +223,13 @@ class _Scanner:
                 self._found.progress.setdefault(parsed.origin, []).append(number)
                 self._found.times_progress = self._found.times_progress or parsed.time is not None
         self._found.made_progress = self._found.made_progress or bool(self._found.progress)
-        self._found.tail = [self._prefixes.parse(line, self._found.origin).text for _, line in shown[-20:]]
+        parsed_tail = (
+            (number, self._prefixes.parse(_after_bar(line), self._found.origin)) for number, line in shown[-TAIL:]
+        )
+        self._found.tail = [
+            KeptLine(line.origin, line.time, self._found.file, number, line.text.strip()[:LONGEST_KEPT])
+            for number, line in parsed_tail
+        ]
 
     def _search_block(self, held: bytes, end: int) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
@@ -378,6 +387,11 @@ class _Tracer:
         for unit in units:
             if unit is not None:
                 self._scanner.keep(unit)
+
+
+def _after_bar(line: str) -> str:
+    """Return the text after the last carriage return of a progress bar."""
+    return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _line_at(held: bytes, start: int) -> tuple[str, int]:

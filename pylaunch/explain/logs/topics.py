@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.logs.error_form import shape_of
+from pylaunch.explain.logs.error_words import ANCHORS
 
 
 @dataclass(frozen=True)
@@ -31,4 +33,7 @@ class LineTopic:
     """Lines after it that are kept with a line: a table has several."""
 
 
-TOPICS: tuple[LineTopic, ...] = ()
+ERRORS = "errors"
+"""Name of the topic of lines that have the form of an error."""
+
+TOPICS: tuple[LineTopic, ...] = (LineTopic(ERRORS, ANCHORS, shape_of),)

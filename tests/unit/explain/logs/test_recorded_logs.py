@@ -53,6 +53,8 @@ def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
 def test_a_healthy_log_has_no_cause(file: Path) -> None:
     verdict = verdict_on(file)
     assert [(cause.cause.id, cause.evidence) for cause in verdict.causes] == []
+    assert verdict.first_error is None
+    assert not verdict.failed
 
 
 def test_healthy_logs_of_all_ranks_together_have_no_cause() -> None:

@@ -1,0 +1,144 @@
+"""Form of an error: whether a line reports one, by its level and its words alone, and of which kind it is. Pure.
+
+No list of known errors: the form is that of levels (ERROR, `E1122`, `[error]`, `level=error`), exceptions, the last
+words of programs (panic, terminate, Killed), texts of errno, refusals of shells, and reports of ends. Each expression
+is bounded, and only the first LONGEST characters of a line are read.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.logs import error_words as words
+from pylaunch.explain.logs.error_kinds import ErrorKind
+
+LONGEST = 600
+_NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
+HEAD = 160
+"""Characters at the beginning of a line among which its level is."""
+
+
+class ErrorWeight(IntEnum):
+    """How much a form says about the end of its process; the smallest says the most."""
+
+    ENDS = 0
+    """The process ends with it: an exception, a panic, a level of FATAL, a signal."""
+
+    ERROR = 1
+    """An error by its level or by a text of errno."""
+
+    FAILURE = 2
+    """Words of a failure, without a level."""
+
+    VICTIM = 3
+    """Text of a process that lost another one, or was told to stop."""
+
+    REPORT = 4
+    """Report about the end of another process."""
+
+
+@dataclass(frozen=True)
+class ErrorForm:
+    """Form that a line has."""
+
+    weight: ErrorWeight
+    kind: ErrorKind
+
+
+_QUIET = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?"
+_ERROR = r"ERROR|ERR|SEVERE"
+_FATAL = r"CRITICAL|CRIT|FATAL|ALERT|EMERG|PANIC"
+_LEVEL = re.compile(
+    rf"(?<![\w.\"'])(?:(?P<quiet>{_QUIET})|(?P<error>{_ERROR})|(?P<fatal>{_FATAL}))(?![\w.=])"
+    r"|(?:^|[\[\s])(?:(?P<glog>[DIWEF])(?:\d{3,4} \d\d:\d\d:|\d{4} \d{5,12} | \S{1,120}\.(?:cpp|cc|cu|h|hpp|go|py)\b))"
+    r"|\[(?:(?P<quiet2>trace|debug|info|notice|warn|warning)|(?P<error2>error|err|e)|(?P<fatal2>critical|fatal|c))\]"
+    r"|(?:\blevel=|\"(?:level|severity|levelname)\": ?)\"?"
+    r"(?:(?P<quiet3>(?i:trace|debug|info|notice|warn(?:ing)?))|(?P<error3>(?i:err(?:or)?))|(?P<fatal3>(?i:fatal|critical|panic)))\b"
+)
+_NCCL_WARN = re.compile(r"\b(?:NCCL|RCCL|CCOM) WARN\b|\.(?:cc|cu):\d{1,5} WARN\b")
+_RAISED = re.compile(
+    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}[A-Za-z_]\w{0,100}"
+    r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation)"
+    r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
+)
+_RAISED_WITHIN = re.compile(
+    r"\b(?:[a-z_]\w{0,40}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?(?:: \S|\(['\"])"
+)
+_PYTHON_OWN = re.compile(
+    r"^(?:Key|Value|Type|Attribute|Assertion|Index|Name|ZeroDivision|NotImplemented|Syntax|Indentation|Unbound\w{0,8}|Recursion|Lookup|Arithmetic|Overflow|StopIteration|EOF)\w{0,12}\b"
+)
+
+
+def error_form(text: str) -> ErrorForm | None:
+    """Return the form of a line without its prefixes; None if it does not have that of an error."""
+    text = text.strip()[:LONGEST]
+    weight = _weight(text)
+    return None if weight is None else ErrorForm(weight, _kind(text))
+
+
+def shape_of(text: str) -> str | None:
+    """Return the beginning of a line without its numbers; None if it does not have the form of an error."""
+    form = error_form(text)
+    return None if form is None else f"{form.weight} {_NUMBERS.sub('#', text[:120])[:80]}"
+
+
+def _weight(text: str) -> ErrorWeight | None:
+    plain = words.METRIC.sub(" ", text)
+    if words.KERNEL.match(text):
+        if not words.KERNEL_FAILS.search(plain):
+            return None
+        return ErrorWeight.ENDS if words.LAST_WORDS.search(plain) else ErrorWeight.ERROR
+    level = _level(text)
+    if level == "quiet" and not _NCCL_WARN.search(text[:HEAD]):
+        return None
+    if words.REPORT.search(plain):
+        return ErrorWeight.REPORT
+    if words.VICTIM.search(plain):
+        return ErrorWeight.VICTIM
+    own = _own(plain, level)
+    if own is not None and own < ErrorWeight.FAILURE and words.HANDLED.search(plain) and level != "fatal":
+        return ErrorWeight.FAILURE
+    return own
+
+
+def _own(plain: str, level: str) -> ErrorWeight | None:
+    if level == "fatal" or words.LAST_WORDS.search(plain) or words.SIGNAL.search(plain) or _RAISED.match(plain):
+        return ErrorWeight.ENDS
+    if level == "error" or words.NAMED_ERROR.search(plain) or words.OF_ERRNO.search(plain) or words.SHELL.search(plain):
+        return ErrorWeight.ERROR
+    if _RAISED_WITHIN.search(plain) or _NCCL_WARN.search(plain[:HEAD]):
+        return ErrorWeight.FAILURE
+    return ErrorWeight.FAILURE if _is_failure(plain) else None
+
+
+def _is_failure(plain: str) -> bool:
+    return words.FAILS.search(plain) is not None and words.LIKELY_PLAIN.search(plain) is None
+
+
+def _level(text: str) -> str:
+    """Return "quiet", "error" or "fatal", as the first level of a line says; "" without one."""
+    head = text[:HEAD]
+    found = _LEVEL.search(head)
+    if (warns := words.WARNS.search(head)) and (found is None or warns.start() < found.start()):
+        return "quiet"
+    if found is None:
+        return ""
+    if letter := found["glog"]:
+        return "quiet" if letter in "DIW" else "error" if letter == "E" else "fatal"
+    named = found.lastgroup or ""
+    return named.rstrip("23")
+
+
+def _kind(text: str) -> ErrorKind:
+    for kind, pattern in words.KINDS:
+        if pattern.search(text):
+            return kind
+    if words.NATIVE.search(text):
+        return ErrorKind.LIBRARY
+    raised = _RAISED.match(text)
+    if raised is not None and not _PYTHON_OWN.match(text):
+        name = raised[0].partition(":")[0]
+        return ErrorKind.LIBRARY if "." in name or name == "RuntimeError" else ErrorKind.USER_CODE
+    return ErrorKind.USER_CODE
