@@ -13,6 +13,7 @@ from enum import IntEnum
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs import error_words as words
 from pylaunch.explain.logs.error_kinds import ErrorKind
+from pylaunch.explain.logs.error_words import any_of
 
 LONGEST = 600
 _NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
@@ -51,7 +52,7 @@ _QUIET = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?"
 _ERROR = r"ERROR|ERR|SEVERE"
 _FATAL = r"CRITICAL|CRIT|FATAL|ALERT|EMERG|PANIC"
 _LEVEL = re.compile(
-    rf"(?<![\w.\"'])(?:(?P<quiet>{_QUIET})|(?P<error>{_ERROR})|(?P<fatal>{_FATAL}))(?![\w.=])"
+    rf"(?<![\w.\"'=])(?:(?P<quiet>{_QUIET})|(?P<error>{_ERROR})|(?P<fatal>{_FATAL}))(?![\w.=])"
     r"|(?:^|[\[\s])(?:(?P<glog>[DIWEF])(?:\d{3,4} \d\d:\d\d:|\d{4} \d{5,12} | \S{1,120}\.(?:cpp|cc|cu|h|hpp|go|py)\b))"
     r"|\[(?:(?P<quiet2>trace|debug|info|notice|warn|warning)|(?P<error2>error|err|e)|(?P<fatal2>critical|fatal|c))\]"
     r"|(?:\blevel=|\"(?:level|severity|levelname)\": ?)\"?"
@@ -63,12 +64,19 @@ _RAISED = re.compile(
     r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
+_RAISED_AFTER = re.compile(
+    r"(?:\] |\| |- |: |\) )(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?: \S"
+)
+"""Exception in a line of a logger, whose level says that it is an error."""
+
 _RAISED_WITHIN = re.compile(
     r"\b(?:[a-z_]\w{0,40}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?(?:: \S|\(['\"])"
 )
-_PYTHON_OWN = re.compile(
-    r"^(?:Key|Value|Type|Attribute|Assertion|Index|Name|ZeroDivision|NotImplemented|Syntax|Indentation|Unbound\w{0,8}|Recursion|Lookup|Arithmetic|Overflow|StopIteration|EOF)\w{0,12}\b"
+_PYTHON_OWN = any_of(
+    r"^(?:Key|Value|Type|Attribute|Assertion|Index|Name|ZeroDivision|NotImplemented|Syntax|Indentation)Error\b",
+    r"^(?:UnboundLocal|Recursion|Lookup|Arithmetic|Overflow|StopIteration|EOF)\w{0,12}\b",
 )
+"""Exceptions of Python that the code of a program raises more often than a library."""
 
 
 def error_form(text: str) -> ErrorForm | None:
@@ -103,10 +111,19 @@ def _weight(text: str) -> ErrorWeight | None:
     return own
 
 
+def is_exception(text: str) -> bool:
+    """Return True for a line that is an exception, also as the message of an error of a logger."""
+    text = text.strip()[:LONGEST]
+    return _RAISED.match(text) is not None or (_level(text) == "error" and _RAISED_AFTER.search(text) is not None)
+
+
+_ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.ERRNO_NAMES, words.SHELL)
+
+
 def _own(plain: str, level: str) -> ErrorWeight | None:
-    if level == "fatal" or words.LAST_WORDS.search(plain) or words.SIGNAL.search(plain) or _RAISED.match(plain):
+    if level == "fatal" or is_exception(plain) or any(each.search(plain) for each in (words.LAST_WORDS, words.SIGNAL)):
         return ErrorWeight.ENDS
-    if level == "error" or words.NAMED_ERROR.search(plain) or words.OF_ERRNO.search(plain) or words.SHELL.search(plain):
+    if level == "error" or any(each.search(plain) for each in _ERRORS):
         return ErrorWeight.ERROR
     if _RAISED_WITHIN.search(plain) or _NCCL_WARN.search(plain[:HEAD]):
         return ErrorWeight.FAILURE
@@ -135,10 +152,9 @@ def _kind(text: str) -> ErrorKind:
     for kind, pattern in words.KINDS:
         if pattern.search(text):
             return kind
-    if words.NATIVE.search(text):
-        return ErrorKind.LIBRARY
     raised = _RAISED.match(text)
-    if raised is not None and not _PYTHON_OWN.match(text):
-        name = raised[0].partition(":")[0]
-        return ErrorKind.LIBRARY if "." in name or name == "RuntimeError" else ErrorKind.USER_CODE
-    return ErrorKind.USER_CODE
+    if raised is None:
+        return ErrorKind.LIBRARY if words.NATIVE.search(text) else ErrorKind.PROGRAM
+    if "." in raised[0].partition(":")[0]:
+        return ErrorKind.LIBRARY
+    return ErrorKind.USER_CODE if _PYTHON_OWN.match(text) else ErrorKind.PROGRAM

@@ -13,6 +13,7 @@ class ErrorKind(Enum):
 
     USER_CODE = "user code"
     LIBRARY = "library"
+    PROGRAM = "user code or a library"
     NETWORK = "network"
     FILE = "file"
     DEVICE = "device"
@@ -33,6 +34,9 @@ class NextStep:
 _STEPS = {
     ErrorKind.USER_CODE: NextStep(
         "Which call raised it, and with which values on this rank?", "sed -n '{before},{after}p' {file}"
+    ),
+    ErrorKind.PROGRAM: NextStep(
+        "Which part of the program printed it, and what did it do right before?", "sed -n '{before},{after}p' {file}"
     ),
     ErrorKind.LIBRARY: NextStep(
         "Which library printed it, in which version, and is the version the same on every node?",

@@ -40,7 +40,8 @@ ERRNO = (
 ANCHORS = tuple(
     word.encode()
     for word in (
-        *ERRNO,
+        *ERRNO, "nbound", "mbiguous", "interpreter", "roblem", "ECONN", "EACC", "EPERM", "ENO", "EADDR", "ETIME",
+        "EHOST", "ENET", "EINVAL", "EIO", "EROFS", "EMFILE", "ENFILE", "ESTALE", "EDQUOT", "EBUSY", "EEXIST", "EAGAIN",
         "rror", "ERR", "xception", "EXCEPTION", "atal", "FATAL", "CRIT", "crit", "panic", "PANIC", "EMERG",
         "ALERT", "SEVERE", "erminat", "egmentation", "llegal", "bort", "illed", "fail", "Fail", "FAIL", "annot",
         "an not", "an't", "ould not", "ouldn't", "nable to", "enied", "efuse", "reachable", "imed out", "imeout",
@@ -61,6 +62,11 @@ ANCHORS = tuple(
 )  # fmt: skip
 """Literals: each line with the form of an error contains one."""
 
+ERRNO_NAMES = re.compile(
+    r"\bE(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|BADF|BUSY|CONN(?:REFUSED|ABORTED)|DQUOT|EXIST|FAULT|FBIG|HOSTDOWN|HOSTUNREACH|INVAL|IO"
+    r"|ISDIR|LOOP|MFILE|MSGSIZE|NAMETOOLONG|NETDOWN|NETUNREACH|NFILE|NOBUFS|NODEV|NOENT|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR"
+    r"|NOTEMPTY|NXIO|OPNOTSUPP|PERM|PROTO|REMOTEIO|ROFS|STALE|TIMEDOUT|UCLEAN)\b"
+)
 OF_ERRNO = re.compile(
     rf"(?:^|[:(\]\"'`] ?|failed with |errno ?[=:]? ?\d{{1,3}},? )(?:{'|'.join(ERRNO)})\b|\[?[Ee]rrno[ =:]{{1,2}}\d"
 )
@@ -74,7 +80,7 @@ METRIC = any_of(
     r'|exceptions?)\b[\"\x27]?(?: ?rate)? ?[:=] ?\[?[-+]?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d{1,4})?%?(?=[\s,;)\]}|]'
     r"|$)(?! ?[:-] ?\w)",
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
-    r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
+    r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b", r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
     r"\b\w{1,40}_(?:error|errors|failed|failure|exception|timeout)\b",
     ignore_case=True,
 )  # fmt: skip
@@ -156,7 +162,7 @@ FAILS = any_of(
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
-    r"not (?:initiali[sz]ed|available|allowed|found|enough)",
+    r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault",
     ignore_case=True, words=True,
 )  # fmt: skip
 """Words of a failure in a line without a level."""
@@ -196,7 +202,7 @@ REPORT = any_of(
     r"crashloopbackoff", r"oomkilled", r"backofflimitexceeded",
     r"\b(?:worker|actor|process|child|pod|container|task|rank|subprocess|raylet"
     r"|node)s?\b(?: \S{1,60}){0,4} (?:has |have |was |were |unexpectedly )?(?:died|exited unexpectedly"
-    r"|terminated unexpectedly|terminated with|exited with|crashed)\b",
+    r"|terminated unexpectedly|terminated with|exited with(?! (?:exit )?(?:code|status):? 0\b)|crashed)\b",
     r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
     r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
     r"force terminated", r"failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.error_form import ErrorForm, ErrorWeight, error_form
+from pylaunch.explain.logs.error_form import ErrorForm, ErrorWeight, error_form, is_exception
 from pylaunch.explain.logs.error_kinds import OF_A_REPORT, OF_A_VICTIM, ErrorKind, NextStep, next_step
 from pylaunch.explain.logs.error_words import any_of
 from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
@@ -44,7 +44,7 @@ _ENDS_WELL = any_of(
 )  # fmt: skip
 """Good ends of training; a script prints others also after a failure."""
 
-_ENDS = any_of("done", "finished", "completed?", "success(?:ful(?:ly)?)?", "passed", "bye", "elapsed",
+_ENDS = any_of("done", "finished", "completed", "success(?:ful(?:ly)?)?", "passed", "bye", "elapsed",
                ignore_case=True, words=True)  # fmt: skip
 
 
@@ -164,7 +164,7 @@ class _Lines:
             return True
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
-            return not in_traceback and self._progress_after(line) >= 2 and "Error" in line.text
+            return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
         after = [each for each in self._scan.tail if each.line > line.line and error_form(each.text) is None]
         ends = _ENDS if form.weight is ErrorWeight.FAILURE else _ENDS_WELL
         is_good = any(_ENDS_WELL.search(each.text) or ends.search(each.text) for each in after)
@@ -193,7 +193,7 @@ def _first_of(lines: Sequence[tuple[KeptLine, ErrorForm]]) -> tuple[KeptLine, Er
     ends = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ENDS]
     errors = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ERROR]
     if ends:
-        return lines[_adjacent(lines, ends[0])]
+        return lines[ends[0] if is_exception(lines[ends[0]][0].text) else _adjacent(lines, ends[0])]
     if errors:
         return lines[_series(lines, errors)]
     for weight in (ErrorWeight.FAILURE, ErrorWeight.VICTIM, ErrorWeight.REPORT):
