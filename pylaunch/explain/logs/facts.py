@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 import re
 from bisect import bisect_right
@@ -11,6 +10,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.logs.indication import Indication
+from pylaunch.explain.logs.indications import indications_in
 from pylaunch.explain.logs.line import LogTime, Origin
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role
@@ -130,6 +131,11 @@ class LogFacts:
         later = len(numbers) - bisect_right(numbers, line)
         return later >= enough and (scan.times_progress or later < len(numbers))
 
+    def steps_after(self, file: str, line: int) -> int:
+        """Return the number of lines with progress after a line, of those near the end of its log."""
+        numbers = self._progress[file]
+        return len(numbers) - bisect_right(numbers, line)
+
     @cached_property
     def _progress(self) -> dict[str, list[int]]:
         """Lines with progress of all processes, by file."""
@@ -158,6 +164,11 @@ class LogFacts:
         return any(scan.made_progress for scan in self.scans)
 
     @cached_property
+    def indications(self) -> list[Indication]:
+        """Facts of tables, and differences between ranks, that support or contradict causes."""
+        return indications_in(self.scans)
+
+    @cached_property
     def timeouts(self) -> CollectiveTimeouts:
         """Collective time-outs of all ranks."""
         return collective_timeouts(self.matches, self.scans)
@@ -166,29 +177,6 @@ class LogFacts:
 _WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
 _SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}
 _EXIT_CODES = {"elastic-exitcode", "ds-returncode", "slurm-task-exit", "mpi-abort", "elastic-sigabrt"}
-_ADDRESS = re.compile(r"\[?((?:\d{1,3}\.){3}\d{1,3}|(?:::ffff:)?(?:\d{1,3}\.){3}\d{1,3}|fe80:[0-9a-fA-F:]{2,40}|::1)\b")
-_BRIDGES = [ipaddress.ip_network(each) for each in ("172.17.0.0/16", "172.18.0.0/16", "192.168.122.0/24")]
-
-
-def addresses(text: str) -> list[str]:
-    """Return the addresses in a text."""
-    return _ADDRESS.findall(text)
-
-
-def kind_of_address(text: str) -> str:
-    """Return "loopback", "bridge" (docker0, virbr0), "link-local", "" for any other, or "name" for a host name."""
-    plain = text.strip("[]").removeprefix("::ffff:").split("%")[0]
-    if plain in ("localhost", "localhost.localdomain", "ip6-localhost"):
-        return "loopback"
-    try:
-        address = ipaddress.ip_address(plain)
-    except ValueError:
-        return "name"
-    if address.is_loopback:
-        return "loopback"
-    if address.is_link_local:
-        return "link-local"
-    return "bridge" if any(address in network for network in _BRIDGES if address.version == network.version) else ""
 
 
 def is_before(one: tuple[LogTime | None, str, int], other: tuple[LogTime | None, str, int]) -> bool | None:

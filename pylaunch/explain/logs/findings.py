@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.evidence import EvidenceLine
 from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.indicated import evidence_of, naming
 from pylaunch.explain.logs.reading import Clue
+from pylaunch.model.confidence import Confidence
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,20 @@ class LogFinding:
 
 Finder = Callable[[LogFacts], Iterable[LogFinding]]
 
-FINDERS: tuple[Finder, ...] = ()
+MOST_INDICATED = 3
+"""Causes that tables and comparisons name at most."""
+
+
+def _indicated(facts: LogFacts) -> Iterable[LogFinding]:
+    """Yield the causes that tables and comparisons name, each once."""
+    found: dict[str, LogFinding] = {}
+    for each in naming(facts):
+        clue = Clue(each.cause, each.text, each.names or Confidence.LOW, each.ranks, because=each.because)
+        found.setdefault(each.cause, LogFinding("comparison", clue, evidence_of(each)))
+    return list(found.values())[:MOST_INDICATED]
+
+
+FINDERS: tuple[Finder, ...] = (_indicated,)
 
 
 def findings_of(facts: LogFacts) -> list[LogFinding]:

@@ -20,6 +20,7 @@ from pylaunch.explain.logs.facts import LogFacts, is_before
 from pylaunch.explain.logs.findings import LogFinding, findings_of
 from pylaunch.explain.logs.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.explain.logs.gpu_memory import read_gpu_memory
+from pylaunch.explain.logs.indicated import weighed
 from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.reading import Clue, read
 from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
@@ -216,7 +217,8 @@ class _Judge:
                         found.evidence[:EVIDENCE_LINES], clue.because)  # fmt: skip
 
     def _read(self, match: LogMatch) -> Clue:
-        return read_gpu_memory(match, self._facts) if match.signature.id == "cuda-oom" else read(match, self._facts)
+        is_memory = match.signature.id == "cuda-oom"
+        return weighed(read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts), self._facts)
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.facts import LogFacts, addresses, kind_of_address
+from pylaunch.explain.logs.address import addresses, kind_of_address
+from pylaunch.explain.logs.facts import LogFacts
 from pylaunch.explain.logs.scan import LogMatch
 from pylaunch.explain.logs.signature import Role
 from pylaunch.explain.logs.subject import with_subject

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.error_form import shape_of
 from pylaunch.explain.logs.error_words import ANCHORS
+from pylaunch.explain.logs.form import LogForm
+from pylaunch.explain.logs.forms import FORMS
 
 
 @dataclass(frozen=True)
@@ -36,4 +38,9 @@ class LineTopic:
 ERRORS = "errors"
 """Name of the topic of lines that have the form of an error."""
 
-TOPICS: tuple[LineTopic, ...] = (LineTopic(ERRORS, ANCHORS, shape_of),)
+
+def _of(form: LogForm) -> LineTopic:
+    return LineTopic(form.id, tuple(anchor.encode() for anchor in form.anchors), form.key, form.most, form.follows)
+
+
+TOPICS: tuple[LineTopic, ...] = (LineTopic(ERRORS, ANCHORS, shape_of), *map(_of, FORMS))
