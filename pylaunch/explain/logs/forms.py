@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pylaunch.explain.logs.comparison import collectives, identities, setups
+from pylaunch.explain.logs.comparison import collectives, identities, reports, setups
 from pylaunch.explain.logs.form import Excerpts, LogForm
 from pylaunch.explain.logs.indication import Indication
 from pylaunch.explain.logs.tables import bandwidth, devices, disks, launch_contradictions, launch_lines, limits, links
 
 FORMS: tuple[LogForm, ...] = (
-    *identities.FORMS, *collectives.FORMS, *setups.FORMS, *limits.FORMS, *disks.FORMS, *links.FORMS, *devices.FORMS,
-    *bandwidth.FORMS, *launch_lines.FORMS,
+    *identities.FORMS, *collectives.FORMS, *reports.FORMS, *setups.FORMS, *limits.FORMS, *disks.FORMS, *links.FORMS,
+    *devices.FORMS, *bandwidth.FORMS, *launch_lines.FORMS,
 )  # fmt: skip
 
 READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (
-    identities.read, collectives.read, setups.read, launch_contradictions.read, disks.read, devices.read, links.read,
-    bandwidth.read, limits.read,
+    identities.read, collectives.read, reports.read, setups.read, launch_contradictions.read, disks.read, devices.read,
+    links.read, bandwidth.read, limits.read,
 )  # fmt: skip
 """Comparisons of ranks before tables: a difference between ranks is a cause more often than a state of one machine."""

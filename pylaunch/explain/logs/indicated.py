@@ -34,6 +34,9 @@ def weighed(clue: Clue, facts: LogFacts) -> Clue:
     against = [each for each in about if each.contradicts]
     support = [each for each in about if not each.contradicts]
     if support:
+        naming_ranks = next((each for each in support if each.ranks), None)
+        if naming_ranks is not None and not clue.ranks:
+            clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
         return replace(clue, confidence=_MORE[clue.confidence], because=clue.because or support[0].text)
     if against and not support:
         return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")

@@ -21,7 +21,7 @@ CALL = LogForm(
     "nccl-call",
     ("opCount ",),
     re.compile(
-        r"(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\w{1,7})\] NCCL INFO "
+        r"(?:^|[\s\]>])(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\w{1,7})\] NCCL INFO "
         r"(?P<operation>[A-Z]\w{1,30}): opCount (?P<number>[0-9a-f]{1,16}) sendbuff \S{1,30} recvbuff"
         r" \S{1,30} count (?P<count>\d{1,20})"
         r" datatype (?P<type>\d{1,3}) op \d{1,3} root (?P<root>-?\d{1,6})"

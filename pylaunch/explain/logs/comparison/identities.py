@@ -21,8 +21,9 @@ NCCL_INIT = LogForm(
     "nccl-init",
     (" - Init ",),
     re.compile(
-        r"(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[\w{1,7}\] NCCL INFO (?:ncclCommInit\w{0,20} )?"
-        r"comm (?P<comm>0x[0-9a-f]{1,16}) rank (?P<rank>\d{1,6}) n[rR]anks (?P<world>\d{1,6}) cudaDev"
+        r"(?:^|[\s\]>])(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[\w{1,7}\] NCCL INFO "
+        r"(?:ncclCommInit\w{0,20} )?comm (?P<comm>0x[0-9a-f]{1,16}) rank (?P<rank>\d{1,6}) n[rR]anks"
+        r" (?P<world>\d{1,6}) cudaDev"
         r" \d{1,3}.{0,60}?busId (?P<bus>[0-9a-f]{1,16})"
         r"(?: commId (?P<id>0x[0-9a-f]{1,16}))? - Init (?P<state>START|COMPLETE)"
     ),

@@ -20,7 +20,7 @@ IBSTATUS = LogForm(
 DEVINFO = LogForm("ibv-devinfo", ("hca_id:",), re.compile(r"^hca_id:\s{1,10}(?P<device>\w{1,40})$"), follows=60)
 INTERFACE = LogForm(
     "ip-brief",
-    (" UP  ", " DOWN", " UNKNOWN  "),
+    ("UP          ", "DOWN", "UNKNOWN        "),
     re.compile(
         r"^(?P<name>[a-z][\w.-]{0,30})(?:@\w{1,20})? {2,20}(?P<state>UP|DOWN|UNKNOWN)"
         r"(?: {2,20}(?P<addresses>[0-9a-fA-F.:]{2,45}/\d{1,3}(?: .{0,300})?))?\s{0,20}$"
