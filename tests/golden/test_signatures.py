@@ -15,17 +15,21 @@ CATALOGUE = signatures()
 
 TITLES = {
     "collectives": "Errors in collectives: time-outs, mismatches, lost peers",
+    "containers": "Errors of containers: images, runtimes, pyxis, enroot, Kubernetes",
     "endings": "Ends of processes: signals, schedulers, crashes",
     "files": "Errors of files, storage and checkpoints",
-    "frameworks": "Errors of DeepSpeed, accelerate and other launchers",
+    "frameworks": "Errors of DeepSpeed, accelerate, Lightning, Megatron and other frameworks and launchers",
     "gpu": "Errors of GPUs and their driver",
     "infiniband": "Errors of InfiniBand, RoCE and libfabric",
     "jax": "Errors of JAX's coordination",
     "limits": "Errors of limits: memlock, open files, processes",
     "memory": "Errors of memory: GPU, host and /dev/shm",
+    "mpi": "Errors of MPI and UCX",
     "nccl": "Errors of NCCL",
     "network": "Errors of addresses, names and interfaces",
+    "placement": "Errors of Ray and of placement: resources that no node has",
     "python": "Errors of Python: modules, libraries, exceptions",
+    "slurm": "Errors of Slurm: credentials, requests, prologs, nodes",
     "ssh": "Errors of SSH",
     "start": "Errors at the start: rendezvous, ports, missing ranks",
     "waiting": "Last lines of logs that stop without an error",
@@ -64,7 +68,9 @@ def cause(each: CauseClass) -> str:
 def text(each: Signature) -> str:
     leads = f", usually {each.cause.id}" if each.cause is not None else ""
     sources = " ".join(f"[{number}]({source})" for number, source in enumerate(each.sources, 1))
-    return f"### {each.id}\n\n{each.means} ({each.role.value}{leads}).\n\n    {each.example}\n\nSources: {sources}\n"
+    apart = f"Look-alikes: {each.apart}.\n\n" if each.apart else ""
+    said = f"{each.means} ({each.role.value}{leads})."
+    return f"### {each.id}\n\n{said}\n\n    {each.example}\n\n{apart}Sources: {sources}\n"
 
 
 @pytest.mark.parametrize("name", CATALOGUE.pages)

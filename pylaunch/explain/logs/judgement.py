@@ -46,8 +46,11 @@ LAST_LINES = 3
 _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
 """Roles of a line that several signatures know: the last of these counts."""
 
-_BLAMELESS = ("start", "network", "infiniband", "nccl", "collectives", "jax", "ssh")
-"""Pages whose signatures name nobody: the rank that prints the line may be a victim."""
+_BLAMELESS = (
+    "start", "network", "infiniband", "nccl", "collectives", "jax", "ssh", "containers", "frameworks", "mpi",
+    "placement", "slurm",
+)  # fmt: skip
+"""Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
 ABSTAINING = ("killed", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
 """Classes without a cause: their verdict asks a question."""

@@ -51,10 +51,14 @@ def read(match: LogMatch, facts: LogFacts) -> Clue:
     return default(match)
 
 
-def default(match: LogMatch, confidence: Confidence = HIGH) -> Clue:
-    """Return the class of the signature, with the module, file, variable, port or host that the text names."""
-    cause = match.signature.cause
-    return Clue("unexplained" if cause is None else cause.id, with_subject(match), confidence)
+def default(match: LogMatch, confidence: Confidence | None = None) -> Clue:
+    """Return the class of the signature, with the module, file, variable, port or host that the text names.
+
+    Its confidence is that of the signature without another one.
+    """
+    signature = match.signature
+    cause = "unexplained" if signature.cause is None else signature.cause.id
+    return Clue(cause, with_subject(match), confidence or signature.confidence)
 
 
 def _client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
@@ -436,6 +440,7 @@ READERS: dict[str, Reader] = {
     "jax-barrier-timeout": _barrier_of_jax,
     "jax-register-deadline": _register,
     "gpu-xid": _xid,
+    "gpu-xid-previous": _xid,
     "nvswitch-sxid": _switch,
     "slurm-limit": _slurm,
 }

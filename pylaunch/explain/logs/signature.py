@@ -16,6 +16,7 @@ from string import Formatter
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.model.cause import cause_identifier
+from pylaunch.model.confidence import Confidence
 
 CAUSES = "causes"
 """Name of the text with the classes of causes."""
@@ -94,6 +95,12 @@ class Signature:
     spans: bool = False
     """The lines after the first belong to the text."""
 
+    confidence: Confidence = Confidence.HIGH
+    """Confidence in the cause where nothing but this text supports it."""
+
+    apart: str = ""
+    """Look-alikes of the cause, and how to distinguish them."""
+
     shows: tuple[str, ...] = ()
     """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
     whose groups are all in the text."""
@@ -122,7 +129,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"cause", "explains", "generic", "spans", "shows"}
+_OPTIONAL = {"apart", "cause", "confidence", "explains", "generic", "spans", "shows"}
 _OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
@@ -177,6 +184,8 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         explains=_texts(key, entry["explains"]) if "explains" in entry else None,
         generic=entry.get("generic") is True,
         spans=entry.get("spans") is True,
+        confidence=Confidence(entry.get("confidence", Confidence.HIGH.value)),
+        apart=_text(key, entry["apart"]) if "apart" in entry else "",
         shows=_texts(key, entry.get("shows", [])),
     )
 

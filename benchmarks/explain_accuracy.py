@@ -1,0 +1,132 @@
+"""Judge recorded logs of public threads, and write the part of docs/reference/accuracy.md about them.
+
+    .venv/bin/python benchmarks/explain_accuracy.py [--write] [--show seen|unseen]
+
+Signatures were written from the logs in tests/cases/logs, and from none in tests/cases/unseen_logs: the rows of the
+latter show what to expect of a new log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
+from pylaunch.explain.logs.scan import LogSearch, scan
+from pylaunch.store.signatures import signatures
+
+ROOT = Path(__file__).parents[1]
+CASES = ROOT / "tests/cases"
+PAGE = ROOT / "docs/reference/accuracy.md"
+HEADING = "## Logs from outside"
+FOLDERS = {"seen": "logs", "unseen": "unseen_logs"}
+GOALS = {"high": 95, "medium": 75}
+INTRODUCTION = """\
+Excerpts of logs from public issue trackers whose threads settled on a cause.
+`benchmarks/explain_accuracy.py --write` judges them again and writes this part.
+
+*Seen*: signatures were written from them. *Unseen*: none was. These were chosen by the hash of their address before any
+signature was written (batch 1), or collected afterwards (later batches). *Right*: the first cause is that of the
+thread, or one that the thread left open. *No cause*: `explain` named none, and the thread settled on one. An excerpt
+that does not hold its cause is right if no cause is named for it.
+"""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Verdict on one case."""
+
+    name: str
+    expected: tuple[str, ...]
+    """Causes that are right; () if none may be named."""
+
+    named: str | None
+    """Cause of the verdict; None if it names none."""
+
+    confidence: str
+    batch: int
+
+    @property
+    def outcome(self) -> str:
+        """Return "right", "wrong" or "no cause"."""
+        if self.named is None:
+            return "no cause" if self.expected else "right"
+        return "right" if self.named in self.expected else "wrong"
+
+
+def judged(folder: Path) -> Iterator[Judged]:
+    """Yield the verdict on every case of a folder."""
+    catalogue = signatures()
+    search = LogSearch.of(catalogue)
+    index: Mapping[str, Mapping[str, Any]] = tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))
+    for name, case in index.items():
+        content = (folder / f"{name}.log").read_bytes()
+        first = judge_logs(catalogue, [scan(search, f"{name}.log", [content])]).first
+        expected = () if case.get("abstains") else (case["cause"], *case.get("also", ()))
+        is_named = first is not None and (first.cause.id not in ABSTAINING or first.cause.id in expected)
+        named = first.cause.id if first is not None and is_named else None
+        confidence = first.confidence.value if first is not None and is_named else ""
+        yield Judged(name, expected, named, confidence, case.get("batch", 1))
+
+
+def table(rows: Mapping[str, list[Judged]]) -> Iterator[str]:
+    """Yield the lines of the part below its introduction."""
+    yield "| logs | cases | right | no cause | wrong |"
+    yield "|---|---|---|---|---|"
+    for name, cases in rows.items():
+        found = Counter(each.outcome for each in cases)
+        shown = " | ".join(share(found[outcome], len(cases)) for outcome in ("right", "no cause", "wrong"))
+        yield f"| {name} | {len(cases)} | {shown} |"
+    yield ""
+    yield "Where a cause was named, by its confidence (goals on unseen logs: high 95 %, medium 75 %):"
+    yield ""
+    yield "| logs | confidence | named | right | wrong |"
+    yield "|---|---|---|---|---|"
+    for name, cases in rows.items():
+        for confidence in ("high", "medium", "low"):
+            named = [each for each in cases if each.confidence == confidence]
+            right = sum(each.outcome == "right" for each in named)
+            yield f"| {name} | {confidence} | {len(named)} | {share(right, len(named))} | {len(named) - right} |"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a count with its share."""
+    return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
+
+
+def with_part(page: str, part: str) -> str:
+    """Return a page whose part about logs is `part`."""
+    return f"{page.partition(HEADING)[0].rstrip()}\n\n{part}"
+
+
+def shown(cases: Iterable[Judged]) -> Iterator[str]:
+    """Yield a line for every case that is not right."""
+    for each in cases:
+        if each.outcome != "right":
+            yield f"{each.outcome}: {each.name}: {each.named} ({each.confidence}), expected {', '.join(each.expected)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--show", choices=FOLDERS)
+    given = parser.parse_args()
+    rows = {name: list(judged(CASES / folder)) for name, folder in FOLDERS.items()}
+    if given.show:
+        print("\n".join(shown(rows[given.show])))
+    batches = sorted({each.batch for each in rows["unseen"]})
+    if len(batches) > 1:
+        rows |= {f"unseen, batch {one}": [each for each in rows["unseen"] if each.batch == one] for one in batches}
+    part = f"{HEADING}\n\n{INTRODUCTION}\n" + "\n".join(table(rows)) + "\n"
+    print(part)
+    if given.write:
+        PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8"), part), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
