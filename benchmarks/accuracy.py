@@ -109,6 +109,12 @@ def table(drills: list[dict[str, Any]]) -> Iterable[str]:
         yield f"| `{each['fault']}` | {'yes' if each['right'] else ', '.join(wrong)} | {seconds} | {reason} |"
 
 
+def with_logs(page: str, before: str) -> str:
+    """Return the new page with the part about logs of the page before it (benchmarks/explain_accuracy.py)."""
+    _, heading, part = before.partition("## Logs from outside")
+    return f"{page.rstrip()}\n\n{heading}{part}" if heading else page
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=None)
@@ -131,7 +137,7 @@ def main() -> None:
     page = HEAD.format(seed=seed, when=document["time"][:10]) + "\n".join(table(document["drills"])) + "\n"
     print(page)
     if not given.faults and not document["skipped"]:
-        PAGE.write_text(page)
+        PAGE.write_text(with_logs(page, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,9 @@ Excerpts of logs from public issue trackers whose threads settled on a cause.
 signature was written (batch 1), or collected afterwards (later batches). *Right*: the first cause is that of the
 thread, or one that the thread left open. *No cause*: `explain` named none, and the thread settled on one. An excerpt
 that does not hold its cause is right if no cause is named for it.
+
+Batch 1 came from the same searches as the seen logs, and often prints the same line as one of these: it is an upper
+bound. Batch 2 came from other searches, after the signatures: it is the rate to expect of a new log.
 """
 
 

@@ -146,6 +146,11 @@ class _Growing:
         return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
 
 
+def is_of_library(place: str) -> bool:
+    """Return True if a place is in an installed package or in Python itself."""
+    return any(part in place for part in _LIBRARIES)
+
+
 def _place(frames: list[str]) -> str:
-    own = [frame for frame in frames if not any(part in frame for part in _LIBRARIES)]
+    own = [frame for frame in frames if not is_of_library(frame)]
     return (own or frames or [""])[-1]

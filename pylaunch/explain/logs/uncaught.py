@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylaunch.explain.logs.reading import Clue
 from pylaunch.explain.logs.scan import LogMatch
 from pylaunch.explain.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.explain.logs.traceback import ExceptionUnit
+from pylaunch.explain.logs.traceback import ExceptionUnit, is_of_library
 from pylaunch.model.confidence import Confidence
 
 EXCEPTION = "exception"
@@ -33,4 +33,5 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     place = f" ({raised.place})" if raised.place else ""
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
-    return match, Clue(cause, f"{raised.text[:300]}{place}", Confidence.MEDIUM)
+    confidence = Confidence.LOW if is_of_library(raised.place) else Confidence.MEDIUM
+    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence)
