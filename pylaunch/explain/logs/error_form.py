@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs import error_words as words
@@ -16,13 +17,16 @@ from pylaunch.explain.logs.error_kinds import ErrorKind
 from pylaunch.explain.logs.error_words import any_of
 
 LONGEST = 600
+_ALIKE = str.maketrans("234678", "111111")
+"""Digits that make no difference: lines that differ in them have one form. 0 is no error, 15 a signal, 5 an adapter."""
+
 _NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
 HEAD = 160
 """Characters at the beginning of a line among which its level is."""
 
 
 class ErrorWeight(IntEnum):
-    """How much a form says about the end of its process; the smallest says the most."""
+    """Strength of a form as a sign that its process ends; the smallest is the strongest."""
 
     ENDS = 0
     """The process ends with it: an exception, a panic, a level of FATAL, a signal."""
@@ -34,7 +38,7 @@ class ErrorWeight(IntEnum):
     """Words of a failure, without a level."""
 
     VICTIM = 3
-    """Text of a process that lost another one, or was told to stop."""
+    """Text of a process that lost another one, or received a signal to stop."""
 
     REPORT = 4
     """Report about the end of another process."""
@@ -81,7 +85,11 @@ _PYTHON_OWN = any_of(
 
 def error_form(text: str) -> ErrorForm | None:
     """Return the form of a line without its prefixes; None if it does not have that of an error."""
-    text = text.strip()[:LONGEST]
+    return _form(text.strip()[:LONGEST].translate(_ALIKE))
+
+
+@lru_cache(maxsize=2048)
+def _form(text: str) -> ErrorForm | None:
     weight = _weight(text)
     return None if weight is None else ErrorForm(weight, _kind(text))
 

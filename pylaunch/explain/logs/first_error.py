@@ -19,7 +19,7 @@ from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.explain.logs.scan import KeptLine, LogScan
 from pylaunch.explain.logs.signature import Role
-from pylaunch.explain.logs.topics import ERRORS
+from pylaunch.explain.logs.topics import ERRORS, LAST_ERRORS
 
 ADJACENT = 3
 """Lines between an error and the last words of the process to which it belongs."""
@@ -129,8 +129,12 @@ class _Lines:
             line for (file, line), role in known.items() if file == scan.file and role in (Role.SYMPTOM, Role.WRAPPER)
         )
         self._known = known
-        kept = scan.kept.get(ERRORS, [])
-        forms = [(line, form) for line in kept if (form := error_form(line.text)) is not None]
+        kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
+        every = (kept[number] for number in sorted(kept))
+        forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
+        plain = [line for line in scan.tail if error_form(line.text) is None]
+        self._good = max((line.line for line in plain if _ENDS_WELL.search(line.text)), default=0)
+        self._end = max((line.line for line in plain if _ENDS.search(line.text)), default=0)
         self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
         self._reach = _reaches(self._numbers)
         self.survived: list[KeptLine] = []
@@ -165,10 +169,8 @@ class _Lines:
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
-        after = [each for each in self._scan.tail if each.line > line.line and error_form(each.text) is None]
-        ends = _ENDS if form.weight is ErrorWeight.FAILURE else _ENDS_WELL
-        is_good = any(_ENDS_WELL.search(each.text) or ends.search(each.text) for each in after)
-        return is_good or self._progress_after(line) > 0
+        ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
+        return ended_well > line.line or self._progress_after(line) > 0
 
     def _progress_after(self, line: KeptLine) -> int:
         progress = self._scan.progress

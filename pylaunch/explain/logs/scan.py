@@ -49,6 +49,9 @@ PER_BLOCK = 1024
 TAIL = 100
 """Last lines of a log that are kept."""
 
+PER_TOPIC = 512
+"""Lines of a topic that are read in a block, the first and the last ones."""
+
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
 """Lines of all topics that are kept of one log."""
@@ -200,7 +203,7 @@ class _Scanner:
         held = held[cut:]
         self._found.counts.clear()  # The end of a log counts, however often its texts were before.
         self._traced.clear()
-        self._search_block(held, len(held))
+        self._search_block(held, len(held), is_end=True)
         self._found.lines += 0 if not held or held.endswith(b"\n") else 1
         self._end(whole)
         self._found.exceptions.sort(key=lambda unit: unit.line)
@@ -231,11 +234,11 @@ class _Scanner:
             for number, line in parsed_tail
         ]
 
-    def _search_block(self, held: bytes, end: int) -> None:
+    def _search_block(self, held: bytes, end: int, *, is_end: bool = False) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
         words = b"\n".join(set(_WORD.findall(held, 0, end)))
         hits, tracebacks = self._hits(held, end, words)
-        topics = self._topics(held, end, words)
+        topics = self._topics(held, end, words, is_end=is_end)
         tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
         for start in sorted(hits.keys() | topics.keys()):
@@ -280,15 +283,17 @@ class _Scanner:
             at = held.find(TRACEBACK, at + 1, end)
         return hits, tracebacks
 
-    def _topics(self, held: bytes, end: int, words: bytes) -> dict[int, list[LineTopic]]:
+    def _topics(self, held: bytes, end: int, words: bytes, *, is_end: bool) -> dict[int, list[LineTopic]]:
         """Return the topics whose anchor is in a line, by the position of the line."""
         found: dict[int, list[LineTopic]] = {}
         for topic, anchors in self._search.topics:
+            if topic.at_end and not is_end:
+                continue
             lines: set[int] = set()
             for anchor, parts in anchors:
                 if all(part in words for part in parts):
                     lines.update(_lines_with(held, end, anchor))
-            for begin in lines:
+            for begin in _bounded(sorted(lines)):
                 found.setdefault(begin, []).append(topic)
         return found
 
@@ -408,6 +413,12 @@ def _lines(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
         text, start = _line_at(held, start)
         count -= 1
         yield text
+
+
+def _bounded(lines: list[int]) -> list[int]:
+    """Return the first and the last lines of a topic in a block, as many as are read."""
+    half = PER_TOPIC // 2
+    return lines if len(lines) <= PER_TOPIC else lines[:half] + lines[-half:]
 
 
 def _lines_with(held: bytes, end: int, anchor: bytes) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Where programs stand silent: logs without an error whose last lines are known to be those of a wait. Pure.
+"""Waits of programs: logs without an error whose last lines are known to be those of a wait. Pure.
 
 A signature of the page `waiting` is normal in passing: a healthy program prints it, too, and the next line follows. Its
 order on the page is that of a start. Where ranks stand at different lines, the others wait for the earliest one.

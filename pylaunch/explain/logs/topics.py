@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.error_form import shape_of
-from pylaunch.explain.logs.error_words import ANCHORS
+from pylaunch.explain.logs.error_words import ANCHORS, WEAK_ANCHORS
 from pylaunch.explain.logs.form import LogForm
 from pylaunch.explain.logs.forms import FORMS
 
@@ -31,6 +31,9 @@ class LineTopic:
     most: int = 3
     """Lines with the same key that are kept for each process. They count again at the end of a log."""
 
+    at_end: bool = False
+    """True for lines that matter at the end of a log alone (`scan.ENDING`)."""
+
     follows: int = 0
     """Lines after it that are kept with a line: a table has several."""
 
@@ -38,9 +41,16 @@ class LineTopic:
 ERRORS = "errors"
 """Name of the topic of lines that have the form of an error."""
 
+LAST_ERRORS = "last errors"
+"""Name of the topic of such lines at the end of a log, of which every word counts."""
+
 
 def _of(form: LogForm) -> LineTopic:
     return LineTopic(form.id, tuple(anchor.encode() for anchor in form.anchors), form.key, form.most, form.follows)
 
 
-TOPICS: tuple[LineTopic, ...] = (LineTopic(ERRORS, ANCHORS, shape_of), *map(_of, FORMS))
+TOPICS: tuple[LineTopic, ...] = (
+    LineTopic(ERRORS, ANCHORS, shape_of),
+    LineTopic(LAST_ERRORS, WEAK_ANCHORS, shape_of, at_end=True),
+    *map(_of, FORMS),
+)

@@ -30,7 +30,7 @@ def verdict_on(text: str) -> LogVerdict:
         "12 passed, 0 failed",
         "finished without any error",
         "failed_batches=0 retry_count=0",
-        "INFO: previous run said RuntimeError: out of steps",
+        "INFO: the previous run printed RuntimeError: out of steps",
         "2026-11-23 08:00:00,120 INFO train: caught ValueError: bad sample, next one",
         "[2026-11-23 08:00:00,120] [INFO] [engine.py:71:step] overflow, error scale 0.5",
         "I1123 08:00:00.100000 11 server.go:71] Error channel is open",
