@@ -12,7 +12,7 @@ from pylaunch.explain.logs.reading import Clue
 from pylaunch.model.confidence import Confidence
 
 STEPS = 2
-"""Lines with a step, an epoch or a loss that show that training goes on."""
+"""Lines with a step, an epoch or a loss that show that training continues."""
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 _LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
@@ -20,7 +20,7 @@ _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, 
 
 
 def naming(facts: LogFacts) -> Iterator[Indication]:
-    """Yield the indications that name a cause, the surest first, unless training goes on after it and nothing fails."""
+    """Yield the indications that name a cause, the surest first, unless training continues and nothing failed."""
     named = [each for each in facts.indications if each.names is not None and not each.contradicts]
     has_failed = any(facts.failures.values())
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
