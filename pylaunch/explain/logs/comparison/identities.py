@@ -106,7 +106,11 @@ def _of_communicators(lines: Sequence[LogExcerpt]) -> Iterator[Indication]:
         has_begun = all(line.groups["state"] == "START" for line in group)
         if has_begun and missing and len(missing) < len(processes):
             text = f"{len(processes)} of {world} ranks began to set up NCCL's communicator: {_named(missing)} did not"
-            yield Indication("rank-missing", text, group[-1], 0, Confidence.MEDIUM, ranks=missing)
+            on_a_host = max(Counter(line.groups["host"] for line in group).values())
+            sure = (
+                Confidence.MEDIUM if len(missing) < on_a_host else Confidence.LOW
+            )  # Else a log may not have been passed.
+            yield Indication("rank-missing", text, group[-1], 0, sure, ranks=missing)
 
 
 def _of_nodes(excerpts: Excerpts) -> Iterator[Indication]:

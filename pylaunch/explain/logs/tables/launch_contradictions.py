@@ -21,7 +21,7 @@ _SHARED = ("nnodes", "master_addr", "master_port", "rdzv_id", "rdzv_endpoint", "
 """Options that must be equal on all nodes of a run."""
 
 _ONE_HOST = ("nodelist", "w", "relative", "r")
-_LOOPBACK = ("localhost", "127.0.0.1", "127.0.1.1", "::1", "0.0.0.0")
+_LOOPBACK = ("localhost", "127.0.0.1", "127.0.1.1", "::1")
 
 
 def read(excerpts: Excerpts) -> Iterator[Indication]:
@@ -80,8 +80,8 @@ def _of_script(command: LaunchCommand, script: LaunchScript) -> Iterator[Indicat
         yield Indication("rank-missing", text, command.excerpt, 0, Confidence.MEDIUM, others=script.lines[:1])
     if command.srun is None or command.launcher not in (*_ELASTIC, "torch.distributed.launch", "accelerate"):
         return
-    tasks, processes = script.tasks_per_node(command), command.number("nproc_per_node")
-    if tasks is not None and tasks > 1 and processes != 1:
+    tasks, processes = script.tasks_per_node(command), command.options.get("nproc_per_node", "1")
+    if tasks is not None and tasks > 1 and processes != "1":
         text = f"srun starts {tasks} launchers on each node, and each starts all processes of the node"
         yield Indication("duplicate-launch", text, command.excerpt, 0, Confidence.MEDIUM, others=script.lines[:1])
     is_static = command.options.get("rdzv_backend", "static") == "static"

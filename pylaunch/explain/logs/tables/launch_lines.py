@@ -45,7 +45,14 @@ COMMAND = LogForm(
     ),
     follows=24,
 )
-FORMS = (HEADER, ASSIGNMENT, COMMAND)
+ACCELERATE = LogForm(
+    "accelerate-config",
+    ("compute_environment:",),
+    re.compile(r"^(?:- )?compute_environment: LOCAL_MACHINE"),
+    follows=40,
+    most=8,
+)
+FORMS = (HEADER, ASSIGNMENT, COMMAND, ACCELERATE)
 
 LONGEST = 3000
 """Characters of a command with its continued lines."""
@@ -130,6 +137,8 @@ class LaunchScript:
                 return each
             if tasks is not None and nodes:
                 return -(-tasks // nodes)
+            if "ntasks" in options or "ntasks_per_node" in options:
+                return None
         return None
 
 
@@ -144,6 +153,7 @@ def launch_scripts(excerpts: Excerpts) -> Iterator[LaunchScript]:
         variables = _variables([each for each in excerpts.get(ASSIGNMENT.id, ()) if each.file == file], header)
         found = (each for each in excerpts.get(COMMAND.id, ()) if each.file == file)
         commands = [command for each in found if (command := _command(each, variables)) is not None]
+        commands += [_configured(each) for each in excerpts.get(ACCELERATE.id, ()) if each.file == file]
         yield LaunchScript(header, variables, tuple(commands), lines)
 
 
@@ -199,6 +209,19 @@ def _command(excerpt: LogExcerpt, variables: Mapping[str, str]) -> LaunchCommand
     program = next((word for word in rest if not word.startswith("-")), "")
     prompt = _PROMPT.match(excerpt.lines[0])
     return LaunchCommand(launcher, options, srun, own, program, prompt["host"] if prompt else "", excerpt)
+
+
+_KEY = re.compile(r"^\s{0,8}(?:- )?(?P<name>[a-z][a-z0-9_]{1,40}): ?(?P<value>.{0,80}?)\s{0,20}$")
+
+
+def _configured(block: LogExcerpt) -> LaunchCommand:
+    """Return the configuration file of accelerate as the command that it stands for."""
+    options: dict[str, str] = {}
+    for line in block.lines[1:]:
+        if (found := _KEY.match(line)) is None or found["name"] == "compute_environment":
+            break
+        options[_RENAMED.get(found["name"], found["name"])] = found["value"].strip("\"'")
+    return LaunchCommand("accelerate", options, None, {}, "", "", block)
 
 
 def _words(lines: Sequence[str]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.form import Excerpts, LogExcerpt, LogForm
@@ -26,6 +27,15 @@ INTERFACE = LogForm(
         r"(?: {2,20}(?P<addresses>[0-9a-fA-F.:]{2,45}/\d{1,3}(?: .{0,300})?))?\s{0,20}$"
     ),
 )
+INTERFACE_BLOCK = LogForm(
+    "ip-or-ifconfig",
+    (">  mtu ", "> mtu "),
+    re.compile(
+        r"^(?:\d{1,4}: )?(?P<name>[a-z][\w.-]{0,30})(?:@\w{1,20})?: (?:flags=\d{1,6})?"
+        r"<(?P<flags>[A-Z_,-]{2,120})> {1,3}mtu "
+    ),
+    follows=8,
+)
 IFNAME = LogForm(
     "ifname",
     ("SOCKET_IFNAME",),
@@ -34,7 +44,7 @@ IFNAME = LogForm(
         r" |=)[\"']?(?P<value>[\w.,=^-]{1,200})"
     ),
 )
-FORMS = (IBSTAT, IBSTATUS, DEVINFO, INTERFACE, IFNAME)
+FORMS = (IBSTAT, IBSTATUS, DEVINFO, INTERFACE, INTERFACE_BLOCK, IFNAME)
 
 _FIELD = re.compile(r"^\s{0,20}(?P<name>[A-Za-z][A-Za-z _]{1,20}):\s{1,20}(?P<value>.{1,60}?)\s{0,20}$")
 _PORT = re.compile(r"^\s{1,20}(?:Port (?P<number>\d{1,3}):|port:\s{1,10}(?P<number2>\d{1,3}))\s{0,20}$")
@@ -105,10 +115,31 @@ def _state(text: str) -> str:
     return {"INITIALIZING": "INIT", "LINK_UP": "LINKUP"}.get(word.removeprefix("PORT_"), word.removeprefix("PORT_"))
 
 
+@dataclass(frozen=True)
+class Interface:
+    """Network interface of a host."""
+
+    name: str
+    is_usable: bool
+    """It is up and has an address."""
+
+    excerpt: LogExcerpt
+
+
+def interfaces(excerpts: Excerpts) -> Iterator[Interface]:
+    """Yield the interfaces that `ip -br addr`, `ip addr` and ifconfig list."""
+    for row in excerpts.get(INTERFACE.id, ()):
+        yield Interface(row.groups["name"], row.groups["state"] != "DOWN" and "addresses" in row.groups, row)
+    for block in excerpts.get(INTERFACE_BLOCK.id, ()):
+        own = itertools.takewhile(lambda line: line[:1].isspace(), block.lines[1:])
+        has_address = any(line.split()[:1] in (["inet"], ["inet6"]) for line in own)
+        yield Interface(block.groups["name"], "UP" in block.groups["flags"].split(",") and has_address, block)
+
+
 def read(excerpts: Excerpts) -> Iterator[Indication]:
     """Yield ports that are down among active ones, and interfaces that a variable names and a table does not have."""
     yield from _of_ports(list(link_ports(excerpts)))
-    yield from _of_interfaces(excerpts.get(INTERFACE.id, ()), excerpts.get(IFNAME.id, ()))
+    yield from _of_interfaces(list(interfaces(excerpts)), excerpts.get(IFNAME.id, ()))
 
 
 def _of_ports(ports: list[LinkPort]) -> Iterator[Indication]:
@@ -135,10 +166,10 @@ def _of_ports(ports: list[LinkPort]) -> Iterator[Indication]:
             yield Indication("ib-hardware", text, group[0].excerpt, group[0].at, contradicts=True)
 
 
-def _of_interfaces(rows: Iterable[LogExcerpt], variables: Iterable[LogExcerpt]) -> Iterator[Indication]:
-    tables: dict[tuple[str, str | None], dict[str, LogExcerpt]] = {}
-    for row in rows:
-        tables.setdefault((row.file, row.origin.host), {})[row.groups["name"]] = row
+def _of_interfaces(listed: Sequence[Interface], variables: Iterable[LogExcerpt]) -> Iterator[Indication]:
+    tables: dict[tuple[str, str | None], list[Interface]] = {}
+    for each in listed:
+        tables.setdefault(each.excerpt.place, []).append(each)
     for line in variables:
         variable, value = line.groups["variable"], line.groups["value"]
         names = [name for name in value.removeprefix("=").split(",") if name]
@@ -146,16 +177,12 @@ def _of_interfaces(rows: Iterable[LogExcerpt], variables: Iterable[LogExcerpt]) 
             continue
         is_prefix = variable.startswith("NCCL") and not value.startswith("=")
         for (file, _), table in tables.items():
-            if file != line.file or len(table) < 2 or "lo" not in table:
+            if file != line.file or len(table) < 2 or all(each.name != "lo" for each in table):
                 continue  # A part of a table does not show which interfaces a host has.
-            found = [
-                row
-                for name, row in table.items()
-                if any(name == each or (is_prefix and name.startswith(each)) for each in names)
-            ]
+            found = [each for each in table if each.name in names or (is_prefix and each.name.startswith(tuple(names)))]
             if not found:
                 text = f"{variable} is {value}, and the table of interfaces has none of that name"
                 yield Indication("interface-missing", text, line, 0, Confidence.HIGH)
-            elif all(row.groups["state"] == "DOWN" or "addresses" not in row.groups for row in found):
-                text = f"{variable} is {value}, and {found[0].groups['name']} is down or has no address"
-                yield Indication("interface-missing", text, found[0], 0, Confidence.MEDIUM, others=(line,))
+            elif not any(each.is_usable for each in found):
+                text = f"{variable} is {value}, and {found[0].name} is down or has no address"
+                yield Indication("interface-missing", text, found[0].excerpt, 0, Confidence.MEDIUM, others=(line,))
