@@ -46,7 +46,8 @@ LAST_ERRORS = "last errors"
 
 
 def _of(form: LogForm) -> LineTopic:
-    return LineTopic(form.id, tuple(anchor.encode() for anchor in form.anchors), form.key, form.most, form.follows)
+    anchors = tuple(anchor.encode() for anchor in form.anchors)
+    return LineTopic(form.id, anchors, form.key, most=form.most, follows=form.follows)
 
 
 TOPICS: tuple[LineTopic, ...] = (
