@@ -63,6 +63,9 @@ _LEVEL = re.compile(
     r"(?:(?P<quiet3>(?i:trace|debug|info|notice|warn(?:ing)?))|(?P<error3>(?i:err(?:or)?))|(?P<fatal3>(?i:fatal|critical|panic)))\b"
 )
 _NCCL_WARN = re.compile(r"\b(?:NCCL|RCCL|CCOM) WARN\b|\.(?:cc|cu):\d{1,5} WARN\b")
+_EVENT = re.compile(r"^Warning {2,}(?:Failed\w{0,30}|BackOff|Evicted|OOMKilling|NodeNotReady) ")
+"""Failure in a list of the events of Kubernetes."""
+
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}[A-Za-z_]\w{0,100}"
     r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation)"
@@ -106,8 +109,10 @@ def _weight(text: str) -> ErrorWeight | None:
         if not words.KERNEL_FAILS.search(plain):
             return None
         return ErrorWeight.ENDS if words.LAST_WORDS.search(plain) else ErrorWeight.ERROR
+    if _EVENT.match(text):
+        return ErrorWeight.ERROR
     level = _level(text)
-    if level == "quiet" and not _NCCL_WARN.search(text[:HEAD]):
+    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text)):
         return None
     if words.REPORT.search(plain):
         return ErrorWeight.REPORT

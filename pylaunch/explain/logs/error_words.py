@@ -47,7 +47,7 @@ ANCHORS = tuple(
         "Exited", "xit code", "xit status", "xit_code", "return code", "SIGSEGV", "SIGBUS", "SIGKILL", "SIGABRT",
         "SIGILL", "SIGFPE", "SIGTERM", "core dumped", "eset by peer", "roken pipe", "nvalid", "ismatch",
         "ut of memory", "OOM", "oom-kill", "Xid", "Oops", "BUG:", "lockup", "o space", "died", "CANCELLED",
-        "ot found", "o such", "nterrupt", "Quit", ".cc:", ".cpp:", ".cu:", ".go:", "ardware", "not responding",
+        "ot found", "ot Found", "o such", "nterrupt", "Quit", ".cc:", ".cpp:", ".cu:", ".go:", "ardware", "not responding",
         "fallen", "Link ", "link is", "errno", "Errno", "ECONN", "nrecoverable", "corrupt", "xpired", "NotFound",
         "ermitted", "quota", "WARN Call", "llegal", "bus error", "closed by", "ndefined", "nbound", "roblem",
         "fault", "crash", "lost",

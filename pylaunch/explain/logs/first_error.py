@@ -151,10 +151,15 @@ class _Lines:
         self.first = [] if own is None else [own]
 
     def _weight(self, line: KeptLine, form: ErrorForm) -> ErrorWeight:
-        """Return the weight of a line; one that a signature knows as a symptom, with its message, is a victim's."""
+        """Return the weight of a line; one that a signature knows as a symptom, with its message, is a victim's.
+
+        An exception after a report is no part of the report.
+        """
         at = bisect_right(self._symptoms, line.line) - 1
         if at >= 0 and line.line - self._symptoms[at] <= MESSAGE:
             is_report = self._known[line.file, self._symptoms[at]] is Role.WRAPPER
+            if is_report and self._symptoms[at] < line.line and is_exception(line.text):
+                return form.weight
             return max(form.weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
         return form.weight
 

@@ -197,14 +197,14 @@ class _Judge:
     def _floor(
         self, lines: ErrorLines, causes: tuple[LogCause, ...], failed: Iterable[_Candidate]
     ) -> FirstError | None:
-        """Return the first error, unless a cause is known, or a symptom that precedes it is."""
+        """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one."""
         found = first_error(lines)
         if found is None or not causes:
             return found
         if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
             return None
         at = (lines.first.time, lines.first.file, lines.first.line)
-        return None if any(is_before(_at(each.match), at) for each in failed) else found
+        return None if any(each.tier == 4 and is_before(_at(each.match), at) for each in failed) else found
 
     def _with_findings(self, ranked: list[_Candidate]) -> tuple[LogCause, ...]:
         """Return the causes: findings are after the roots that a signature knows, and before everything else."""
