@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.provision.drift import is_wanted
-from pylaunch.provision.facts import Facts, Unreadable
+from pylaunch.provision.facts import Facts
 from pylaunch.provision.probe import probe
 from pylaunch.provision.state import questions
 from pylaunch.provision.workflow import ProvisionSurvey
@@ -61,7 +62,7 @@ def _contents(cluster: Cluster, paths: Mapping[str, list[str]]) -> dict[str, dic
         host: {
             path: text
             for path in paths[host]
-            if isinstance(answer, Facts) and not isinstance(text := answer.contents[path], Unreadable)
+            if isinstance(answer, Facts) and not isinstance(text := answer.contents[path], Unmeasured)
         }
         for host, answer in answers.items()
     }
@@ -72,7 +73,7 @@ def _blocks(host: str, facts: Facts, found: ProvisionSurvey) -> list[FileDiffere
     for state in found.desired.hosts[host]:
         for block in state.blocks:
             there = facts.blocks[f"{block.path}\n{block.begin}"]
-            if not isinstance(there, Unreadable):
+            if not isinstance(there, Unmeasured):
                 wanted = block.content.replace("@hostname@", facts.hostname).strip("\n")
                 answer.append(line_difference(state.role, block.path, there, wanted))
     return answer

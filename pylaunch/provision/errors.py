@@ -10,8 +10,9 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.protocol.readings.roles import DistributionReading
 from pylaunch.provision.drift import Change
-from pylaunch.provision.facts import Distribution
+from pylaunch.provision.facts import ansible_family
 from pylaunch.provision.state import RoleState
 from pylaunch.transport.runner import Failure
 
@@ -47,12 +48,14 @@ _LIMITS_OVERRIDDEN = (
 )
 
 
-def refuse_unknown(desired: Mapping[str, Sequence[RoleState]], distributions: Mapping[str, Distribution]) -> None:
+def refuse_unknown(
+    desired: Mapping[str, Sequence[RoleState]], distributions: Mapping[str, DistributionReading]
+) -> None:
     """Raise ProvisionError for hosts whose roles depend on a distribution that is not supported."""
     unknown = {
-        host: (distribution.name,)
+        host: (distribution["name"],)
         for host, distribution in distributions.items()
-        if distribution.family is None and any(state.depends_on_distribution for state in desired[host])
+        if ansible_family(distribution) is None and any(state.depends_on_distribution for state in desired[host])
     }
     if unknown:
         raise ProvisionError(

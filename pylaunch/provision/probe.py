@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pylaunch.agent.probe.readers import (
     environment_files,
@@ -17,32 +17,15 @@ from pylaunch.agent.probe.readers import (
     services,
     settings,
 )
-from pylaunch.agent.probe.registry import EachReader, Reader
+from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask
 from pylaunch.probe import program
 from pylaunch.probe.answers import Unmeasured, decoded, readings, value
 from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask
-from pylaunch.provision.facts import (
-    AlteredFile,
-    Answers,
-    CommunicationFact,
-    Distribution,
-    EnvironmentFact,
-    Facts,
-    FileFact,
-    GpuFact,
-    HostFacts,
-    LimitFact,
-    ServiceFact,
-    SysctlFact,
-    Unreadable,
-    key,
-)
+from pylaunch.provision.facts import Answers, Facts, HostFacts, key
 
 Answer = Facts | Unreachable | NoPython
-V = TypeVar("V")
-F = TypeVar("F")
 
 _READERS: Mapping[str, Reader[list[Any], Any]] = {
     "packages": packages.installed,
@@ -144,77 +127,19 @@ def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Answered) -> Facts
     if isinstance(identity, Unmeasured):
         raise ValueError(f"its identity could not be read: {identity.reason}")
 
-    def keys(subject: str) -> list[str]:
-        return [key(question) for question in asked.get(subject, ())]
-
-    def batch(subject: str, reader: Reader[Any, list[V | None]], make: Callable[[V], F]) -> Answers[F]:
-        return _batch(found, keys(subject), reader, make)
-
-    def each(subject: str, reader: EachReader[Any, V], make: Callable[[V], F]) -> Answers[F]:
-        return _each(found, keys(subject), reader, make)
+    def answers(subject: str, reader: Reader[Any, Any]) -> Answers[Any]:
+        keys = [key(question) for question in asked.get(subject, ())]
+        taken = value(found, reader) if reader in found else []
+        return dict.fromkeys(keys, taken) if isinstance(taken, Unmeasured) else dict(zip(keys, taken, strict=True))
 
     return Facts(
-        hostname=identity["hostname"],
-        capabilities=identity["capabilities"],
-        distribution=Distribution(**identity["distribution"]),
-        packages=batch("packages", packages.installed, str),
-        holds=batch("holds", packages.held, bool),
-        locks=each("locks", packages.lock_holder, str),
-        files=each("files", files.file, lambda read: FileFact(**read)),
-        exists=each("exists", files.exists, bool),
-        blocks=each("blocks", files.block, str),
-        lines=each("lines", files.lines, list),
-        links=each("links", files.link, str),
-        contents=each("contents", files.text, str),
-        filesystems=each("filesystems", files.filesystem, int),
-        sysctls=each("sysctls", settings.sysctl, lambda read: SysctlFact(**read)),
-        limits=each("limits", settings.limit, lambda read: LimitFact(**read)),
-        services=batch("services", services.units, lambda read: ServiceFact(**read)),
-        sshd=batch("sshd", services.sshd, str),
-        reports=each("reports", services.report, list),
-        environments=each("environments", environments.installed, lambda read: EnvironmentFact(**read)),
-        altered=each("altered", environment_files.altered, lambda read: tuple(AlteredFile(*row) for row in read)),
-        gpus=_gpus(found, keys("gpus")),
-        communications=each("communications", nccl_env.communication, lambda read: CommunicationFact(**read)),
+        **identity,
+        **{subject: answers(subject, reader) for subject, reader in _READERS.items()},
+        sshd=answers("sshd", services.sshd),
+        reports=answers("reports", services.report),
+        gpus=dict.fromkeys(asked.get("gpus", ()), found.get(gpu_node.devices)),
         host_facts=_host_facts(found),
     )
-
-
-def _batch(
-    found: Mapping[str, Any], keys: Sequence[str], reader: Reader[Any, list[V | None]], make: Callable[[V], F]
-) -> Answers[F]:
-    if reader not in found:
-        return Answers((), ())
-    taken = value(found, reader)
-    if isinstance(taken, Unmeasured):
-        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
-    return Answers(keys, [None if each is None else make(each) for each in taken])
-
-
-def _each(
-    found: Mapping[str, Any], keys: Sequence[str], reader: EachReader[Any, V], make: Callable[[V], F]
-) -> Answers[F]:
-    if reader not in found:
-        return Answers((), ())
-    taken: list[V | Unmeasured | None] | Unmeasured = found[reader]
-    if isinstance(taken, Unmeasured):
-        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
-    return Answers(keys, [_fact(one, make) for one in taken])
-
-
-def _fact(one: V | Unmeasured | None, make: Callable[[V], F]) -> F | Unreadable | None:
-    if isinstance(one, Unmeasured):
-        return Unreadable(one.reason)
-    return None if one is None else make(one)
-
-
-def _gpus(found: Mapping[str, Any], keys: Sequence[str]) -> Answers[GpuFact]:
-    if not keys:
-        return Answers((), ())
-    taken = value(found, gpu_node.devices)
-    if isinstance(taken, Unmeasured):
-        return Answers(keys, [Unreadable(taken.reason) for _ in keys])
-    return Answers(keys, [None if taken is None else GpuFact(**taken) for _ in keys])
 
 
 def _host_facts(found: Mapping[str, Any]) -> HostFacts:

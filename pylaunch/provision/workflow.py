@@ -15,7 +15,7 @@ from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
 from pylaunch.provision.drift import Change, Note, drift, notes, package_subject
 from pylaunch.provision.errors import refuse_unknown
-from pylaunch.provision.facts import Facts
+from pylaunch.provision.facts import Facts, ansible_family
 from pylaunch.provision.probe import Answer, probe
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
 from pylaunch.store import content
@@ -148,7 +148,7 @@ def survey(
     the roles do not support.
     """
     found = _judged(request, _desired(request, USUAL_FAMILY), on_answer, host_facts=host_facts)
-    families = {host: facts.distribution.family for host, facts in found.facts.items()}
+    families = {host: ansible_family(facts.distribution) for host, facts in found.facts.items()}
     refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
     # The desired state depends on the distribution, which the first survey finds: survey hosts of other families again.
     for family in {each for each in families.values() if each is not None} - {USUAL_FAMILY}:

@@ -14,7 +14,8 @@ from pylaunch.features.lab.cluster.node import LabNode
 from pylaunch.features.lab.cluster.recipe import USER
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.provision.facts import Facts, LimitFact
+from pylaunch.protocol.readings.roles import LimitReading
+from pylaunch.provision.facts import Facts
 from pylaunch.provision.probe import probe
 from pylaunch.provision.state import questions
 from pylaunch.transport import process
@@ -44,22 +45,22 @@ class Ranks:
     def provision(self, *words: str) -> process.Completed:
         return self.provisioned.lab.pylaunch("provision", "-i", str(self.inventory), *words, timeout_s=300)
 
-    def answered(self) -> dict[str, LimitFact]:
+    def answered(self) -> dict[str, LimitReading]:
         """Limits that the probe reads, over its own connection."""
         disconnect(self.cluster)
         (facts,) = probe(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
         assert isinstance(facts, Facts), facts
         limits = {name: facts.limits[name] for name in OPTIONS}
-        return {name: limit for name, limit in limits.items() if isinstance(limit, LimitFact)}
+        return {name: limit for name, limit in limits.items() if isinstance(limit, dict)}
 
-    def printed(self) -> dict[str, LimitFact]:
+    def printed(self) -> dict[str, LimitReading]:
         """Limits that a rank of a run prints, over its own connection."""
         disconnect(self.cluster)
         words = ("--framework", "command", "--workdir", "/", "--", "sh", "-c", ULIMITS)
         run = self.provisioned.lab.pylaunch("start", "-i", str(self.inventory), *words)
         assert run.ok, run.stderr
         found = re.findall(r"(\w+): (\d+|unlimited) (\d+|unlimited)$", run.stdout, re.MULTILINE)
-        return {name: LimitFact(soft, hard) for name, soft, hard in found}
+        return {name: LimitReading(soft=soft, hard=hard) for name, soft, hard in found}
 
 
 @pytest.fixture(params=["root", USER])
@@ -89,20 +90,20 @@ def small_stack_for_sshd(provisioned: Provisioned) -> Iterator[LabNode]:
 def test_a_rank_has_the_limits_that_the_probe_answers(ranks: Ranks) -> None:
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"].soft == "8192"
+    assert printed["stack"]["soft"] == "8192"
 
 
 @pytest.mark.parametrize("ranks", [USER], indirect=True)
 def test_limits_that_systemd_gives_sshd_reach_ranks_only_where_sshd_does_without_pam(
     ranks: Ranks, small_stack_for_sshd: LabNode
 ) -> None:
-    assert ranks.printed()["stack"].soft == ranks.answered()["stack"].soft == "8192"
+    assert ranks.printed()["stack"]["soft"] == ranks.answered()["stack"]["soft"] == "8192"
     small_stack_for_sshd.write(SSHD_DROP_IN, "UsePAM no\n")
     # A reload returns before sshd has read the file: connections until then are closed.
     small_stack_for_sshd.run("systemctl", "restart", "ssh.service")
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"].soft == "2048"
+    assert printed["stack"]["soft"] == "2048"
     assert "a rank gets 2048, not 8192" in ranks.provision("--plan").stdout
 
 
@@ -127,7 +128,7 @@ def test_a_limit_that_the_users_shell_lowers_is_drift_that_no_role_can_mend(
 ) -> None:
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"].soft == "4096"
+    assert printed["stack"]["soft"] == "4096"
     remains = ranks.provision("--roles", "host_baseline")
     assert remains.returncode == ExitCode.PROVISION_FAILED
     assert "n2  host_baseline: limit stack a rank gets 4096, not 8192" in remains.stderr

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from pylaunch import __version__
 from pylaunch.features.drift.judgement import CONFIGURATION_GROUP
 from pylaunch.model.attestation import Attestation, HostRecord
+from pylaunch.probe.answers import Unmeasured
 from pylaunch.provision.drift import is_wanted
-from pylaunch.provision.facts import Facts, FileFact, SysctlFact, Unreadable
+from pylaunch.provision.facts import Facts
 from pylaunch.provision.state import RoleState
 from pylaunch.provision.workflow import ProvisionSurvey
 
@@ -34,9 +36,9 @@ def record(states: Sequence[RoleState], facts: Facts) -> HostRecord:
     groups = dict(facts.host_facts)
     own = groups.pop("own", {})
     files = [file for state in states for file in state.files if is_wanted(file, facts)]
-    groups[CONFIGURATION_GROUP] = {file.path: _content(facts.files[file.path]) for file in files}
+    groups[CONFIGURATION_GROUP] = {file.path: _part(facts.files[file.path], "sha256") for file in files}
     keys = [key for state in states for key in state.sysctls]
-    groups["kernel settings"] = {key: _value(facts.sysctls[key]) for key in keys}
+    groups["kernel settings"] = {key: _part(facts.sysctls[key], "value") for key in keys}
     return HostRecord(groups, own)
 
 
@@ -45,13 +47,7 @@ def expectations(found: ProvisionSurvey) -> dict[str, dict[str, str]]:
     return {host: {change.subject: change.difference for change in changes} for host, changes in found.changes.items()}
 
 
-def _content(fact: FileFact | Unreadable | None) -> str | None:
-    if isinstance(fact, Unreadable):
+def _part(fact: Mapping[str, Any] | Unmeasured | None, name: str) -> str | None:
+    if isinstance(fact, Unmeasured):
         return f"unreadable: {fact.reason}"
-    return fact.sha256 if fact is not None else None
-
-
-def _value(fact: SysctlFact | Unreadable | None) -> str | None:
-    if isinstance(fact, Unreadable):
-        return f"unreadable: {fact.reason}"
-    return fact.value if fact is not None else None
+    return fact[name] if fact is not None else None

@@ -20,6 +20,7 @@ from pylaunch.preflight.suite import CHECKS, _look, _survey, judge
 from pylaunch.preflight.survey import Look, Survey, Wanted
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
+from pylaunch.provision.facts import ansible_family
 from pylaunch.provision.probe import parse_facts
 from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
@@ -167,5 +168,5 @@ def test_any_answer_becomes_complete_facts_or_is_refused(identity: dict[str, Any
     except MALFORMED:
         return
     assert isinstance(facts.hostname, str)
-    assert isinstance(facts.distribution.family, str | None)
+    assert isinstance(ansible_family(facts.distribution), str | None)
     assert isinstance(facts.exists["/b"], bool | None) or hasattr(facts.exists["/b"], "reason")

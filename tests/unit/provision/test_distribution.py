@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import ProvisionError
+from pylaunch.protocol.readings.roles import DistributionReading
 from pylaunch.provision.errors import refuse_unknown
-from pylaunch.provision.facts import Distribution
 from pylaunch.provision.state import RoleState
 
-LEAP = Distribution("openSUSE Leap 15.6", ["opensuse-leap", "suse"])
-DEBIAN = Distribution("Debian GNU/Linux 12 (bookworm)", ["debian"])
+LEAP = DistributionReading(name="openSUSE Leap 15.6", ids=["opensuse-leap", "suse"])
+DEBIAN = DistributionReading(name="Debian GNU/Linux 12 (bookworm)", ids=["debian"])
 
 
 def test_a_distribution_that_no_role_knows_is_refused_by_its_name() -> None:

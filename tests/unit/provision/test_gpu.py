@@ -4,20 +4,21 @@ from dataclasses import replace
 
 import pytest
 
+from pylaunch.protocol.readings.roles import GpuReading
 from pylaunch.provision.drift import drift, notes
-from pylaunch.provision.facts import Answers, Facts, GpuFact
+from pylaunch.provision.facts import Facts
 from pylaunch.provision.state import DesiredGpu, RoleState
 from tests.unit.provision.host import converged
 
 ROLE = RoleState("gpu_node", gpus=(DesiredGpu("", "Enabled", "auto", "auto"),))
-GOOD = GpuFact(
+GOOD = GpuReading(
     driver="565.57.01", open_module=False, kernel="5.4.0-200-generic", gpus=8, models=[], firmware=[], nvswitches=4,
     persistence="Enabled", library="565.57.01", fabric_manager="565.57.01", peermem=True, infiniband=8,
 )  # fmt: skip
 
 
-def host(fact: GpuFact | None) -> Facts:
-    return replace(converged([ROLE]), gpus=Answers(["all"], [fact]))
+def host(fact: GpuReading | None) -> Facts:
+    return replace(converged([ROLE]), gpus={"all": fact})
 
 
 def test_a_node_whose_versions_agree_has_no_difference() -> None:
@@ -50,7 +51,7 @@ def test_a_node_whose_versions_agree_has_no_difference() -> None:
     ],
 )
 def test_versions_that_do_not_agree_are_reported(found: dict[str, object], subject: str, difference: str) -> None:
-    (change,) = drift([ROLE], host(replace(GOOD, **found)))  # type: ignore[arg-type]
+    (change,) = drift([ROLE], host({**GOOD, **found}))  # type: ignore[arg-type]
     assert (change.subject, change.difference) == (subject, difference)
 
 
@@ -63,7 +64,7 @@ def test_versions_that_do_not_agree_are_reported(found: dict[str, object], subje
     ],
 )
 def test_software_that_a_node_does_not_need_is_not_required(found: dict[str, object]) -> None:
-    assert drift([ROLE], host(replace(GOOD, **found))) == ()  # type: ignore[arg-type]
+    assert drift([ROLE], host({**GOOD, **found})) == ()  # type: ignore[arg-type]
 
 
 def test_another_driver_than_the_wanted_one_is_a_difference() -> None:
