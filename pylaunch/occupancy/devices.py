@@ -13,18 +13,6 @@ from pylaunch.protocol.readings.hosts import LeaseHolder
 
 
 @dataclass(frozen=True)
-class Lease:
-    """The run that has a device."""
-
-    run: str
-    user: str
-    since: float
-    """Seconds since the epoch, on the clock of the host."""
-
-    words: str
-
-
-@dataclass(frozen=True)
 class DeviceView:
     """One device of one host."""
 
@@ -36,7 +24,7 @@ class DeviceView:
     memory_used_mib: int | None
     memory_total_mib: int | None
     utilization_percent: int | None
-    lease: Lease | None
+    lease: LeaseHolder | None
     unleased: tuple[Occupant, ...]
     """Processes that hold it and are not of the run that leases it."""
 
@@ -46,7 +34,7 @@ def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
     cards = {card["index"]: card for card in view.cards}
     for index in sorted({*host.devices, *cards}):
         card = cards.get(index)
-        lease = _lease(view.leases.get(index))
+        lease = view.leases.get(index)
         unleased = tuple(_unleased(view, index, card, lease))
         if card is None:
             yield DeviceView(host.name, index, None, None, None, None, lease, unleased)
@@ -57,13 +45,7 @@ def devices(host: Host, view: HostView) -> Iterator[DeviceView]:
             )  # fmt: skip
 
 
-def _lease(holder: LeaseHolder | None) -> Lease | None:
-    if holder is None:
-        return None
-    return Lease(holder["run"], holder["user"], holder["since"], holder["words"])
-
-
-def _unleased(view: HostView, index: int, card: Card | None, lease: Lease | None) -> Iterator[Occupant]:
+def _unleased(view: HostView, index: int, card: Card | None, lease: LeaseHolder | None) -> Iterator[Occupant]:
     """Processes that hold the device file or memory of it without the lease. Index and device file may differ."""
     minor = card["minor"] if card is not None else None
     path = f"/dev/nvidia{index if minor is None else minor}"
@@ -73,7 +55,7 @@ def _unleased(view: HostView, index: int, card: Card | None, lease: Lease | None
     for occupant in (*seen.stale, *seen.at_work, *seen.foreign):
         listed.add(occupant.pid)
         holds = path in occupant.devices or occupant.pid in on_card
-        if holds and (lease is None or occupant.run != lease.run):
+        if holds and (lease is None or occupant.run != lease["run"]):
             yield occupant
     for pid, process in on_card.items():
         if pid not in listed:

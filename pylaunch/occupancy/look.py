@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,35 +25,8 @@ V = TypeVar("V")
 LATEST = 1e11
 """Seconds since the epoch; what comes after cannot be shown as a date."""
 
-Small = Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
-
-
-class _Process(msgspec.Struct):
-    pid: int | None
-    name: str | None
-    memory_mib: int | None
-
-
-class _Card(msgspec.Struct):
-    index: Small
-    processes: list[_Process]
-    name: str | None = None
-    minor: int | None = None
-    memory_used_mib: int | None = None
-    memory_total_mib: int | None = None
-    utilization_percent: int | None = None
-
-
-class _Smi(msgspec.Struct):
-    cards: Annotated[list[_Card], msgspec.Meta(max_length=1 << 10)]
-    complaint: str | None
-
-
-class _Holder(msgspec.Struct):
-    run: str
-    user: str
-    since: Annotated[float, msgspec.Meta(ge=0, lt=LATEST)]
-    words: str
+LARGEST_INDEX = 1 << 16
+MOST_CARDS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -150,7 +123,8 @@ def _view(answered: Answered) -> HostView:
     found = {name: answers.decoded(name, reading) for name, reading in taken.items()}
     unread = tuple(Unread(name, each.reason) for name, each in found.items() if isinstance(each, Unmeasured))
     smi = _measured(found, gpu.management) or _NO_CARDS
-    msgspec.convert(smi, _Smi)
+    if len(smi["cards"]) > MOST_CARDS or not all(0 <= card["index"] <= LARGEST_INDEX for card in smi["cards"]):
+        raise ValueError("more devices than a host can have")
     memory: dict[int, int] = {}
     for card in smi["cards"]:
         for process in card["processes"]:
@@ -159,9 +133,9 @@ def _view(answered: Answered) -> HostView:
     seen = _measured(found, occupants.occupants)
     held = _measured(found, lease.held)
     devices = held["devices"] if held is not None else {}
-    msgspec.convert(devices, dict[str, _Holder])
     using = occupancy(seen, memory) if seen is not None else Occupancy()
-    if not all(0 <= each.began < LATEST for each in (*using.stale, *using.at_work, *using.foreign)):
+    began = [each.began for each in (*using.stale, *using.at_work, *using.foreign)]
+    if not all(0 <= each < LATEST for each in (*began, *(holder["since"] for holder in devices.values()))):
         raise ValueError("a process began at no time that there is")
     leases = {int(index): holder for index, holder in devices.items()}
     return HostView(using, tuple(smi["cards"]), smi["complaint"], leases, unread)

@@ -16,7 +16,6 @@ SHARED = 0.7
 
 KNOWN = {
     ("Baseline", "_BaselineFile"),
-    ("CardProcess", "_Process"),
     ("ChildProcess", "ExaminedChild"),
     ("Collective", "ExaminedCollective"),
     ("ExaminedFrame", "Frame"),
@@ -31,10 +30,7 @@ KNOWN = {
     ("LabSpec", "Request"),
     ("LatencyTimed", "PairTimed"),
     ("LayerResult", "StageEndedOnAll"),
-    ("Lease", "LeaseHolder"),
-    ("Lease", "_Holder"),
     ("LeaseHolder", "Listener"),
-    ("LeaseHolder", "_Holder"),
     ("LinesWritten", "Output"),
     ("LinesWritten", "RankLine"),
     ("Mark", "StepMark"),

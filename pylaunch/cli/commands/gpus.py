@@ -57,17 +57,15 @@ def _data(view: HostView, rows: Sequence[DeviceView]) -> dict[str, object]:
 
 
 def _device(row: DeviceView) -> dict[str, object]:
-    lease = None
-    if row.lease is not None:
-        since = document.moment(row.lease.since)
-        lease = {"run": row.lease.run or None, "user": row.lease.user, "since": since, "words": row.lease.words}
+    held = row.lease
+    since = None if held is None else document.moment(held["since"])
     return {
         "index": row.index,
         "model": row.model,
         "memory_used_mib": row.memory_used_mib,
         "memory_total_mib": row.memory_total_mib,
         "utilization_percent": row.utilization_percent,
-        "lease": lease,
+        "lease": held and {"run": held["run"] or None, "user": held["user"], "since": since, "words": held["words"]},
         "unleased": [as_data(each) for each in row.unleased],
     }
 
@@ -84,6 +82,6 @@ def _row(row: DeviceView) -> tuple[str, ...]:
         row.model or "",
         memory,
         "" if row.utilization_percent is None else f"{row.utilization_percent} %",
-        "" if row.lease is None else row.lease.words,
+        "" if row.lease is None else row.lease["words"],
         holders,
     )
