@@ -31,9 +31,9 @@ from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.model.job import JobSpec as Job
 from pylaunch.model.outcome import Outcome, RankEnd, Status
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.secret import Secrets
 from pylaunch.preflight.result import Result
+from pylaunch.protocol.examination import RankView
 from pylaunch.workflows.stacks import StacksReport
 from pylaunch.workflows.start import StartOptions
 from pylaunch.workflows.status import RunReport

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import RankEnd
-from pylaunch.model.rank_view import RankView
-from pylaunch.protocol.node_evidence import RankState
+from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.node_evidence import HostEvidence, RankState
 
 SAME_MOMENT_S = 0.1
 """A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""

@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import distributed_call
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import RankEnd
-from pylaunch.model.rank_view import OverriddenVariable, RankView
+from pylaunch.protocol.examination import OverriddenVariable, RankView
 
 BEGIN = "init_process_group"
 """Function in which the ranks of torch meet."""

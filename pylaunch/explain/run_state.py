@@ -15,10 +15,9 @@ from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence, lost_cont
 from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
-from pylaunch.model.rank_view import RankView
-from pylaunch.protocol.node_evidence import RankState
+from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.node_evidence import HostEvidence, RankState
 
 if TYPE_CHECKING:
     from pylaunch.explain.verdict import Verdict

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import is_own, main_stack
-from pylaunch.model.rank_view import Frame, RankView, ThreadStack
+from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 
 MOST_OWN = 8
 """Frames of the user's code that are shown of one stack, the innermost ones."""

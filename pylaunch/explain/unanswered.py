@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.host_evidence import HostEvidence, StuckConnection
+from pylaunch.protocol.node_evidence import HostEvidence, StuckConnection
 
 SILENT_RETRANSMITS = 3
 """Retransmissions in a row that show a silent path: together they take more than a second."""

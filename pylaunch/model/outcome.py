@@ -10,8 +10,7 @@ from pylaunch.errors import RunFailedError
 from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
 from pylaunch.model.hang import HangFinding
-from pylaunch.model.host_evidence import HostEvidence
-from pylaunch.protocol.node_evidence import OutOfMemory
+from pylaunch.protocol.node_evidence import HostEvidence, OutOfMemory
 
 
 class Status(Enum):

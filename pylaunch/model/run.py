@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
+from pylaunch.protocol.node_evidence import HostEvidence
 
 
 class EventKind(Enum):

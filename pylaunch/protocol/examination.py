@@ -5,7 +5,7 @@ Lists and texts are bounded where the agent reads the rank, and again where the 
 
 from __future__ import annotations
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass
 
 UNASKED = 0
 """Serial of views that an agent takes before it stops its ranks; a request has a higher one."""
@@ -18,7 +18,7 @@ MOST_GROUPS = 256
 MOST_GROUP_RANKS = 4096
 MOST_TENSORS = 8
 MOST_FRAMES = 4096
-"""Different places in the code of one view."""
+"""Different places in the code of one rank."""
 
 MOST_CHILDREN = 16
 MOST_CHILD_THREADS = 8
@@ -31,127 +31,178 @@ MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 """Variables by which ranks meet."""
 
 
+STOPPED_STATES = ("T", "t")
+"""State letters of a process that a signal or a debugger stopped."""
+
+
 @dataclass(frozen=True)
-class ExaminedFrame:
+class Frame:
     """A place in Python code."""
 
     function: str
     path: str
     line: int
 
+    def __str__(self) -> str:
+        return f"{self.function} ({self.path}:{self.line})"
+
 
 @dataclass(frozen=True)
-class ExaminedThread:
-    """Python stack of one thread."""
+class ThreadStack:
+    """Python frames of one thread."""
 
     name: str
     is_main: bool
-    frames: list[int]
-    """Indices in `RankExamined.frames`, innermost first."""
+    frames: tuple[Frame, ...]
+    """Innermost first."""
 
 
 @dataclass(frozen=True)
-class ExaminedGroup:
-    """A process group of the rank."""
+class ProcessGroup:
+    """A group of ranks that call collectives together."""
 
     name: str
+    """Name in torch, which may differ between ranks and versions; "0" is usually the default group."""
+
     description: str
-    ranks: list[int]
+    ranks: tuple[int, ...]
+    """Global ranks; () if the rank does not know them."""
 
 
 @dataclass(frozen=True)
-class ExaminedCollective:
-    """An entry of the flight recorder."""
+class Collective:
+    """One entry of a rank's flight recorder."""
 
     group: str
+    """`ProcessGroup.name`."""
+
     sequence: int
+    """Number of the collective in its group, from 1; 0 for point-to-point operations."""
+
     operation: str
-    input_sizes: list[list[int]]
-    output_sizes: list[list[int]]
-    dtypes: list[str]
+    """Operation without its backend: "all_reduce", "broadcast"."""
+
+    input_sizes: tuple[tuple[int, ...], ...]
+    output_sizes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
     is_retired: bool
+    """It is over, well or not: gloo retires an operation that failed, too."""
+
     is_p2p: bool = False
     age_s: float | None = None
-    call_site: list[int] = field(default_factory=list)
-    """Indices in `RankExamined.frames`, innermost first."""
+    """Seconds since the rank called it; None if unknown."""
+
+    call_site: tuple[Frame, ...] = ()
+    """Frames of the call, innermost first; () if the recorder kept none."""
 
 
 @dataclass(frozen=True)
-class ExaminedOverride:
-    """A variable of `MEETING` with another value than the agent gave it."""
+class OverriddenVariable:
+    """A variable by which ranks meet (MASTER_ADDR, RANK …), with another value than pylaunch gave to the rank."""
 
     name: str
     given: str
     used: str
-    is_argument: bool = False
+    is_argument: bool
     """The script passed `used` to torch; else it is in the environment of the process."""
 
 
 @dataclass(frozen=True)
-class ExaminedChild:
-    """A process that the rank started, or a process of that."""
+class ChildProcess:
+    """A process that a rank started, or a process of that: a DataLoader worker, a compiler."""
 
     pid: int
     name: str
-    """Name of its program or of its main thread, as the kernel has it: 15 characters."""
+    """Name of its program or of its main thread, as the kernel has it."""
 
     state: str
+    """State letter of /proc/PID/stat."""
+
     cpu_s: float
-    waits: list[str] = field(default_factory=list)
+    waits: tuple[str, ...] = ()
     """System calls of its threads, each once; "running" or "unknown" for threads in none."""
 
-    threads: list[ExaminedThread] = field(default_factory=list)
-    """From py-spy."""
+    threads: tuple[ThreadStack, ...] = ()
+    """From py-spy, where it is installed."""
 
     note: str = ""
+    """Reason why py-spy shows no stacks."""
+
+    @property
+    def waits_for_lock(self) -> bool:
+        """True if all of its threads wait for a lock, or for a condition of another thread or process."""
+        return self.waits == ("futex",)
 
 
 @dataclass(frozen=True)
-class RankExamined:
-    """View of one rank."""
+class RankView:
+    """A rank at one moment. The controller sets `host`; all else is what the rank or its node says: data."""
 
     rank: int
-    serial: int
-    """`Examine.serial`, or UNASKED."""
-
+    host: str
     time: float
+    """Seconds since the epoch: on the clock of the node, until the controller takes out its offset."""
+
+    uncertainty_s: float
+    """Uncertainty of that correction."""
+
     pid: int
     """The process that answered, or the first one of the rank."""
 
     state: str
+    """State letter of /proc/PID/stat: R, S, D, T, t, Z …; "" if the process is gone."""
+
     cpu_s: float
+    """Processor time of its process and the children it has, in seconds."""
+
     source: str
-    """Origin of the stacks: one of SOURCES."""
+    """Origin of the stacks: "helper" (the rank's helper thread), "signal" (faulthandler), "py-spy" or "" (none)."""
 
     note: str = ""
-    frames: list[ExaminedFrame] = field(default_factory=list)
-    threads: list[ExaminedThread] = field(default_factory=list)
-    groups: list[ExaminedGroup] = field(default_factory=list)
-    collectives: list[ExaminedCollective] = field(default_factory=list)
-    """The last ones, oldest first."""
+    """Reason why stacks or collectives are missing: "not a Python program", "no answer in 0.5 s"."""
+
+    threads: tuple[ThreadStack, ...] = ()
+    groups: tuple[ProcessGroup, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    """Last entries of the flight recorder, oldest first."""
 
     wchan: str = ""
+    """Kernel function in which its main thread waits; "" if unknown or not permitted."""
+
     syscall: str = ""
+    """System call of its main thread by name or number; "" if unknown or not permitted."""
+
     silent_s: float | None = None
+    """Seconds since its last output; None if it wrote none."""
+
     step: int | None = None
+    """Last step that it marked."""
+
     main_cpu_s: float | None = None
+    """Processor time of its main thread, in seconds; None if unknown."""
+
     main_switches: int | None = None
-    """Number of times that its main thread has waited in the kernel."""
+    """Number of times that its main thread has waited in the kernel; None if unknown."""
 
     moved: int | None = None
-    """Bytes that its processes read and wrote before they were asked, if the request is about progress."""
+    """Bytes that its processes have read and written, on files and TCP connections; None if unknown."""
 
-    overrides: list[ExaminedOverride] = field(default_factory=list)
+    overrides: tuple[OverriddenVariable, ...] = ()
 
     age_s: float | None = None
-    """Seconds since the Python program of the rank began."""
+    """Seconds since its Python program began, or began again; None if unknown."""
 
-    outside: list[str] = field(default_factory=list)
-    """Collectives that it called of groups that it is not in."""
+    outside: tuple[str, ...] = ()
+    """Collectives of groups that it is not in, which torch has warned of: "all_reduce"."""
 
-    children: list[ExaminedChild] = field(default_factory=list)
+    children: tuple[ChildProcess, ...] = ()
+    """The first processes that it started; those that only wait for a lock precede the others."""
+
     child_count: int = 0
-    """Number of all children."""
+    """Number of all processes that it started."""
+
+    serial: int = UNASKED
+    """`Examine.serial`, or UNASKED."""
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

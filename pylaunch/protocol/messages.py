@@ -13,9 +13,9 @@
                        ◄── Released, then RankStarted for each rank, and FirstLine for each that is a Python program
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
-                       ◄── RankEnded … , LauncherEnded, NodeEvidence when a failure stops the node
+                       ◄── RankEnded … , LauncherEnded, HostEvidence when a failure stops the node
     Examine(serial)    ──►
-                       ◄── RankExamined of each rank that runs (also before a stop), NodeEvidence if requested, Examined
+                       ◄── RankView of each rank that runs (also before a stop), HostEvidence if requested, Examined
     TerminalInput      ──►              for the rank that has a terminal
                        ◄── TerminalOutput …  to the controller that sent input last
     Notify(signal)     ──►
@@ -35,21 +35,31 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.protocol import fields, terminal
 from pylaunch.protocol.examination import (
+    ChildProcess,
+    Collective,
     Examined,
-    ExaminedChild,
-    ExaminedCollective,
-    ExaminedFrame,
-    ExaminedGroup,
-    ExaminedOverride,
-    ExaminedThread,
-    RankExamined,
+    Frame,
+    OverriddenVariable,
+    ProcessGroup,
+    RankView,
+    ThreadStack,
 )
 from pylaunch.protocol.fields import WireError, excerpt
-from pylaunch.protocol.node_evidence import KernelMessage, NodeEvidence, OutOfMemory, RankSocket, RankState
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankState, StuckConnection
 from pylaunch.protocol.node_task import Need, NodeTask, RankTask
-from pylaunch.protocol.output import CaughtUp, Output, Skipped
-from pylaunch.protocol.rank_starts import FirstLine, Preloaded, RankStarted, Released
-from pylaunch.protocol.usage_report import Activity, RankSigns, StepMark, Usage
+from pylaunch.protocol.usage_report import (
+    Activity,
+    CaughtUp,
+    FirstLine,
+    Output,
+    Preloaded,
+    RankSigns,
+    RankStarted,
+    Released,
+    Skipped,
+    StepMark,
+    Usage,
+)
 
 PROTOCOL = 1
 """Increased when a message changes its meaning. Controller and agent refuse a different number."""
@@ -173,7 +183,7 @@ class Examine:
     """Time for the ranks to answer; without an answer, a view has the facts of /proc alone."""
 
     node: bool = False
-    """Include `NodeEvidence`, which the agent reads from the kernel: it costs the ranks nothing."""
+    """Include `HostEvidence`, which the agent reads from the kernel: it costs the ranks nothing."""
 
 
 @dataclass(frozen=True)
@@ -372,23 +382,35 @@ AGENT_STOPPED = "agent-stopped"
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, terminal.TerminalInput, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
-    Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, NodeEvidence, PeersUnheard,
-    RankExamined, Examined, terminal.TerminalOutput, Finished, Failed,
+    Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, HostEvidence, PeersUnheard,
+    RankView, Examined, terminal.TerminalOutput, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
-    NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelMessage, RankSocket,
-    ExaminedFrame, ExaminedThread, ExaminedGroup, ExaminedCollective, ExaminedOverride, ExaminedChild,
+    NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
+    Frame, ThreadStack, ProcessGroup, Collective, OverriddenVariable, ChildProcess,
 )}  # fmt: skip
-_BY_NAME: dict[str, type[Any]] = {cls.__name__: cls for cls in TO_AGENT + FROM_AGENT}
+_COMPACT = (",", ":")
+_NAMES: dict[type[Any], str] = {cls: cls.__name__ for cls in TO_AGENT + FROM_AGENT}
+_NAMES.update({RankView: "RankExamined", HostEvidence: "NodeEvidence"})
+_BY_NAME: dict[str, type[Any]] = {name: cls for cls, name in _NAMES.items()}
 
 
 def encode(message: object) -> bytes:
     """Return `message` as one line. Raises WireError for anything that is not a message."""
-    name = type(message).__name__
-    if _BY_NAME.get(name) is not type(message):
+    name = _NAMES.get(type(message))
+    if name is None:
         raise WireError(f"not a message: {message!r}")
+    frames: dict[Frame, int] = {}
+
+    def plain(value: object) -> object:
+        """Return the fields of a dataclass; of a frame, which a view has often, its number in the list at the end."""
+        return frames.setdefault(value, len(frames)) if isinstance(value, Frame) else vars(value)
+
     # Without a copy as by `asdict`: messages of a start name all nodes, and each node gets one.
-    return json.dumps({"type": name, **vars(message)}, default=vars, separators=(",", ":")).encode() + b"\n"
+    text = json.dumps({"type": name, **vars(message)}, default=plain, separators=_COMPACT)
+    if frames:
+        text = f'{text[:-1]},"frames":{json.dumps([*map(vars, frames)], separators=_COMPACT)}}}'
+    return text.encode() + b"\n"
 
 
 def decode(line: bytes) -> Any:
@@ -404,6 +426,11 @@ def decode(line: bytes) -> Any:
     cls = _BY_NAME.get(name) if isinstance(name, str) else None
     if cls is None:
         raise WireError(f"expected a message, got {excerpt(line)}")
+    if cls in (RankView, HostEvidence):
+        frames = fields.checked("list[Frame]", body.get("frames", []), "frames", _PARTS)
+        # Earlier agents call stuck connections sockets.
+        body = {"host": "", "uncertainty_s": 0.0, "stuck": body.get("sockets", []), **body}
+        return fields.read(cls, body, {**_PARTS, "Frame": frames})
     return from_fields(cls, body)
 
 

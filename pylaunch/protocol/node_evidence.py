@@ -35,25 +35,27 @@ class RankState:
 
 
 @dataclass(frozen=True)
-class KernelMessage:
+class KernelEvent:
     """A message of the kernel since the node prepared the run."""
 
     kind: str
     """Kind in `base/kernel_log.py`."""
 
     time: float
-    """On the node's clock, to one second."""
+    """On the clock of `HostEvidence.time`, to one second."""
 
     text: str
     device: str = ""
-    pid: int | None = None
     code: int | None = None
+    """Number of an Xid or SXid."""
+
+    pid: int | None = None
     rank: int | None = None
     """Rank whose process has this pid."""
 
 
 @dataclass(frozen=True)
-class RankSocket:
+class StuckConnection:
     """A TCP connection of a rank, or of the launcher, that does not make progress."""
 
     rank: int | None
@@ -62,10 +64,6 @@ class RankSocket:
     state: str
     """State of TCP: ESTABLISHED, SYN_SENT, FIN_WAIT1 …"""
 
-    local: str
-    """Local address without port."""
-
-    local_port: int
     peer: str
     """Address of the other end without port."""
 
@@ -82,34 +80,45 @@ class RankSocket:
     probes: int = 0
     """Probes of a peer whose kernel answers, and whose process does not read."""
 
+    local_port: int = 0
+    """Port of this end; 0 in records of earlier versions."""
+
 
 @dataclass(frozen=True)
-class NodeEvidence:
-    """Facts of the node when it began to stop, or on request; differences are since the preparation of the run."""
+class HostEvidence:
+    """Facts of a node when it began to stop, or on request; differences are since the preparation of the run."""
+
+    host: str
+    """Set by the controller."""
 
     time: float
-    seconds: float
-    """Duration of the collection."""
+    """Seconds since the epoch: on the clock of the node, until the controller takes out its offset."""
 
-    kernel: list[KernelMessage] = field(default_factory=list)
-    sockets: list[RankSocket] = field(default_factory=list)
+    uncertainty_s: float
+    """Uncertainty of that correction."""
+
+    kernel: tuple[KernelEvent, ...] = ()
+    stuck: tuple[StuckConnection, ...] = ()
     connections: int = 0
     """TCP connections that the ranks and the launcher have."""
 
-    addresses: list[str] = field(default_factory=list)
+    addresses: tuple[str, ...] = ()
     """IP addresses of this node, without loopback."""
 
     rises: dict[str, int] = field(default_factory=dict)
     """Increases of counters by name: "eth0 rx_errors", "memory oom_kill", "gpu3 ecc_uncorrected"."""
 
     gauges: dict[str, float] = field(default_factory=dict)
-    """Values at that time: "memory available" in bytes, "memory some" (pressure of the last 10 s in percent)."""
+    """Values by name: "memory available" in bytes, "memory some" (pressure of the last 10 s in percent)."""
 
     clock_step_s: float = 0.0
     """Seconds by which the node's clock was set forward (or back) since the preparation."""
 
-    missing: list[str] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
     """Facts that could not be read, with the reason."""
+
+    seconds: float = 0.0
+    """Duration of the collection."""
 
     serial: int = UNASKED
     """`Examine.serial`, or UNASKED when the node began to stop."""

@@ -1,4 +1,4 @@
-"""Messages about the load of a node and the progress of its ranks."""
+"""Messages of a node while its ranks run: starts, output, load and progress."""
 
 from __future__ import annotations
 
@@ -51,3 +51,70 @@ class Activity:
     """Signs of life of the ranks of the node that run; sent when they change."""
 
     ranks: list[RankSigns]
+
+
+@dataclass(frozen=True)
+class Preloaded:
+    """End of the preload that the task requests: the ranks wait at the gate."""
+
+    seconds: float
+    """From the fork to the gate to this end."""
+
+    reason: str = ""
+    """Reason why the ranks start without a preload; "" if they have imported the modules."""
+
+
+@dataclass(frozen=True)
+class Released:
+    time: float
+    """Time of the first exec."""
+
+
+@dataclass(frozen=True)
+class RankStarted:
+    rank: int
+    pid: int
+    time: float
+
+
+@dataclass(frozen=True)
+class FirstLine:
+    """A Python rank is about to execute the first line of its script."""
+
+    rank: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Output:
+    """Whole lines that a rank or the launcher wrote."""
+
+    stream: str
+    """`<rank>.out`, `<rank>.err`, `launcher.out` or `launcher.err`; also the name of the log file on the node."""
+
+    offset: int
+    """Byte offset after this text: pass it to `Follow` to continue from here."""
+
+    text: str
+    time: float
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Part of a log that is not sent: the reader was too slow (`Follow.lag`), or it was removed or cannot be read."""
+
+    stream: str
+    start: int
+    offset: int
+    """Byte offset after the skipped part: pass it to `Follow` to continue from here."""
+
+    path: str
+    """Path of the log file on the node."""
+
+    reason: str = ""
+    """Path and error for which nothing follows of this log, and of the other logs to which that applies."""
+
+
+@dataclass(frozen=True)
+class CaughtUp:
+    """Everything that the followed logs contained when `Follow` arrived has been sent."""

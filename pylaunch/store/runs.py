@@ -25,8 +25,8 @@ from pylaunch.model.cluster import Connection
 from pylaunch.model.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, RunRecord
+from pylaunch.protocol.examination import RankView
 from pylaunch.store.account import user_and_host
 from pylaunch.store.paths import RunPaths, run_paths, runs_directory, state_directory
 from pylaunch.store.whole_file import PRIVATE, append, make_private, write_whole

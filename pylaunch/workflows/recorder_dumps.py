@@ -12,7 +12,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.plain_pickle import MOST_BYTES
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.hang import HangFinding
-from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.examination import RankView
 
 _RANK = re.compile(r"(\d{1,6})(?:\.(?:json|pkl|pickle))?$")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pylaunch.launch.follow.run_events import Emitter, RunEvent
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
+from pylaunch.protocol.examination import RankView
 from pylaunch.store.runs import Recorder
 
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.existing.examine import examine
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord
+from pylaunch.protocol.examination import RankView
 from pylaunch.store import runs
 
 

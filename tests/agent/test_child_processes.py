@@ -29,23 +29,23 @@ def train():
 
 
 def listed(
-    controller: Controller, is_whole: Callable[[Sequence[protocol.ExaminedChild]], bool], *, progress: bool = False
-) -> protocol.RankExamined:
+    controller: Controller, is_whole: Callable[[Sequence[protocol.ChildProcess]], bool], *, progress: bool = False
+) -> protocol.RankView:
     """Return a view of rank 0 whose children are as `is_whole` requires."""
 
-    def answer() -> list[protocol.RankExamined]:
+    def answer() -> list[protocol.RankView]:
         serial = len(controller.all(protocol.Examined)) + 1
         controller.send(protocol.Examine(serial, progress=progress, within_s=10.0))
         while controller.until(protocol.Examined).serial != serial:
             pass
-        (view,) = (each for each in controller.all(protocol.RankExamined) if each.serial == serial)
+        (view,) = (each for each in controller.all(protocol.RankView) if each.serial == serial)
         return [view] if is_whole(view.children) else []
 
     (view,) = wait_until(answer, "a view of the children")
     return view
 
 
-def waits(children: Sequence[protocol.ExaminedChild]) -> list[list[str]]:
+def waits(children: Sequence[protocol.ChildProcess]) -> list[tuple[str, ...]]:
     return [child.waits for child in children]
 
 
@@ -53,10 +53,10 @@ def test_children_are_listed_with_what_they_wait_for_and_those_at_a_lock_precede
     controller = node.started(task(tmp_path, program(tmp_path, FORKS + UP + "train()")))
     until_up(controller)
     for progress in (False, True):
-        view = listed(controller, lambda found: waits(found) == [["futex"], ["clock_nanosleep"]], progress=progress)
+        view = listed(controller, lambda found: waits(found) == [("futex",), ("clock_nanosleep",)], progress=progress)
         assert view.child_count == 2
         assert [(child.name, child.state, child.threads, child.note) for child in view.children] == [
-            ("python3", "S", [], ""), ("python3", "S", [], "")
+            ("python3", "S", (), ""), ("python3", "S", (), "")
         ]  # fmt: skip
         assert controller.pid(0) not in {child.pid for child in view.children}
 
@@ -66,13 +66,13 @@ def test_py_spy_reads_the_children_where_it_is_installed(node: Node, tmp_path: P
     controller = node.started(task(tmp_path, words))
     until_up(controller)
 
-    def has_stacks(found: Sequence[protocol.ExaminedChild]) -> bool:
-        return waits(found) == [["futex"], ["clock_nanosleep"]] and all(child.threads for child in found)
+    def has_stacks(found: Sequence[protocol.ChildProcess]) -> bool:
+        return waits(found) == [("futex",), ("clock_nanosleep",)] and all(child.threads for child in found)
 
     view = listed(controller, has_stacks)
     assert view.source == "helper"
     functions = [
-        [view.frames[number].function for number in thread.frames if "train.py" in view.frames[number].path]
+        [frame.function for frame in thread.frames if "train.py" in frame.path]
         for child in view.children
         for thread in child.threads
     ]
@@ -106,6 +106,6 @@ def test_views_that_are_recorded_before_a_stop_list_no_children(node: Node, tmp_
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
     recorded = [
-        view for view in controller.all(protocol.RankExamined) if view.serial == protocol.UNASKED and view.rank == 0
+        view for view in controller.all(protocol.RankView) if view.serial == protocol.UNASKED and view.rank == 0
     ]
-    assert [(view.children, view.child_count) for view in recorded] == [([], 0)]
+    assert [(view.children, view.child_count) for view in recorded] == [((), 0)]

@@ -34,19 +34,19 @@ def until_up(controller: Controller, count: int = 1) -> None:
 
 def views(
     controller: Controller, serial: int = 1, *, within_s: float = LONG_S, call_sites: bool = False
-) -> dict[int, protocol.RankExamined]:
+) -> dict[int, protocol.RankView]:
     """Ask for the views of all ranks and return them by rank."""
     controller.send(protocol.Examine(serial, call_sites=call_sites, within_s=within_s))
     while (done := controller.until(protocol.Examined)).serial != serial:
         pass
-    found = [view for view in controller.all(protocol.RankExamined) if view.serial == serial]
+    found = [view for view in controller.all(protocol.RankView) if view.serial == serial]
     assert sorted(view.rank for view in found) == sorted(done.ranks)
     return {view.rank: view for view in found}
 
 
-def stack(view: protocol.RankExamined, number: int = 0) -> list[str]:
+def stack(view: protocol.RankView, number: int = 0) -> list[str]:
     """Return the functions of a thread, innermost first; [] in a view without it. The main thread is the first one."""
-    return [view.frames[each].function for thread in view.threads[number : number + 1] for each in thread.frames]
+    return [each.function for thread in view.threads[number : number + 1] for each in thread.frames]
 
 
 def test_a_python_rank_shows_the_stacks_of_its_threads_by_name(node: Node, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ train()
     assert (view.source, view.note, view.state) == ("helper", "", "S")
     assert view.threads[0].is_main
     assert stack(view) == ["train", "<module>"]
-    assert view.frames[view.threads[0].frames[0]].path == str(tmp_path / "train.py")
+    assert view.threads[0].frames[0].path == str(tmp_path / "train.py")
     assert {thread.name for thread in view.threads} == {"MainThread", "loader"}
 
 
@@ -91,7 +91,7 @@ lock.acquire()
         return views(controller, len(controller.all(protocol.Examined)) + 1)[0].cpu_s > first.cpu_s + 1
 
     wait_until(computed, "a second of processor time")
-    last = controller.all(protocol.RankExamined)[-1]
+    last = controller.all(protocol.RankView)[-1]
     assert first.main_cpu_s is not None
     assert last.main_cpu_s is not None
     assert 0 <= last.main_cpu_s - first.main_cpu_s < 0.2
@@ -104,7 +104,7 @@ def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node,
     def asleep() -> bool:
         view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
         return (view.source, view.note, view.threads, view.state, view.syscall) == (
-            "", "no stacks: not a Python program", [], "S", "clock_nanosleep"
+            "", "no stacks: not a Python program", (), "S", "clock_nanosleep"
         )  # fmt: skip
 
     wait_until(asleep, "a view of sleep in its system call")
@@ -143,7 +143,7 @@ def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: 
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
 
-    def by_signal() -> list[protocol.RankExamined]:
+    def by_signal() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
         return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
 
@@ -267,7 +267,7 @@ def test_of_several_python_processes_the_one_that_trains_answers(
     controller = node.started(task(tmp_path, program(tmp_path, first, "first.py")))
     until_up(controller)
 
-    def shown() -> list[protocol.RankExamined]:
+    def shown() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
         return [view] if (view.source, stack(view)) == (source, functions) else []
 
@@ -347,7 +347,7 @@ def test_a_rank_that_lies_in_its_socket_is_described_by_the_kernel(
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
     view = views(controller, within_s=2.0 if note == "no answer in 2 s" else LONG_S)[0]
-    assert (view.source, view.threads, view.collectives) == ("", [], [])
+    assert (view.source, view.threads, view.collectives) == ("", (), ())
     assert note in view.note
     assert view.state in ("R", "S", "D")
 
@@ -398,8 +398,8 @@ _create_c10d_store(os.environ["MASTER_ADDR"], 1234, int(os.environ["RANK"]), 8)
     controller.send(protocol.Release(0.0, rendezvous_port=29500))
     controller.send(protocol.Follow({}, None))
     until_up(controller)
-    assert views(controller)[0].overrides == [
-        protocol.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
-        protocol.ExaminedOverride("MASTER_PORT", "29500", "1234", is_argument=True),
-        protocol.ExaminedOverride("WORLD_SIZE", "1", "8", is_argument=True),
-    ]
+    assert views(controller)[0].overrides == (
+        protocol.OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
+        protocol.OverriddenVariable("MASTER_PORT", "29500", "1234", is_argument=True),
+        protocol.OverriddenVariable("WORLD_SIZE", "1", "8", is_argument=True),
+    )

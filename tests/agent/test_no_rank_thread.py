@@ -77,6 +77,6 @@ def test_a_rank_without_the_thread_is_described_by_the_kernel_with_the_reason(no
     controller = node.started(task(tmp_path, words, rank_thread=False))
     until_up(controller)
     view = views(controller)[0]
-    assert (view.source, view.threads, view.pid) == ("", [], controller.pid(0))
+    assert (view.source, view.threads, view.pid) == ("", (), controller.pid(0))
     assert view.note == "no stacks: the run was started with --no-rank-thread"
     assert view.state

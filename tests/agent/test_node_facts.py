@@ -23,8 +23,8 @@ def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path:
     controller = node.started(task(tmp_path, "exit 3"))
     controller.until(protocol.Finished)
     kinds = [type(each) for each in controller.received]
-    assert kinds.index(protocol.Stopping) < kinds.index(protocol.NodeEvidence) < kinds.index(protocol.Finished)
-    (facts,) = controller.all(protocol.NodeEvidence)
+    assert kinds.index(protocol.Stopping) < kinds.index(protocol.HostEvidence) < kinds.index(protocol.Finished)
+    (facts,) = controller.all(protocol.HostEvidence)
     assert facts.gauges.get("memory total", 0.0) > 0 or facts.missing, "a slow machine reports what it could not read"
 
 
@@ -49,7 +49,7 @@ def test_a_stop_by_a_person_reports_no_facts(node: Node, tmp_path: Path) -> None
     controller.pid(0)
     controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
     controller.until(protocol.Finished)
-    assert controller.all(protocol.NodeEvidence) == []
+    assert controller.all(protocol.HostEvidence) == []
 
 
 def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
     again = node.attach()
     again.send(protocol.Follow({}, []))
     again.until(protocol.Finished)
-    assert again.all(protocol.NodeEvidence) == controller.all(protocol.NodeEvidence)
+    assert again.all(protocol.HostEvidence) == controller.all(protocol.HostEvidence)
 
 
 SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ = """
@@ -77,12 +77,12 @@ time.sleep(600)
 """
 
 
-def answered(controller: Controller, serial: int) -> protocol.NodeEvidence:
+def answered(controller: Controller, serial: int) -> protocol.HostEvidence:
     """Request views and facts, and return the facts."""
     controller.send(protocol.Examine(serial, within_s=10.0, node=True))
     while controller.until(protocol.Examined).serial != serial:
         pass
-    (facts,) = [each for each in controller.all(protocol.NodeEvidence) if each.serial == serial]
+    (facts,) = [each for each in controller.all(protocol.HostEvidence) if each.serial == serial]
     return facts
 
 
@@ -94,14 +94,14 @@ def test_facts_are_reported_on_request_while_the_ranks_run(node: Node, tmp_path:
         pass
     port = int(written.split()[1])
     first = answered(controller, 1)
-    ours = [each for each in first.sockets if each.peer_port == port]
+    ours = [each for each in first.stuck if each.peer_port == port]
     assert [(each.rank, each.peer, each.send_queue > 0) for each in ours] == [(0, "127.0.0.2", True)] or first.missing
     kinds = [type(each) for each in controller.received]
-    assert kinds.index(protocol.RankExamined) < kinds.index(protocol.NodeEvidence) < kinds.index(protocol.Examined)
+    assert kinds.index(protocol.RankView) < kinds.index(protocol.HostEvidence) < kinds.index(protocol.Examined)
     assert answered(controller, 2).time >= first.time, "each request reads again"
     controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
     controller.until(protocol.Finished)
-    assert [each.serial for each in controller.all(protocol.NodeEvidence)] == [1, 2]
+    assert [each.serial for each in controller.all(protocol.HostEvidence)] == [1, 2]
 
 
 def test_a_request_without_facts_gets_views_only(node: Node, tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_request_without_facts_gets_views_only(node: Node, tmp_path: Path) -> 
     controller.pid(0)
     controller.send(protocol.Examine(1, within_s=10.0))
     controller.until(protocol.Examined)
-    assert controller.all(protocol.NodeEvidence) == []
-    assert [each.rank for each in controller.all(protocol.RankExamined)] == [0]
+    assert controller.all(protocol.HostEvidence) == []
+    assert [each.rank for each in controller.all(protocol.RankView)] == [0]
 
 
 def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
@@ -127,7 +127,7 @@ def test_requests_share_a_read_that_hangs_and_get_no_facts_of_an_earlier_moment(
     wait_until(lambda: time.monotonic() > hanging.ends_at + hanging.budget_s, "the time of the request")
     assert hanging.is_over(time.monotonic())
     late = facts.known(hanging, 7)
-    assert (late.serial, late.sockets, late.connections, late.time > hanging.time) == (7, [], 0, True)
+    assert (late.serial, late.stuck, late.connections, late.time > hanging.time) == (7, (), 0, True)
     assert any("has not ended" in each for each in late.missing)
     (tmp_path / "cpu").unlink()
     pipe.open("wb").close()

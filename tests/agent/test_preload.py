@@ -400,9 +400,9 @@ def test_a_forked_rank_answers_the_agent_and_is_stopped_like_any_other(node: Nod
         controller.until(protocol.Output)
     controller.send(protocol.Examine(1, within_s=10.0))
     controller.until(protocol.Examined)
-    views = controller.all(protocol.RankExamined)
+    views = controller.all(protocol.RankView)
     assert [view.source for view in views] == ["helper", "helper"]
-    assert {view.frames[view.threads[0].frames[0]].function for view in views} == {"train"}
+    assert {view.threads[0].frames[0].function for view in views} == {"train"}
     pids = [controller.pid(rank) for rank in range(2)]
     controller.send(protocol.Stop(10.0, "enough", by_hand=True))
     assert controller.until(protocol.Finished).leftovers == []

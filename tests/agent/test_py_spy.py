@@ -33,13 +33,13 @@ def test_an_isolated_python_is_read_by_py_spy_where_it_is_installed(node: Node, 
     controller = node.started(task(tmp_path, words))
     until_up(controller)
 
-    def by_py_spy() -> list[protocol.RankExamined]:
+    def by_py_spy() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
         return [view] if stack(view) == ["sleep", "train", "<module>"][-len(stack(view)) :] and stack(view) else []
 
     (view,) = wait_until(by_py_spy, "stacks that py-spy has read")
     assert (view.source, view.pid, view.threads[0].is_main) == ("py-spy", controller.pid(0), True)
-    assert view.frames[view.threads[0].frames[0]].path == str(tmp_path / "train.py")
+    assert view.threads[0].frames[0].path == str(tmp_path / "train.py")
     assert view.note == "no collectives: Python was started with -I, -E or -S, or with another PYTHONPATH"
 
 
@@ -60,6 +60,6 @@ def test_a_py_spy_that_fails_leaves_an_isolated_python_to_the_kernel(
     controller = node.started(task(tmp_path, words))
     until_up(controller)
     view = views(controller, within_s=2.0 if "sleep" in py_spy else LONG_S)[0]
-    assert (view.source, view.threads) == ("", [])
+    assert (view.source, view.threads) == ("", ())
     assert note in view.note
     assert view.pid == controller.pid(0)

@@ -45,10 +45,10 @@ def test_stacks_are_taken_once_the_main_thread_which_is_written_last_is_among_th
         for serial in range(9):  # The agent looks at the file before it answers each of these.
             controller.send(protocol.Ping(serial))
             controller.until(protocol.Pong)
-        assert not controller.all(protocol.RankExamined)
+        assert not controller.all(protocol.RankView)
         opening.write("on\n")
     controller.until(protocol.Examined)
-    (view,) = controller.all(protocol.RankExamined)
+    (view,) = controller.all(protocol.RankView)
     assert (view.source, [thread.is_main for thread in view.threads]) == ("signal", [True, False])
     assert stack(view) == ["train", "<module>"]
     assert stack(view, 1) == ["save"]
@@ -60,7 +60,7 @@ def test_a_rank_whose_c_code_holds_the_gil_answers_however_often_it_is_asked(nod
     controller = node.started(task(tmp_path, program(tmp_path, source)))
     until_up(controller)
 
-    def by_signal(within_s: float) -> list[protocol.RankExamined]:
+    def by_signal(within_s: float) -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=within_s)[0]
         return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
 

@@ -22,22 +22,20 @@ def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tm
     assert views(controller)[0].source == "helper"
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
-    taken = {view.rank: view for view in controller.all(protocol.RankExamined) if view.serial == protocol.UNASKED}
+    taken = {view.rank: view for view in controller.all(protocol.RankView) if view.serial == protocol.UNASKED}
     assert taken.keys() == {0, 2}
     # On a machine that is busy for half a second, the rank has no time to answer.
     assert stack(taken[0]) == ["train", "<module>"] if taken[0].source else "no answer in 0.5 s" in taken[0].note
     assert taken[2].note == "no stacks: not a Python program"
     order = [
-        type(each).__name__
-        for each in controller.received
-        if isinstance(each, protocol.RankExamined | protocol.RankEnded)
+        type(each).__name__ for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnded)
     ]
-    assert order[-4:] == ["RankExamined", "RankExamined", "RankEnded", "RankEnded"]
+    assert order[-4:] == ["RankView", "RankView", "RankEnded", "RankEnded"]
 
     again = node.attach()
     again.send(protocol.Follow({}, []))
     again.until(protocol.Finished)
-    assert {view.rank for view in again.all(protocol.RankExamined)} == {0, 2}
+    assert {view.rank for view in again.all(protocol.RankView)} == {0, 2}
 
 
 def test_a_stop_by_a_person_waits_for_no_view(node: Node, tmp_path: Path) -> None:
@@ -45,7 +43,7 @@ def test_a_stop_by_a_person_waits_for_no_view(node: Node, tmp_path: Path) -> Non
     until_up(controller)
     controller.send(protocol.Stop(5.0, "enough", by_hand=True))
     controller.until(protocol.Finished)
-    assert controller.all(protocol.RankExamined) == []
+    assert controller.all(protocol.RankView) == []
 
 
 def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(node: Node, tmp_path: Path) -> None:
@@ -61,7 +59,7 @@ def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(
     failed, terminated = controller.ended(1), controller.ended(0)
     assert terminated.signal == signal.SIGTERM
     assert terminated.time - failed.time > 0.4
-    (view,) = controller.all(protocol.RankExamined)
+    (view,) = controller.all(protocol.RankView)
     assert (view.rank, view.source) == (0, "")
 
 
@@ -78,13 +76,13 @@ def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_
     until_up(controller)
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
-    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankExamined | protocol.RankEnded)]
+    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnded)]
     assert ends == [
         protocol.RankEnded,
-        protocol.RankExamined,
-        protocol.RankExamined,
+        protocol.RankView,
+        protocol.RankView,
         protocol.RankEnded,
         protocol.RankEnded,
     ]
-    view = next(view for view in controller.all(protocol.RankExamined) if view.rank == 0)
+    view = next(view for view in controller.all(protocol.RankView) if view.rank == 0)
     assert (view.note, view.state) == ("no stacks: no answer in 0.5 s", "S")

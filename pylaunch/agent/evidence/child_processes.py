@@ -12,6 +12,8 @@ from pylaunch.protocol import examination as bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence
+
     from pylaunch.agent.logs.masking import Mask
 
 MOST_READ = 64
@@ -23,21 +25,21 @@ MOST_DUMPS = 4
 LOCK = "futex"
 
 
-def children(pid: int) -> tuple[list[protocol.ExaminedChild], int]:
+def children(pid: int) -> tuple[tuple[protocol.ChildProcess, ...], int]:
     """Return the first descendants of `pid`, those that only wait for a lock in front, and the number of all."""
     pids = list(rank_states.family(pid))[1:]
     found = [child for child in map(_child, pids[:MOST_READ]) if child is not None]
-    found.sort(key=lambda child: (child.waits != [LOCK], child.pid))
-    return found[: bounds.MOST_CHILDREN], len(pids)
+    found.sort(key=lambda child: (not child.waits_for_lock, child.pid))
+    return tuple(found[: bounds.MOST_CHILDREN]), len(pids)
 
 
-def _child(pid: int) -> protocol.ExaminedChild | None:
+def _child(pid: int) -> protocol.ChildProcess | None:
     try:
         name, _, rest = text_of(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
         fields = rest.split()
         threads = os.listdir(f"/proc/{pid}/task")[:MOST_READ]
-        waits = sorted({_wait(int(thread)) for thread in threads})[: bounds.MOST_WAITS]
-        return protocol.ExaminedChild(pid, name, fields[0], process_view.seconds(fields), waits)
+        waits = tuple(sorted({_wait(int(thread)) for thread in threads})[: bounds.MOST_WAITS])
+        return protocol.ChildProcess(pid, name, fields[0], process_view.seconds(fields), waits)
     except (OSError, IndexError, ValueError):
         return None
 
@@ -53,7 +55,7 @@ def _wait(thread: int) -> str:
 class ChildStacks:
     """View of one rank while py-spy reads the stacks of its children."""
 
-    def __init__(self, view: protocol.RankExamined, run: str, root: str, mask: Mask) -> None:
+    def __init__(self, view: protocol.RankView, run: str, root: str, mask: Mask) -> None:
         self.view = view
         self.dumps: dict[int, py_spy.StackDump] = {}
         """By process id; those that have not ended."""
@@ -76,27 +78,17 @@ class ChildStacks:
         try:
             answer = dump.answer(self._mask.hide(dump.output()))
         except ValueError as error:
-            self._add(pid, f"py-spy cannot read it: {error}", [], [])
+            self._add(pid, f"py-spy cannot read it: {error}")
         else:
-            self._add(pid, "", answer.frames, answer.threads)
+            self._add(pid, "", answer.threads)
         return True
 
     def give_up(self, note: str) -> None:
         """Note that py-spy is late with its last children."""
         for pid in self.dumps:
-            self._add(pid, note, [], [])
+            self._add(pid, note)
 
-    def _add(
-        self, pid: int, note: str, frames: list[protocol.ExaminedFrame], threads: list[protocol.ExaminedThread]
-    ) -> None:
-        first = len(self.view.frames)
-        if first + len(frames) > bounds.MOST_FRAMES:
-            note, frames, threads = "its stacks are too long", [], []
-        moved = [
-            replace(thread, frames=[first + number for number in thread.frames])
-            for thread in threads[: bounds.MOST_CHILD_THREADS]
-        ]
-        listed = [
-            replace(child, threads=moved, note=note) if child.pid == pid else child for child in self.view.children
-        ]
-        self.view = replace(self.view, frames=[*self.view.frames, *frames], children=listed)
+    def _add(self, pid: int, note: str, threads: Sequence[protocol.ThreadStack] = ()) -> None:
+        kept = tuple(threads[: bounds.MOST_CHILD_THREADS])
+        listed = [replace(each, threads=kept, note=note) if each.pid == pid else each for each in self.view.children]
+        self.view = replace(self.view, children=tuple(listed))

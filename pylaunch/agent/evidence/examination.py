@@ -20,7 +20,6 @@ from pylaunch import protocol
 from pylaunch.agent.evidence import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
 from pylaunch.agent.evidence.child_processes import ChildStacks
 from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
-from pylaunch.agent.evidence.training_process import training_process
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
@@ -28,11 +27,13 @@ from pylaunch.agent.shared import local_socket, processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
-from pylaunch.protocol.examination import RankExamined
+from pylaunch.protocol.examination import RankView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Mapping, Sequence
+    from typing import Callable, Mapping, Sequence, TypeVar
+
+    T = TypeVar("T")
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""
@@ -56,7 +57,7 @@ NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
 NOT_PYTHON = "no stacks: not a Python program"
 _CREDENTIALS = struct.Struct("iII")
-_NOTHING = RankAnswer([], [], [], [])
+_NOTHING = RankAnswer([], [], [])
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ class Examination:
         self._signal_at = 0.0
         self._ends_at = 0.0
         self._has_signalled = False
-        self.views: list[RankExamined] = []
+        self.views: list[RankView] = []
 
     def begin(self, pids: Mapping[int, int], now: float) -> None:
         """Ask the ranks in `pids` (rank → process id)."""
@@ -314,7 +315,7 @@ class Examination:
         for rank in [each for each in self._answered if each not in waiting]:
             self._add(self._view(self._answered.pop(rank)))
 
-    def _add(self, view: RankExamined) -> None:
+    def _add(self, view: RankView) -> None:
         """Add a view, after the stacks of the rank's children if a person requested it."""
         each = ChildStacks(view, self._run.name, self._run.root, self._run.mask)
         request = self._request
@@ -342,22 +343,22 @@ class Examination:
         self.views += [fitting(each.view) for each in self._with_children if not each.dumps]
         self._with_children = [each for each in self._with_children if each.dumps]
 
-    def _view(self, questions: Sequence[RankQuestion]) -> RankExamined:
+    def _view(self, questions: Sequence[RankQuestion]) -> RankView:
         question = shown(questions)
         answer = question.answer or _NOTHING
         process = process_view.view(question.pid, question.answering)
         now = time.time()
         is_recorded = self._request.serial == protocol.UNASKED
-        listed, count = ([], 0) if is_recorded else child_processes.children(process.pid)
-        return RankExamined(
-            question.rank, self._request.serial, now, process.pid, process.state, process.cpu_s, question.source,
-            "; ".join(filter(None, (question.note, answer.note))), answer.frames, answer.threads, answer.groups,
-            answer.collectives, process.wchan, process.syscall,
+        listed, count = ((), 0) if is_recorded else child_processes.children(process.pid)
+        return RankView(
+            question.rank, "", now, 0.0, process.pid, process.state, process.cpu_s, question.source,
+            "; ".join(filter(None, (question.note, answer.note))), tuple(answer.threads), tuple(answer.groups),
+            tuple(answer.collectives), process.wchan, process.syscall,
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
-            overrides(answer.meeting, self._run.given(question.rank)), age_s(answer, questions), answer.outside,
-            listed, count,
+            overrides(answer.meeting, self._run.given(question.rank)), age_s(answer, questions), tuple(answer.outside),
+            listed, count, self._request.serial,
         )  # fmt: skip
 
 
@@ -379,14 +380,39 @@ def age_s(answer: RankAnswer, questions: Sequence[RankQuestion]) -> float | None
     return answer.age_s if answer.groups else max(ages, default=None)
 
 
-def fitting(view: RankExamined) -> RankExamined:
+def fitting(view: RankView) -> RankView:
     """Return `view` with as many of its last collectives as fit in a message, and without stacks if they do not."""
     while len(protocol.encode(view)) > LARGEST_VIEW:
         if any(child.threads for child in view.children):
-            view = replace(view, children=[replace(child, threads=[]) for child in view.children])
+            view = replace(view, children=tuple([replace(child, threads=()) for child in view.children]))
         elif view.collectives:
             kept = view.collectives[(len(view.collectives) + 1) // 2 :]
             view = replace(view, collectives=kept)
         else:
-            view = replace(view, frames=[], threads=[], groups=[], note="its answer is too long")
+            view = replace(view, threads=(), groups=(), note="its answer is too long")
     return view
+
+
+LAUNCHERS = ("/subprocess.py", "/torch/distributed/elastic/agent/server/api.py", "/deepspeed/launcher/launch.py")
+"""Ends of the paths of modules in which a main thread waits for a child process."""
+
+
+def training_process(candidates: Sequence[tuple[T, int, RankAnswer]]) -> T:
+    """Return the candidate that trains; each has its distance from the first process of the rank, and its answer.
+
+    A process with process groups precedes all others. Of the others, the first that does not wait for a child process
+    trains; if all wait, the last one does.
+    """
+
+    def key(candidate: tuple[T, int, RankAnswer]) -> tuple[bool, bool, int]:
+        _, distance, answer = candidate
+        is_waiting = waits_for_child(answer)
+        return bool(answer.groups), not is_waiting, distance if is_waiting else -distance
+
+    return max(candidates, key=key)[0]
+
+
+def waits_for_child(answer: RankAnswer) -> bool:
+    """Return True if the main thread is in a function that waits for a child process."""
+    main = [frame for thread in answer.threads if thread.is_main for frame in thread.frames]
+    return any(frame.path.endswith(LAUNCHERS) for frame in main)

@@ -40,7 +40,7 @@ class KernelLog:
 
         self._clock = clock
         self._descriptor: int | None = None
-        self._kept: deque[protocol.KernelMessage] = deque(maxlen=KEPT)
+        self._kept: deque[protocol.KernelEvent] = deque(maxlen=KEPT)
         self._killed: set[int] = set()
         self._next = 0.0
         self._looked_at = clock()
@@ -52,7 +52,7 @@ class KernelLog:
             self.missing = _reason(path, error)
 
     @property
-    def messages(self) -> list[protocol.KernelMessage]:
+    def messages(self) -> list[protocol.KernelEvent]:
         """Messages so far, oldest first."""
         return list(self._kept)
 
@@ -106,7 +106,7 @@ class KernelLog:
                 return
             self._killed.add(line.pid)
         pid = line.pid if self._knows_pids else None
-        self._kept.append(protocol.KernelMessage(line.kind, at, line.text, line.device, pid, line.code))
+        self._kept.append(protocol.KernelEvent(line.kind, at, line.text, line.device, line.code, pid))
 
 
 def about(pid: int, since: float, path: str = KMSG) -> list[kernel_log.KernelLine]:

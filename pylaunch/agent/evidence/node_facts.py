@@ -39,6 +39,7 @@ LEAST_STEP_S = 0.2
 
 MOST_RISES = 64
 MOST_ADDRESSES = 32
+NOTHING = protocol.HostEvidence("", 0.0, 0.0)
 
 
 class Collection:
@@ -47,14 +48,14 @@ class Collection:
     def __init__(
         self,
         budget_s: tuple[float, float],
-        sockets: Callable[[float], tuple[list[protocol.RankSocket], int, str]],
+        sockets: Callable[[float], tuple[tuple[protocol.StuckConnection, ...], int, str]],
         count: Callable[[float], tuple[dict[str, int], str]],
         count_on_gpus: Callable[[float], GpuCounters],
         on_end: Callable[[], object],
     ) -> None:
         self.sockets_s, self.budget_s = budget_s
         self.began, self.time = time.monotonic(), time.time()
-        self.result = protocol.NodeEvidence(0.0, 0.0)
+        self.result = NOTHING
         """Facts so far."""
 
         self.has_sockets = threading.Event()
@@ -79,20 +80,20 @@ class Collection:
 
     def _collect(self) -> None:
         found, count, missing = self._sockets(self.began + self.sockets_s)
-        self.result = protocol.NodeEvidence(0.0, 0.0, [], found, count, missing=[missing] if missing else [])
+        self.result = replace(NOTHING, stuck=found, connections=count, missing=(missing,) if missing else ())
         self.has_sockets.set()
         self.awaits = "counters"
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
         rises, late = self._count(self.ends_at)
-        self.result = protocol.NodeEvidence(
-            0.0, 0.0, [], found, count, addresses[:MOST_ADDRESSES], rises, counters.gauges(),
-            missing=[each for each in (missing, late) if each],
+        self.result = replace(
+            self.result, addresses=tuple(addresses[:MOST_ADDRESSES]), rises=rises, gauges=counters.gauges(),
+            missing=tuple(filter(None, (missing, late))),
         )  # fmt: skip
         self.awaits = "GPUs"
         gpus = self._count_on_gpus(max(self.ends_at, self.began + GPUS_S))
         self.result = replace(
             self.result, rises={**rises, **gpus.counters}, gauges={**self.result.gauges, **gpus.gauges},
-            missing=[*self.result.missing, *([gpus.missing] if gpus.missing else [])],
+            missing=tuple(filter(None, (*self.result.missing, gpus.missing))),
         )  # fmt: skip
         self.is_complete.set()
         self._on_end()
@@ -146,7 +147,7 @@ class NodeFacts:
             self._on_request = self._begin(pids, (within_s, within_s))
         return self._on_request
 
-    def evidence(self, *, wait: bool) -> protocol.NodeEvidence | None:
+    def evidence(self, *, wait: bool) -> protocol.HostEvidence | None:
         """Return the facts at the stop, once; None if nothing was collected, or the collection is not complete.
 
         With `wait`, wait for the rest of BUDGET_S, and return what is known then.
@@ -161,7 +162,7 @@ class NodeFacts:
         self._is_reported = True
         return self.known(collection)
 
-    def known(self, collection: Collection, serial: int = protocol.UNASKED) -> protocol.NodeEvidence:
+    def known(self, collection: Collection, serial: int = protocol.UNASKED) -> protocol.HostEvidence:
         """Return the facts of `collection` so far, with the kernel messages until now."""
         found, at, missing = collection.result, collection.time, []
         if not collection.is_complete.is_set():
@@ -169,22 +170,22 @@ class NodeFacts:
             took_s = time.monotonic() - collection.began
             if serial != protocol.UNASKED and took_s > 2 * collection.budget_s:
                 # Begun for an earlier request: its connections are of that time.
-                found, at = protocol.NodeEvidence(0.0, 0.0), time.time()
+                found, at = NOTHING, time.time()
                 missing = [f"counters and connections: a read that began {took_s:.0f} s ago has not ended"]
         self._kernel.read()
         if self._kernel.missing:
             missing.append(self._kernel.missing)
         step_s = _clock() - self._clock
-        return protocol.NodeEvidence(
-            at, time.monotonic() - collection.began, self._messages(), found.sockets, found.connections,
-            found.addresses, found.rises, found.gauges, round(step_s, 3) if abs(step_s) >= LEAST_STEP_S else 0.0,
-            [*found.missing, *missing], serial,
+        return replace(
+            found, time=at, seconds=time.monotonic() - collection.began, kernel=self._messages(),
+            clock_step_s=round(step_s, 3) if abs(step_s) >= LEAST_STEP_S else 0.0,
+            missing=(*found.missing, *missing), serial=serial,
         )  # fmt: skip
 
     def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
         of_ranks = dict(pids)
 
-        def sockets(until: float) -> tuple[list[protocol.RankSocket], int, str]:
+        def sockets(until: float) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
             return rank_sockets.troubled(of_ranks, until, self._earlier)
 
         return Collection(budget_s, sockets, self._counted, self._counted_on_gpus, self._wake)
@@ -201,11 +202,9 @@ class NodeFacts:
         now = self._gpus.read(until)
         return replace(now, counters=counters.rises(self._gpu_baseline, now.counters))
 
-    def _messages(self) -> list[protocol.KernelMessage]:
-        return [
-            message if message.pid is None else replace(message, rank=self._ranks.get(message.pid))
-            for message in self._kernel.messages
-        ]
+    def _messages(self) -> tuple[protocol.KernelEvent, ...]:
+        messages = self._kernel.messages
+        return tuple([replace(each, rank=None if each.pid is None else self._ranks.get(each.pid)) for each in messages])
 
     def _read_baseline(self) -> None:
         self._baseline, _ = counters.read(self._cgroup, time.monotonic() + BUDGET_S)

@@ -91,24 +91,22 @@ class StackDump:
 
 def decoded(text: bytes, pid: int) -> RankAnswer:
     """Return the threads in JSON of py-spy, the main thread first. Raises ValueError for anything else."""
-    frames: list[protocol.ExaminedFrame] = []
-    threads: list[protocol.ExaminedThread] = []
+    threads: list[protocol.ThreadStack] = []
     rows = untrusted_json.parse_object(b'{"threads":%b}' % text, MOST_BYTES + 12)["threads"]
     try:
         for row in sorted(_list(rows), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
             is_main = row["os_thread_id"] == pid
-            stack = []
-            for each in _list(row["frames"])[: bounds.MOST_STACK_FRAMES]:
-                if len(frames) < bounds.MOST_FRAMES:
-                    stack.append(len(frames))
-                    frames.append(
-                        protocol.ExaminedFrame(_text(each["name"]), _text(each["filename"]), _line(each["line"]))
-                    )
+            stack = tuple(
+                [
+                    protocol.Frame(_text(each["name"]), _text(each["filename"]), _line(each["line"]))
+                    for each in _list(row["frames"])[: bounds.MOST_STACK_FRAMES]
+                ]
+            )
             name = "MainThread" if is_main else _text(row["thread_name"] or "")
-            threads.append(protocol.ExaminedThread(name, is_main, stack))
+            threads.append(protocol.ThreadStack(name, is_main, stack))
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected threads with frames: {error}") from None
-    return RankAnswer(frames, threads, [], [])
+    return RankAnswer(threads, [], [])
 
 
 def _list(given: Any) -> list[Any]:

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 class RankAnswer:
     """Stacks and collectives that a rank reports."""
 
-    frames: list[protocol.ExaminedFrame]
-    threads: list[protocol.ExaminedThread]
-    groups: list[protocol.ExaminedGroup]
-    collectives: list[protocol.ExaminedCollective]
+    threads: list[protocol.ThreadStack]
+    groups: list[protocol.ProcessGroup]
+    collectives: list[protocol.Collective]
     note: str = ""
     meeting: list[tuple[str, str, str]] = field(default_factory=list)
     """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
@@ -52,23 +51,23 @@ def decoded(line: bytes) -> RankAnswer:
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
         frames = [
-            protocol.ExaminedFrame(_text(function), _text(path), _count(number))
+            protocol.Frame(_text(function), _text(path), _count(number))
             for function, path, number in _list(body["frames"], bounds.MOST_FRAMES)
         ]
 
-        def numbers(given: Any, most: int) -> list[int]:
-            return [number for number in map(_count, _list(given, most)) if number < len(frames)]
+        def places(given: Any, most: int) -> tuple[protocol.Frame, ...]:
+            return tuple([frames[number] for number in map(_count, _list(given, most)) if number < len(frames)])
 
         threads = [
-            protocol.ExaminedThread(_text(name), is_main is True, numbers(stack, bounds.MOST_STACK_FRAMES))
+            protocol.ThreadStack(_text(name), is_main is True, places(stack, bounds.MOST_STACK_FRAMES))
             for name, is_main, stack in _list(body["threads"], bounds.MOST_THREADS)
         ]
         groups = [
-            protocol.ExaminedGroup(_text(name), _text(words), list(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
+            protocol.ProcessGroup(_text(name), _text(words), tuple(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
             for name, words, ranks in _list(body["groups"], bounds.MOST_GROUPS)
         ]
         collectives = [
-            _collective(row, lambda site: numbers(site, bounds.MOST_SITE_FRAMES))
+            _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
             for row in _list(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
         meeting = [
@@ -77,23 +76,22 @@ def decoded(line: bytes) -> RankAnswer:
         ]
         outside = list(map(_text, _list(body["outside"], bounds.MOST_GROUPS)))
         note, age = _text(body["note"]), _seconds(body["age_s"])
-        return RankAnswer(frames, threads, groups, collectives, note, meeting, age, outside)
+        return RankAnswer(threads, groups, collectives, note, meeting, age, outside)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 
 
-def _collective(row: Any, site: Callable[[Any], list[int]]) -> protocol.ExaminedCollective:
+def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> protocol.Collective:
     group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
-    return protocol.ExaminedCollective(
+    return protocol.Collective(
         _text(group), _count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
-        [_text(dtype) for dtype in _list(dtypes, bounds.MOST_TENSORS)], is_retired is True, is_p2p is True,
+        tuple(map(_text, _list(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
         None if age_s is None else _seconds(age_s), site(call_site),
     )  # fmt: skip
 
 
-def _shapes(given: Any) -> list[list[int]]:
-    shapes = _list(given, bounds.MOST_TENSORS)
-    return [[_count(length) for length in _list(shape, bounds.MOST_TENSORS)] for shape in shapes]
+def _shapes(given: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple([tuple(map(_count, _list(shape, bounds.MOST_TENSORS))) for shape in _list(given, bounds.MOST_TENSORS)])
 
 
 def _list(given: Any, most: int) -> list[Any]:
@@ -120,35 +118,33 @@ def _seconds(given: Any) -> float:
     return float(given)
 
 
-def overrides(meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]) -> list[protocol.ExaminedOverride]:
+def overrides(
+    meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]
+) -> tuple[protocol.OverriddenVariable, ...]:
     """Return the variables by which a rank meets the others with other values than it was `given`."""
     found = []
     for name, set_to, used in meeting:
         value, before = used or set_to, given.get(name, "")
         if value and before and value != before:
-            found.append(protocol.ExaminedOverride(name, before, value, is_argument=value != set_to))
-    return found
+            found.append(protocol.OverriddenVariable(name, before, value, is_argument=value != set_to))
+    return tuple(found)
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:
     """Return the last threads of what faulthandler wrote. It lists the main thread last and does not name threads."""
-    frames: list[protocol.ExaminedFrame] = []
-    threads: list[protocol.ExaminedThread] = []
+    threads: list[tuple[str, list[protocol.Frame]]] = []
     for line in text.splitlines()[-bounds.MOST_FRAMES :]:
         header, frame = _HEADER.match(line), _FRAME.match(line)
         if header is not None:
-            threads.append(protocol.ExaminedThread((header[2] or "")[: bounds.LONGEST_TEXT], is_main=False, frames=[]))
-        elif frame is not None and threads:
-            stack = threads[-1].frames
-            if len(stack) < bounds.MOST_STACK_FRAMES:
-                line_number = int(frame[2][:9]) if frame[2].isdigit() else 0
-                stack.append(len(frames))
-                frames.append(
-                    protocol.ExaminedFrame(_text(frame[3]), _text(frame[1]), line_number)
-                )  # fmt: skip
-    own = [thread for thread in threads if any(frames[each].path.endswith(MODULE) for each in thread.frames)]
-    others = [thread for thread in threads if thread not in own and thread.frames]
-    if others:
-        main = others.pop()
-        others.insert(0, protocol.ExaminedThread("MainThread", is_main=True, frames=main.frames))
-    return RankAnswer(frames, others[: bounds.MOST_THREADS], [], [])
+            threads.append(((header[2] or "")[: bounds.LONGEST_TEXT], []))
+        elif frame is not None and threads and len(threads[-1][1]) < bounds.MOST_STACK_FRAMES:
+            number = int(frame[2][:9]) if frame[2].isdigit() else 0
+            threads[-1][1].append(protocol.Frame(_text(frame[3]), _text(frame[1]), number))
+    found = [
+        protocol.ThreadStack(name, is_main=False, frames=tuple(frames))
+        for name, frames in threads
+        if frames and not any(frame.path.endswith(MODULE) for frame in frames)
+    ]
+    if found:
+        found.insert(0, protocol.ThreadStack("MainThread", is_main=True, frames=found.pop().frames))
+    return RankAnswer(found[: bounds.MOST_THREADS], [], [])

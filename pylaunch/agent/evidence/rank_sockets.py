@@ -112,7 +112,7 @@ def of_run(
 
 def troubled(
     pids: Mapping[int, int | None], until: float, earlier: AbstractSet[Ends] = frozenset()
-) -> tuple[list[protocol.RankSocket], int, str]:
+) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
     """Return the connections of the ranks in `pids` that do not make progress, the number of all of their connections,
     and a reason why some could not be read.
 
@@ -126,7 +126,7 @@ def troubled(
     count = sum(row.inode in owners for row in rows)
     found = [_socket(row, owners.get(row.inode)) for row in of_run(rows, owners, earlier)]
     found.sort(key=lambda each: (each.retransmits, each.probes, each.send_queue), reverse=True)
-    return found[:KEPT], count, missing
+    return tuple(found[:KEPT]), count, missing
 
 
 def _rows(pids: Mapping[int, int | None], until: float) -> tuple[list[TcpConnection], str]:
@@ -166,7 +166,7 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
     return owners, is_whole
 
 
-def _socket(row: TcpConnection, rank: int | None) -> protocol.RankSocket:
-    return protocol.RankSocket(
-        rank, row.state, *row.local, *row.peer, row.send_queue, row.receive_queue, row.retransmits, row.probes
+def _socket(row: TcpConnection, rank: int | None) -> protocol.StuckConnection:
+    return protocol.StuckConnection(
+        rank, row.state, *row.peer, row.send_queue, row.receive_queue, row.retransmits, row.probes, row.local[1]
     )

@@ -12,12 +12,14 @@ retransmissions. An agent from which nothing ever arrived is no lost node: a fir
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
+import threading
 import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.peers import neighbours, peer_status, trial
+from pylaunch.agent.peers import neighbours, peer_status
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -117,7 +119,7 @@ class Peers:
     def try_again(self, names: Iterable[str], deliver: Callable[[dict[str, str]], None]) -> None:
         """Try connections to the agents of `names` on the ports of the release; `deliver` gets the results later."""
         known = [self._peers[name] for name in names if name in self._peers]
-        trial.try_again(self._loop, {peer.name: (peer.family, *peer.address) for peer in known}, deliver)
+        _try_again(self._loop, {peer.name: (peer.family, *peer.address) for peer in known}, deliver)
 
     @property
     def is_started(self) -> bool:
@@ -339,3 +341,27 @@ class Peers:
         if status.stop and not peer.is_stopping:
             peer.is_stopping = True
             self._on_stop(status)
+
+
+TRIAL_S = 1.5
+"""Shorter than the time for which a node holds its ranks after a victim. Linux repeats a lost SYN after 1 s."""
+
+
+def _try_again(
+    loop: EventLoop, targets: dict[str, neighbours.Target], deliver: Callable[[dict[str, str]], None]
+) -> None:
+    """Connect to all `targets` at once, and call `deliver` on `loop` with the result of each."""
+    reading, writing = os.pipe()
+    ends: dict[str, str] = {}
+
+    def work() -> None:
+        ends.update(neighbours.try_connections(targets, within_s=TRIAL_S))
+        os.close(writing)
+
+    def finish() -> None:
+        loop.forget(reading)
+        os.close(reading)
+        deliver(ends)
+
+    loop.watch(reading, finish)
+    threading.Thread(target=work, daemon=True).start()

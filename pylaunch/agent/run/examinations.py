@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, List, Optional
 
-    Deliver = Callable[[List[protocol.RankExamined], Optional[protocol.NodeEvidence]], None]
+    Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
     """Takes the views of the ranks, and the facts of the node if the request includes them."""
 
 MOST = 16

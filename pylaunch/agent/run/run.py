@@ -389,7 +389,7 @@ class Run:
             else:
                 self._workers.kill_everything()
 
-    def _keep_views(self, views: list[protocol.RankExamined], _: protocol.NodeEvidence | None) -> None:
+    def _keep_views(self, views: list[protocol.RankView], _: protocol.HostEvidence | None) -> None:
         """Record the views that were taken before the stop, which continues."""
         for view in views:
             self._record.append(view)

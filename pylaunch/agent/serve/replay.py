@@ -9,12 +9,13 @@ import sys
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.agent_end import what_ended_agent
+from pylaunch.agent.evidence import kernel_messages
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.tail import LogFollower
+from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
 from pylaunch.agent.shared import record, run_lock, run_processes
+from pylaunch.base import kernel_log
 from pylaunch.base.layout import SOCKETS, RunDirectory
 from pylaunch.protocol import bounds
 
@@ -101,3 +102,24 @@ def _without_report(directory: RunDirectory) -> protocol.Failed:
 def _send(message: object) -> None:
     sys.stdout.buffer.write(protocol.encode(message))
     sys.stdout.buffer.flush()
+
+
+SLACK_S = 60.0
+"""Tolerated drift between timestamps of the kernel log and the clock. Older messages may be about another process."""
+
+_BY_KERNEL = {
+    kernel_log.OOM_KILL: "the kernel killed it for lack of memory",
+    kernel_log.SEGFAULT: "it crashed with a segmentation fault",
+}
+
+
+def what_ended_agent(directory: RunDirectory, kmsg: str = kernel_messages.KMSG) -> str:
+    """Return a clause about the end of the run's agent; "" where nothing shows it, as after a `kill -9`."""
+    holder = run_lock.last_holder(directory)
+    if holder is not None:
+        since = time.clock_gettime(time.CLOCK_MONOTONIC) - (time.time() - holder.since) - SLACK_S
+        for line in reversed(kernel_messages.about(holder.pid, since, kmsg)):
+            if line.kind in _BY_KERNEL:
+                return _BY_KERNEL[line.kind]
+    lines = last_lines(directory.file("agent.log"))
+    return f"it crashed: {lines[-1]}" if any(line.startswith("Traceback ") for line in lines) else ""

@@ -308,7 +308,7 @@ class Supervisor:
             self._run.terminal.take(message, controller.send)
 
     def _examine(self, controller: Controller, request: protocol.Examine) -> None:
-        def deliver(views: list[protocol.RankExamined], facts: protocol.NodeEvidence | None) -> None:
+        def deliver(views: list[protocol.RankView], facts: protocol.HostEvidence | None) -> None:
             for view in views:
                 controller.send(view)
             if facts is not None:

@@ -17,7 +17,7 @@ from pylaunch.base.layout import RunDirectory
 
 EVENTS = (
     protocol.Preloaded, protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnded,
-    protocol.LauncherEnded, protocol.Stopping, protocol.NodeEvidence, protocol.PeersUnheard, protocol.RankExamined,
+    protocol.LauncherEnded, protocol.Stopping, protocol.HostEvidence, protocol.PeersUnheard, protocol.RankView,
     protocol.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""

@@ -16,8 +16,8 @@ from pylaunch.explain.stack_groups import (
 )
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Status
-from pylaunch.model.rank_view import Collective, Frame, RankView
 from pylaunch.model.sanitise import visible_line
+from pylaunch.protocol.examination import Collective, Frame, RankView
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.views.live import counted
 from pylaunch.workflows.stacks import StacksReport

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.hangs.calls import group_calls
-from pylaunch.model.rank_view import Collective, RankView
+from pylaunch.protocol.examination import Collective, RankView
 
 
 @dataclass(frozen=True)

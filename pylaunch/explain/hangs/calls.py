@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import own_frame
-from pylaunch.model.rank_view import Collective, ProcessGroup, RankView
+from pylaunch.protocol.examination import Collective, ProcessGroup, RankView
 
 DEFAULT_GROUP = "default_pg"
 """Description that torch gives the group of all ranks."""

@@ -14,7 +14,7 @@ from pylaunch.explain.hangs.calls import GroupCalls, call_place, call_shape, sho
 from pylaunch.explain.hangs.snapshot import Snapshot
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.rank_view import Collective
+from pylaunch.protocol.examination import Collective
 
 MOST_CLASSES = 16
 """Different histories of calls that are compared."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs import plain_pickle
-from pylaunch.model.rank_view import Collective, Frame, ProcessGroup
+from pylaunch.protocol.examination import Collective, Frame, ProcessGroup
 
 MOST_ENTRIES = 20_000
 MOST_FRAMES = 64

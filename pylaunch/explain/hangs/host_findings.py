@@ -16,8 +16,8 @@ from pylaunch.explain.unanswered import UnansweredConnection, unanswered_connect
 from pylaunch.explain.xid import XidKind, explain
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.host_evidence import KernelEvent
 from pylaunch.model.hostset import fold
+from pylaunch.protocol.node_evidence import KernelEvent
 
 BEFORE_S = 60.0
 """Age of a kernel message at the last sign of progress up to which it may be the cause: others advance for a while."""

@@ -37,7 +37,7 @@ from pylaunch.explain.overrides import overridden
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
-from pylaunch.model.rank_view import STOPPED_STATES
+from pylaunch.protocol.examination import STOPPED_STATES
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 

@@ -15,7 +15,7 @@ from pylaunch.explain.rank_end import described
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.examination import RankView
 
 ACROSS_RANKS = (
     HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pylaunch.explain.hangs.calls import GroupCalls
-from pylaunch.model.rank_view import Collective, RankView
+from pylaunch.protocol.examination import Collective, RankView
 
 LEAST_S = 1.0
 """Time between a call and the begin of a program that is no error of clocks."""

@@ -9,9 +9,9 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.explain.hangs.restarted import restarted_ranks
 from pylaunch.explain.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.rank_view import STOPPED_STATES, ChildProcess, RankView
+from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, RankView
+from pylaunch.protocol.node_evidence import HostEvidence
 
 LOADER_WORKER = "pt_data_worker"
 """Name that torch gives a worker of its DataLoader."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from pylaunch.model.rank_view import Frame, RankView, ThreadStack
+from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 
 LIBRARY_PATHS = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3")
 """Parts of the paths of installed packages and of the standard library."""

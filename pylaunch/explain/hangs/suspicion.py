@@ -15,7 +15,7 @@ from pylaunch.explain.hangs.brief_views import Counters, group_counters, has_adv
 from pylaunch.explain.hangs.stacks import slow_phase
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.usage_report import RankSigns
 
 CERTAIN = frozenset(

@@ -55,7 +55,7 @@ class Scope:
         match message:
             case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnded() | protocol.RankExamined() if (
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnded() | protocol.RankView() if (
                 message.rank not in self._ranks
             ):
                 return ForeignMessage(f"rank {message.rank}")
@@ -71,7 +71,7 @@ class Scope:
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
             case protocol.Usage():
                 return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
-            case protocol.NodeEvidence():
+            case protocol.HostEvidence():
                 return self._evidence(message)
             case protocol.PeersTried():
                 return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
@@ -89,11 +89,11 @@ class Scope:
             return message
         return ForeignMessage(f"the terminal of rank {message.rank}")
 
-    def _evidence(self, message: protocol.NodeEvidence) -> protocol.NodeEvidence:
+    def _evidence(self, message: protocol.HostEvidence) -> protocol.HostEvidence:
         return replace(
             message,
-            kernel=[each for each in message.kernel if each.rank is None or each.rank in self._ranks],
-            sockets=[each for each in message.sockets if each.rank is None or each.rank in self._ranks],
+            kernel=tuple(each for each in message.kernel if each.rank is None or each.rank in self._ranks),
+            stuck=tuple(each for each in message.stuck if each.rank is None or each.rank in self._ranks),
         )
 
     def _ready(self, message: protocol.Ready) -> object:

@@ -2,42 +2,69 @@
 
 from __future__ import annotations
 
-from pylaunch import protocol
-from pylaunch.base.dataclass import replace
+from typing import TypeVar, cast
 
-MOST_LAST_LINES = 64
-MOST_LEFTOVERS = 256
+from pylaunch import protocol
+from pylaunch.base.dataclass import fields, replace
+from pylaunch.protocol import examination as views
+
 LONGEST = 4000
 """Characters of a line or a reason. An agent sends shorter ones."""
+
+SHORTENED = {
+    **dict.fromkeys((
+        protocol.RankEnded, protocol.LauncherEnded, protocol.Stopping, protocol.Preloaded, protocol.Finished,
+        protocol.Skipped, protocol.Failed, protocol.PeersTried,
+    ), LONGEST),
+    protocol.RankView: views.LONGEST_TEXT,
+    protocol.HostEvidence: views.LONGEST_TEXT,
+}  # fmt: skip
+"""Messages with texts that are shown or recorded: the longest of them, in characters."""
+
+MOST_FACTS = 64
+MOST = {
+    "RankEnded.last_lines": -64, "LauncherEnded.last_lines": -64, "Finished.leftovers": 256,
+    "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
+    "HostEvidence.rises": MOST_FACTS, "HostEvidence.gauges": MOST_FACTS, "HostEvidence.missing": MOST_FACTS,
+    "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,
+    "RankView.collectives": -views.MOST_COLLECTIVES, "RankView.outside": views.MOST_GROUPS,
+    "RankView.children": views.MOST_CHILDREN, "ChildProcess.threads": views.MOST_CHILD_THREADS,
+    "ChildProcess.waits": views.MOST_WAITS, "ThreadStack.frames": views.MOST_STACK_FRAMES,
+    "ProcessGroup.ranks": views.MOST_GROUP_RANKS, "Collective.call_site": views.MOST_SITE_FRAMES,
+    "Collective.input_sizes": views.MOST_TENSORS, "Collective.output_sizes": views.MOST_TENSORS,
+    "Collective.dtypes": views.MOST_TENSORS,
+}  # fmt: skip
+"""Largest number of entries of a field; the last ones are kept where it is negative."""
+
+T = TypeVar("T")
 
 
 def shortened(message: object) -> object:
     """Return `message` with texts and lists within the bounds."""
-    match message:
-        case protocol.RankEnded():
-            lines = _cut_lines(message.last_lines)
-            return replace(message, last_lines=lines, error=_cut(message.error), symptom=_cut(message.symptom))
-        case protocol.LauncherEnded():
-            return replace(message, last_lines=_cut_lines(message.last_lines), symptom=_cut(message.symptom))
-        case protocol.Stopping():
-            return replace(message, reason=_cut(message.reason))
-        case protocol.Preloaded():
-            return replace(message, reason=_cut(message.reason))
-        case protocol.Finished():
-            leftovers = [_cut(each) for each in message.leftovers[:MOST_LEFTOVERS]]
-            return replace(message, leftovers=leftovers, unreadable=_cut(message.unreadable))
-        case protocol.Skipped():
-            return replace(message, path=_cut(message.path), reason=_cut(message.reason))
-        case protocol.Failed():
-            return replace(message, message=_cut(message.message))
-        case protocol.PeersTried():
-            return replace(message, ends={host: _cut(end) for host, end in message.ends.items()})
+    longest = SHORTENED.get(type(message))
+    if longest is None:
+        return message
+    message = _bounded(message, longest)
+    if isinstance(message, protocol.RankView):
+        source = message.source if message.source in views.SOURCES else ""
+        overrides = tuple(each for each in message.overrides[: len(views.MEETING)] if each.name in views.MEETING)
+        children = tuple(replace(child, state=child.state[:1]) for child in message.children)
+        return replace(message, source=source, state=message.state[:1], overrides=overrides, children=children)
     return message
 
 
-def _cut(text: str) -> str:
-    return text[:LONGEST]
-
-
-def _cut_lines(lines: list[str]) -> list[str]:
-    return [_cut(line) for line in lines[-MOST_LAST_LINES:]]
+def _bounded(value: T, longest: int, most: int | None = None) -> T:
+    """Return `value` with texts of at most `longest` characters; `most` is the bound of a list, and of lists in it."""
+    if isinstance(value, str):
+        return cast(T, value[:longest])
+    if isinstance(value, list | tuple):
+        kept = value[most:] if most is not None and most < 0 else value[:most]
+        return cast(T, type(value)(_bounded(each, longest, most) for each in kept))
+    if isinstance(value, dict):
+        return cast(T, {_bounded(key, longest): _bounded(each, longest) for key, each in [*value.items()][:most]})
+    if not hasattr(type(value), "__dataclass_fields__"):
+        return value
+    kind = type(value).__name__
+    found = {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]
+    bounded = {name: _bounded(each, longest, MOST.get(f"{kind}.{name}")) for name, each in found.items()}
+    return value if bounded == found else type(value)(**bounded)

@@ -12,8 +12,8 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.launch.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.launch.existing.reach import agent_of, raise_if_none
 from pylaunch.launch.follow.rank_views import ViewRequest
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord
+from pylaunch.protocol.examination import RankView
 
 ANSWERS_S = 2.0
 """Time for the ranks to answer; `pylaunch stacks` can wait longer than a run that is about to stop."""

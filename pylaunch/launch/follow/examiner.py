@@ -52,7 +52,7 @@ class RunExaminer:
             del self._requests[asked.serial]
         return request.sample
 
-    def take(self, host: str, message: protocol.RankExamined | protocol.NodeEvidence | protocol.Examined) -> None:
+    def take(self, host: str, message: protocol.RankView | protocol.HostEvidence | protocol.Examined) -> None:
         """Add a message of `host` to its request, if that is under way."""
         request = self._requests.get(message.serial)
         if request is not None:

@@ -17,9 +17,9 @@ from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState
 from pylaunch.launch.follow.rank_views import RunSample
 from pylaunch.model.hang import HangKind
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.node_evidence import HostEvidence
 
 LONGEST_TICK_S = 1.0
 TICKS = 12

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event
 from pylaunch.model.size import shown_size
+from pylaunch.protocol.examination import RankView
 
 DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20

@@ -20,12 +20,11 @@ from pylaunch.launch.follow.connection_trials import ConnectionTrials
 from pylaunch.launch.follow.event_bounds import EventBounds
 from pylaunch.launch.follow.examiner import RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
-from pylaunch.launch.follow.host_facts import host_evidence
 from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
 from pylaunch.launch.follow.node_ends import rank_end, stop_order, stop_reason, time_of
 from pylaunch.launch.follow.output_relay import OutputRelay
-from pylaunch.launch.follow.rank_views import RunSample, rank_view
+from pylaunch.launch.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.launch.follow.run_events import Emitter, Notice
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
@@ -192,12 +191,12 @@ class RunFollower:
             self._interrupt(str(message))
 
     def _on_view(
-        self, host: str, message: protocol.RankExamined | protocol.Examined | protocol.NodeEvidence | protocol.Activity
+        self, host: str, message: protocol.RankView | protocol.Examined | protocol.HostEvidence | protocol.Activity
     ) -> None:
         if isinstance(message, protocol.Activity):
             self._hang_watch.add(message)
             return
-        if isinstance(message, protocol.RankExamined) and message.serial == protocol.UNASKED:
+        if isinstance(message, protocol.RankView) and message.serial == protocol.UNASKED:
             view = rank_view(host, message, self._fleet.clock(host))
             before, self._state = self._state, self._state.with_view(view)
             if self._state is not before:
@@ -228,9 +227,9 @@ class RunFollower:
                 self.given_up(host, message.message, host_answers=message.code != protocol.HOST_RESTARTED)
             case protocol.Stopping():
                 self._on_stopping(host, message)
-            case protocol.NodeEvidence() if message.serial == protocol.UNASKED:
+            case protocol.HostEvidence() if message.serial == protocol.UNASKED:
                 self._on_facts(host, message)
-            case protocol.RankExamined() | protocol.Examined() | protocol.NodeEvidence() | protocol.Activity():
+            case protocol.RankView() | protocol.Examined() | protocol.HostEvidence() | protocol.Activity():
                 self._on_view(host, message)
             case protocol.PeersTried():
                 self._state = self._state.with_tried(host, message.ends)
@@ -317,10 +316,8 @@ class RunFollower:
             if self.relay.debug is not None and self.relay.debug.rank == end.rank and self.relay.end_debugging():
                 self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
 
-    def _on_facts(self, host: str, message: protocol.NodeEvidence) -> None:
-        uncertainty_s = self._fleet.clock(host).uncertainty
-        facts = host_evidence(host, message, lambda time: self._fleet.our_time(host, time), uncertainty_s)
-        self._state = self._state.with_facts(facts)
+    def _on_facts(self, host: str, message: protocol.HostEvidence) -> None:
+        self._state = self._state.with_facts(host_evidence(host, message, self._fleet.clock(host)))
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, tuple(message.ranks))

@@ -8,12 +8,12 @@ from pylaunch.features.report.page.content import ReportInput
 from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, StuckConnection
 
 BEGUN = 1_780_000_000.0
 CAUSE = 149

@@ -15,7 +15,7 @@ from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.explain.verdict import Verdict, judge
 from pylaunch.model.cause import Certainty
-from pylaunch.model.host_evidence import HostEvidence
+from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.store.signatures import signatures
 from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, says, states, victim
 

@@ -14,7 +14,7 @@ from pylaunch.model.cause import Certainty, Named
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
 from pylaunch.model.outcome import RankEnd
-from pylaunch.model.rank_view import Frame, OverriddenVariable, RankView
+from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
 from tests.unit.explain.hangs.views import SITE, evidence, view
 
 IN_INIT = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pylaunch.explain.stack_groups import ChildGroup, child_groups, other_threads, short_path, shown_stack, stack_groups
-from pylaunch.model.rank_view import ChildProcess, Frame, RankView, ThreadStack
+from pylaunch.protocol.examination import ChildProcess, Frame, RankView, ThreadStack
 
 TORCH = "/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 REDUCE = (Frame("all_reduce", TORCH, 3210), Frame("wrapper", "/env/lib/python3.11/site-packages/torch/l.py", 83))

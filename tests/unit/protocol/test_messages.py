@@ -11,6 +11,7 @@ from pylaunch.agent.run import spawn
 from pylaunch.agent.shared import interfaces
 from pylaunch.model import job, plan
 
+PLACE, OTHER_PLACE = protocol.Frame("f", "p.py", 1), protocol.Frame("g", "p.py", 2)
 TASK = protocol.NodeTask(
     run="7f3a9c01", host="n1", node_rank=0, workdir="/w", env={"A": "1"}, launcher=[], hold_port=None, devices=[0],
     ranks=[protocol.RankTask(0, 0, ["train.py", "ünï\ncode"], {"RANK": "0"})],
@@ -28,17 +29,33 @@ TASK = protocol.NodeTask(
         protocol.Follow({}, ["0.out"]),
         protocol.Refused([protocol.Reason("disk-full", "no room", "df -h")]),
         protocol.RankEnded(0, None, 9, 1.0, ["last"], stopped=False),
-        protocol.NodeEvidence(
+        protocol.HostEvidence(
+            "n1",
             1.5,
             0.02,
-            [protocol.KernelMessage("xid", 1.0, "NVRM: Xid", "0000:3b:00", None, 79)],
-            [protocol.RankSocket(None, "FIN_WAIT1", "10.0.0.1", 9, "10.0.0.2", 8, 1, 0, 4)],
+            (protocol.KernelEvent("xid", 1.0, "NVRM: Xid", "0000:3b:00", 79),),
+            (protocol.StuckConnection(None, "FIN_WAIT1", "10.0.0.2", 8, 1, 0, 4),),
             7,
-            ["10.0.0.1"],
+            ("10.0.0.1",),
             {"eth0 rx_errors": 2},
             {"io full": 0.5},
             -3.25,
-            ["no kernel messages"],
+            ("no kernel messages",),
+        ),
+        protocol.RankView(
+            3,
+            "",
+            110.0,
+            0.0,
+            4711,
+            "S",
+            2.5,
+            "helper",
+            "",
+            (protocol.ThreadStack("MainThread", is_main=True, frames=(PLACE, OTHER_PLACE, PLACE)),),
+            (protocol.ProcessGroup("0", "", (0, 3)),),
+            (protocol.Collective("0", 4, "add", ((2, 3), ()), (), ("Float",), is_retired=False, call_site=(PLACE,)),),
+            serial=1,
         ),
         protocol.CaughtUp(),
         protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0, [protocol.StepMark(3, 812, 1.5)]),
@@ -64,6 +81,25 @@ def test_new_fields_have_defaults_for_an_older_version() -> None:
     body = json.loads(protocol.encode(hello))
     del body["knows"]
     assert protocol.decode(json.dumps(body).encode()) == hello
+
+
+def test_views_and_facts_of_an_earlier_agent_are_decoded() -> None:
+    """It sends a list of frames with their numbers in stacks, and calls stuck connections sockets."""
+    frames = [{"function": "f", "path": "p.py", "line": 1}, {"function": "g", "path": "p.py", "line": 2}]
+    stack = {"name": "MainThread", "is_main": True, "frames": [1, 0]}
+    body = {"type": "RankExamined", "rank": 0, "serial": 1, "time": 1.0, "pid": 7, "state": "S", "cpu_s": 0.1,
+            "source": "helper", "frames": frames, "threads": [stack]}  # fmt: skip
+    view = protocol.decode(json.dumps(body).encode())
+    assert [frame.function for frame in view.threads[0].frames] == ["g", "f"]
+    stack["frames"] = [2]
+    with pytest.raises(protocol.WireError, match="expected Frame"):
+        protocol.decode(json.dumps(body).encode())
+    socket = {"rank": 0, "state": "SYN_SENT", "local": "::1", "local_port": 9, "peer": "::2", "peer_port": 8,
+              "send_queue": 1, "receive_queue": 0, "retransmits": 4, "probes": 0}  # fmt: skip
+    facts = protocol.decode(
+        json.dumps({"type": "NodeEvidence", "time": 1.0, "seconds": 0.1, "sockets": [socket]}).encode()
+    )
+    assert facts.stuck == (protocol.StuckConnection(0, "SYN_SENT", "::2", 8, 1, 0, 4, 0, 9),)
 
 
 @pytest.mark.parametrize(

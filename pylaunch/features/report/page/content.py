@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.finding import Finding
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import RunRecord
+from pylaunch.protocol.examination import RankView
 from pylaunch.terminal.doors import Measured
 
 

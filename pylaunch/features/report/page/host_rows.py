@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.report.page.timeline import seconds_text
-from pylaunch.model.host_evidence import HostEvidence
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
+from pylaunch.protocol.node_evidence import HostEvidence
 
 MOST_LINES = 40
 """Lines of one kind that are shown for one host."""

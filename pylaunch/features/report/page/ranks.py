@@ -12,7 +12,7 @@ from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named, RankEnd
 from pylaunch.model.plan import NodePlan
-from pylaunch.model.rank_view import Collective, RankView
+from pylaunch.protocol.examination import Collective, RankView
 
 MOST_GROUPS = 64
 MOST_FRAMES = 40

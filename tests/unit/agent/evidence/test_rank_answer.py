@@ -13,6 +13,7 @@ from pylaunch import protocol
 from pylaunch.agent.evidence.rank_answer import decoded, overrides, stacks_of_faulthandler
 from pylaunch.protocol import examination as bounds
 
+PLACES = (protocol.Frame("all_reduce", "/lib/d.py", 7), protocol.Frame("train", "train.py", 31))
 CALL = ["0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], False, False, 1.5, [0, 1]]
 ANSWER = {
     "frames": [["all_reduce", "/lib/d.py", 7], ["train", "train.py", 31]],
@@ -44,19 +45,19 @@ def changed(**fields: Any) -> bytes:
 
 def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
     answer = decoded(changed())
-    assert answer.threads == [protocol.ExaminedThread("MainThread", is_main=True, frames=[0, 1])]
-    assert answer.groups == [protocol.ExaminedGroup("0", "default_pg", [0, 1, 2])]
+    assert answer.threads == [protocol.ThreadStack("MainThread", is_main=True, frames=PLACES)]
+    assert answer.groups == [protocol.ProcessGroup("0", "default_pg", (0, 1, 2))]
     assert answer.collectives == [
-        protocol.ExaminedCollective(
-            "0", 4, "all_reduce", [[3, 2]], [[3, 2]], ["Float"], is_retired=False, age_s=1.5, call_site=[0, 1]
+        protocol.Collective(
+            "0", 4, "all_reduce", ((3, 2),), ((3, 2),), ("Float",), is_retired=False, age_s=1.5, call_site=PLACES
         )
     ]
 
 
 def test_numbers_of_frames_that_are_not_in_the_table_are_omitted() -> None:
     answer = decoded(changed(threads=[["MainThread", True, [0, 9, 1]]], collectives=[[*CALL[:-1], [7]]]))
-    assert answer.threads[0].frames == [0, 1]
-    assert answer.collectives[0].call_site == []
+    assert answer.threads[0].frames == PLACES
+    assert answer.collectives[0].call_site == ()
 
 
 def test_lists_and_texts_are_cut_to_their_bounds() -> None:
@@ -67,7 +68,7 @@ def test_lists_and_texts_are_cut_to_their_bounds() -> None:
             collectives=[CALL] * 400,
         )
     )
-    assert len(answer.frames[0].function) == bounds.LONGEST_TEXT
+    assert len(answer.threads[0].frames[0].function) == bounds.LONGEST_TEXT
     assert len(answer.threads) == bounds.MOST_THREADS
     assert len(answer.threads[0].frames) == bounds.MOST_STACK_FRAMES
     assert len(answer.collectives) == bounds.MOST_COLLECTIVES
@@ -99,17 +100,14 @@ def test_no_answer_raises_anything_but_value_errors(body: dict[str, Any]) -> Non
         answer = decoded(json.dumps(body).encode())
     except ValueError:
         return
-    assert len(answer.frames) <= bounds.MOST_FRAMES
+    assert len(answer.threads) <= bounds.MOST_THREADS
 
 
 def test_stacks_of_faulthandler_begin_with_the_main_thread_and_omit_the_thread_that_answers() -> None:
     answer = stacks_of_faulthandler(FAULTHANDLER)
     assert [(thread.name, thread.is_main) for thread in answer.threads] == [("MainThread", True), ("loader", False)]
-    frames = [answer.frames[each] for each in answer.threads[0].frames]
-    assert frames == [
-        protocol.ExaminedFrame("inner", "/srv/train.py", 4),
-        protocol.ExaminedFrame("<module>", "/srv/train.py", 0),
-    ]
+    frames = (protocol.Frame("inner", "/srv/train.py", 4), protocol.Frame("<module>", "/srv/train.py", 0))
+    assert answer.threads[0].frames == frames
 
 
 @given(st.text() | st.lists(st.sampled_from(FAULTHANDLER.splitlines())).map("\n".join))
@@ -120,9 +118,9 @@ def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
 
 def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_those_of_the_environment() -> None:
     meeting = decoded(changed()).meeting
-    assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == [
-        protocol.ExaminedOverride("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
-        protocol.ExaminedOverride("RANK", "0", "3", is_argument=True),
-    ]
-    assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == []
-    assert overrides(meeting, {}) == []
+    assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == (
+        protocol.OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
+        protocol.OverriddenVariable("RANK", "0", "3", is_argument=True),
+    )
+    assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == ()
+    assert overrides(meeting, {}) == ()

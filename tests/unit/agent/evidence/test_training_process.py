@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pylaunch import protocol
+from pylaunch.agent.evidence.examination import training_process
 from pylaunch.agent.evidence.rank_answer import RankAnswer
-from pylaunch.agent.evidence.training_process import training_process
 
-GROUP = protocol.ExaminedGroup("0", "", [0, 1])
+GROUP = protocol.ProcessGroup("0", "", (0, 1))
 
 
 def answer(path: str, *, groups: bool = False) -> RankAnswer:
-    frames = [protocol.ExaminedFrame("wait", path, 1), protocol.ExaminedFrame("<module>", "/job/train.py", 9)]
-    threads = [protocol.ExaminedThread("MainThread", True, [0, 1])]
-    return RankAnswer(frames, threads, [GROUP] if groups else [], [])
+    frames = (protocol.Frame("wait", path, 1), protocol.Frame("<module>", "/job/train.py", 9))
+    threads = [protocol.ThreadStack("MainThread", True, frames)]
+    return RankAnswer(threads, [GROUP] if groups else [], [])
 
 
 WAITS = answer("/usr/lib/python3.11/subprocess.py")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pylaunch.explain.hangs import plain_pickle
 from pylaunch.explain.hangs.flight_recorder import MOST_MEMBERS, DumpRefusedError, read_json, read_pickle
-from pylaunch.model.rank_view import Frame, ProcessGroup
+from pylaunch.protocol.examination import Frame, ProcessGroup
 from tests.unit.explain.hangs.views import CASES
 
 DUMP = CASES / "dumps" / "other_operation" / "1"

@@ -10,7 +10,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.host_evidence import HostEvidence, KernelEvent, StuckConnection
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, StuckConnection
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, calls, default_group, evidence, one_late, view
 
 QUIET_SINCE = 1000.0

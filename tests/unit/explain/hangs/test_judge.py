@@ -12,7 +12,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.protocol.examination import Frame, ProcessGroup, RankView, ThreadStack
 from tests.unit.explain.hangs.views import (
     CASES,
     IN_ALL_REDUCE,

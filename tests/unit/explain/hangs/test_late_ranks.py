@@ -10,7 +10,7 @@ import pytest
 from pylaunch.explain.hangs.suspicion import HangReport
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, view
 from tests.unit.explain.hangs.watched_runs import (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import ProcessGroup, RankView
+from pylaunch.protocol.examination import ProcessGroup, RankView
 from tests.unit.explain.hangs.views import (
     IN_ALL_REDUCE,
     call,

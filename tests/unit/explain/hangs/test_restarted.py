@@ -10,7 +10,7 @@ import pytest
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.rank_view import Collective, Frame, RankView
+from pylaunch.protocol.examination import Collective, Frame, RankView
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, evidence, view
 
 AGO_S = 40.0

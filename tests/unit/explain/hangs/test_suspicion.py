@@ -13,7 +13,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
 from tests.unit.explain.hangs.watched_runs import (

@@ -10,7 +10,7 @@ from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.rank_view import ChildProcess, Frame
+from pylaunch.protocol.examination import ChildProcess, Frame
 from tests.unit.explain.hangs.views import (
     SITE,
     evidence,

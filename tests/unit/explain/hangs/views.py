@@ -10,7 +10,7 @@ import msgspec
 
 from pylaunch.explain.hangs.brief_views import group_counters
 from pylaunch.explain.hangs.snapshot import HangEvidence
-from pylaunch.model.rank_view import Collective, Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
 
 CASES = Path(__file__).parents[3] / "cases" / "collectives"
 SITE = "/opt/env/lib/python3.11/site-packages"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pylaunch.explain.hangs.judge import judge
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
-from pylaunch.model.rank_view import Frame, RankView
+from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from tests.unit.explain.hangs.views import brief, one_late
 

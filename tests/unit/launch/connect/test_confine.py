@@ -55,12 +55,12 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
 
 
 def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
-    killed = [protocol.KernelMessage("oom-kill", 1.0, "killed", rank=rank) for rank in (0, 2, None)]
-    stuck = [protocol.RankSocket(rank, "ESTABLISHED", "::1", 1, "::2", 2, 3, 0, 4) for rank in (0, 2, None)]
-    confined = FIRST.confined(protocol.NodeEvidence(1.0, 0.1, killed, stuck), ALL)
-    assert isinstance(confined, protocol.NodeEvidence)
+    killed = tuple(protocol.KernelEvent("oom-kill", 1.0, "killed", rank=rank) for rank in (0, 2, None))
+    stuck = tuple(protocol.StuckConnection(rank, "ESTABLISHED", "::2", 2, 3, 0, 4) for rank in (0, 2, None))
+    confined = FIRST.confined(protocol.HostEvidence("n1", 1.0, 0.1, killed, stuck), ALL)
+    assert isinstance(confined, protocol.HostEvidence)
     assert [each.rank for each in confined.kernel] == [0, None]
-    assert [each.rank for each in confined.sockets] == [0, None]
+    assert [each.rank for each in confined.stuck] == [0, None]
     tried = FIRST.confined(protocol.PeersTried({"n2": "silent", "bank.example": "silent"}), ALL)
     assert tried == protocol.PeersTried({"n2": "silent"})
 

@@ -1,55 +1,32 @@
-"""Views of ranks as the controller decodes them."""
+"""Views of ranks and facts of hosts on the controller's clock, and the requests that they answer."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from pylaunch import protocol
-from pylaunch.launch.follow.rank_views import ViewRequest, rank_view
+from pylaunch.launch.follow.rank_views import ViewRequest, host_evidence, rank_view
 from pylaunch.model.clock import ClockOffset
-from pylaunch.model.rank_view import Collective, Frame, ThreadStack
-from pylaunch.protocol import examination as bounds
 
 CLOCK = ClockOffset(10.0, 0.002)
-SEEN = protocol.RankExamined(
-    3, 1, 110.0, 4711, "S", 2.5, "helper", "",
-    [protocol.ExaminedFrame("f", "p.py", 1), protocol.ExaminedFrame("g", "p.py", 2)],
-    [protocol.ExaminedThread("MainThread", is_main=True, frames=[0, 1])], [protocol.ExaminedGroup("0", "", [0, 3])],
-    [protocol.ExaminedCollective("0", 4, "all_reduce", [[2, 3]], [[2, 3]], ["Float"], is_retired=False, call_site=[1])],
-)  # fmt: skip
+SEEN = protocol.RankView(3, "n7", 110.0, 0.0, 4711, "S", 2.5, "helper", serial=1)
 
 
-def test_a_view_has_the_time_of_our_clock_and_its_uncertainty() -> None:
+def test_a_view_has_its_host_the_time_of_our_clock_and_its_uncertainty() -> None:
     view = rank_view("n2", SEEN, CLOCK)
     assert (view.rank, view.host, view.time, view.uncertainty_s, view.source) == (3, "n2", 100.0, 0.002, "helper")
-    frames = (Frame("f", "p.py", 1), Frame("g", "p.py", 2))
-    assert view.threads == (ThreadStack("MainThread", is_main=True, frames=frames),)
-    assert view.collectives == (
-        Collective(
-            "0", 4, "all_reduce", ((2, 3),), ((2, 3),), ("Float",), is_retired=False, call_site=(Frame("g", "p.py", 2),)
-        ),
-    )
 
 
-def test_what_a_node_invents_is_cut_or_omitted() -> None:
-    thread = protocol.ExaminedThread("t" * 1000, is_main=True, frames=[-1, 7, 0, *[1] * 1000])
-    seen = dataclasses.replace(SEEN, threads=[thread] * 1000, source="a friend", state="Sleeping")
-    view = rank_view("n2", seen, CLOCK)
-    assert (view.source, view.state) == ("", "S")
-    assert len(view.threads) == bounds.MOST_THREADS
-    assert len(view.threads[0].name) == bounds.LONGEST_TEXT
-    assert len(view.threads[0].frames) < bounds.MOST_STACK_FRAMES
+def test_facts_have_their_host_the_times_of_our_clock_and_their_uncertainty() -> None:
+    event = protocol.KernelEvent("link-down", 103.0, "eth0: Link down", "eth0")
+    found = host_evidence("n2", protocol.HostEvidence("n7", 105.0, 0.0, (event,)), CLOCK)
+    assert (found.host, found.time, found.uncertainty_s) == ("n2", 95.0, 0.002)
+    assert [(each.kind, each.time, each.device) for each in found.kernel] == [("link-down", 93.0, "eth0")]
 
 
-def test_children_have_their_stacks_and_are_bounded() -> None:
-    thread = protocol.ExaminedThread("MainThread", is_main=True, frames=[1])
-    child = protocol.ExaminedChild(12, "c" * 1000, "Sleeping", 0.5, ["futex"] * 100, [thread] * 100, "n" * 1000)
-    view = rank_view("n2", dataclasses.replace(SEEN, children=[child] * 100, child_count=200), CLOCK)
-    assert (len(view.children), view.child_count) == (bounds.MOST_CHILDREN, 200)
-    first = view.children[0]
-    assert (len(first.name), first.state, len(first.note)) == (bounds.LONGEST_TEXT, "S", bounds.LONGEST_TEXT)
-    assert (len(first.waits), len(first.threads)) == (bounds.MOST_WAITS, bounds.MOST_CHILD_THREADS)
-    assert first.threads[0].frames == (Frame("g", "p.py", 2),)
+def test_a_counter_that_did_not_rise_is_left_out() -> None:
+    facts = protocol.HostEvidence("", 1.0, 0.1, rises={"eth0 rx_errors": -4, "eth0 carrier_changes": 2})
+    assert host_evidence("n2", facts, CLOCK).rises == {"eth0 carrier_changes": 2}
 
 
 def test_a_request_is_answered_by_the_views_of_its_serial_until_every_host_has_sent_them() -> None:

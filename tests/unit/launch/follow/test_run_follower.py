@@ -16,8 +16,8 @@ from pylaunch.launch.follow.run_follower import RunFollower
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.model.rank_view import RankView
 from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.examination import RankView
 from pylaunch.store.signatures import signatures
 from tests.waiting import wait_until
 
@@ -91,8 +91,8 @@ def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> Non
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         for pid in range(1, 100):
-            await follower._on_message("n1", protocol.RankExamined(0, protocol.UNASKED, 1.0, pid, "S", 0.0, ""))
-        await follower._on_message("n2", protocol.RankExamined(1, protocol.UNASKED, 1.0, 7, "S", 0.0, ""))
+            await follower._on_message("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, ""))
+        await follower._on_message("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, ""))
 
     asyncio.run(hear())
     assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
